@@ -1,0 +1,28 @@
+# Every target does its own set-up on a fresh machine; PYTHON=python3.12 chooses another interpreter.
+SHELL := /bin/bash
+PY := .venv/bin/python
+READY := .venv/.ready
+
+.PHONY: demo test bench lab docs clean
+
+demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
+	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
+
+test: $(READY)  ## lint, then every test that this machine can run
+	$(PY) -m ruff check .
+	$(PY) -m pytest
+
+bench: $(READY)  ## what watching costs
+	$(PY) benchmarks/overhead.py
+
+lab: $(READY)  ## JupyterLab on loopback, at the quickstart
+	$(PY) -m jupyterlab --ip=127.0.0.1 notebooks/01_quickstart.ipynb
+
+docs: $(READY)  ## write docs/tables.md anew from compilediag/events.py
+	$(PY) docs/make_tables.py > docs/tables.md
+
+clean:
+	rm -rf .venv demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
+
+$(READY): requirements-dev.txt pyproject.toml .ci/setup
+	.ci/setup
