@@ -1,0 +1,152 @@
+"""`describe(value)`: what a value is, in at most 200 characters, without running anyone's code.
+
+A guard's value is whatever the user's program holds, so nothing of it is trusted: only exact builtin
+types are printed, tensors are told by their metadata (no data is read, no device is waited for), and
+all else by the name of its class. A class can lie about its name or raise from any dunder method;
+`type(obj)` and the slots of `type` itself cannot.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+import types
+from typing import Any
+
+MAX_CHARS = 200
+MAX_ITEMS = 6
+MAX_DEPTH = 2
+#: str(int) takes quadratic time, so longer integers are told by their size.
+MAX_INT_BITS = 512
+
+_EXACT = (bool, int, float, complex, type(None), type(Ellipsis), type(NotImplemented), slice, range)
+_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+
+def describe(value: Any) -> str:
+    """What `value` is: bounded to 200 characters, and safe (see the module's docstring)."""
+    text = _describe(value, MAX_DEPTH)
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
+
+
+def type_name(cls: type, module: bool = False) -> str:
+    """The name of a class, as `list` or (`module=True`) `torch.nn.modules.linear.Linear`."""
+    name = type.__dict__["__qualname__"].__get__(cls).rpartition(".<locals>.")[2]
+    if not module:
+        return name
+    # `cls.__module__` could be a property of a metaclass; the class's own dict cannot run code.
+    owner = type.__dict__["__dict__"].__get__(cls).get("__module__")
+    return f"{owner}.{name}" if type(owner) is str and owner != "builtins" else name
+
+
+def place(code: types.CodeType) -> str:
+    """Where a code object was written, as `model.py:12`."""
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _describe(value: Any, depth: int) -> str:
+    cls = type(value)
+    if cls is int and value.bit_length() > MAX_INT_BITS:
+        return f"<int of {value.bit_length()} bits>"
+    if cls in (slice, range):
+        return _span(value, depth)
+    if cls in _EXACT:
+        return repr(value)
+    if cls in (str, bytes, bytearray):
+        return _text(value)
+    if cls in _BRACKETS:
+        return _container(value, depth)
+    if cls in _FUNCTIONS:
+        return _function(value)
+    if cls is types.ModuleType:
+        return f"<module {_plain(types.ModuleType.__getattribute__(value, '__dict__').get('__name__'))}>"
+    if cls is types.CodeType:
+        return f"<code {value.co_name} at {place(value)}>"
+    if issubclass(cls, type):
+        return f"<class {type_name(value, module=True)}>"
+    if issubclass(cls, enum.Enum):
+        return _member(value, depth)
+    return _torch_value(value, depth) or f"<{type_name(cls, module=True)} object>"
+
+
+def _plain(text: Any) -> str:
+    return text if type(text) is str else "?"
+
+
+def _text(value: str | bytes | bytearray) -> str:
+    if len(value) <= MAX_CHARS:
+        return repr(value)
+    return f"{value[: MAX_CHARS // 2]!r}... ({len(value)} long)"
+
+
+def _span(value: slice | range, depth: int) -> str:
+    parts = ", ".join(_describe(part, depth - 1) for part in (value.start, value.stop, value.step))
+    return f"{type(value).__name__}({parts})"
+
+
+def _container(value: Any, depth: int) -> str:
+    opening, closing = _BRACKETS[type(value)]
+    size = len(value)
+    if depth <= 0:
+        return f"{opening}{size} items{closing}" if size else opening + closing
+    shown = []
+    try:
+        for item in value:
+            if len(shown) == MAX_ITEMS:
+                shown.append(f"... {size} items")
+                break
+            text = _describe(item, depth - 1)
+            shown.append(f"{text}: {_describe(value[item], depth - 1)}" if type(value) is dict else text)
+    except (RuntimeError, LookupError, TypeError) as change:
+        # Another thread changed it meanwhile; what was read so far still helps.
+        shown.append(f"... ({type(change).__name__})")
+    if type(value) is tuple and size == 1:
+        shown.append("")
+    inner = ", ".join(shown).rstrip(" ")
+    return f"frozenset({{{inner}}})" if type(value) is frozenset else f"{opening}{inner}{closing}"
+
+
+def _function(value: Any) -> str:
+    name = value.__qualname__.rpartition(".<locals>.")[2] if type(value) is not types.MethodType else None
+    if type(value) is types.MethodType:
+        return _describe(value.__func__, 1) if type(value.__func__) in _FUNCTIONS else "<method object>"
+    code = getattr(value, "__code__", None)
+    return f"{name} at {place(code)}" if code is not None else f"<builtin {name}>"
+
+
+def _member(value: enum.Enum, depth: int) -> str:
+    name = object.__getattribute__(value, "__dict__").get("_name_")
+    return f"{type_name(type(value))}.{_plain(name)}"
+
+
+def _torch_value(value: Any, depth: int) -> str | None:
+    torch = sys.modules.get("torch")
+    # A half-imported torch has no Tensor yet.
+    if torch is None or not hasattr(torch, "nn"):
+        return None
+    cls = type(value)
+    if issubclass(cls, torch.Tensor):
+        return tensor(value)
+    if cls in (torch.dtype, torch.device, torch.layout, torch.memory_format):
+        return repr(value)
+    if cls is torch.Size:
+        return f"torch.Size({_describe(list(value), depth)})"
+    if issubclass(cls, torch.nn.Module):
+        return f"{type_name(cls)} module"
+    return None
+
+
+def tensor(value: Any) -> str:
+    """A tensor's dtype, shape and device, as `Tensor float32[2, 4] cpu`; reads no data."""
+    torch = sys.modules["torch"]
+    base = torch._C.TensorBase
+    name = type_name(type(value))
+    with torch._C.DisableTorchFunction():
+        dtype = str(base.dtype.__get__(value)).removeprefix("torch.")
+        try:
+            shape = str(list(base.size(value)))
+        except RuntimeError:  # nested tensors have no size
+            shape = "[?]"
+        return f"{name} {dtype}{shape} {base.device.__get__(value)}"
