@@ -1,0 +1,76 @@
+"""A Python program as `python SCRIPT` and `python -m MODULE` see it, to be run in this process as `__main__`."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import os
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from typing import Any
+
+from compilediag.errors import CompilediagError
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is to be run. `folder` becomes `sys.path[0]`; `file` is None where it becomes `sys.argv[0]` as given."""
+
+    folder: str
+    code: Callable[[], types.CodeType]
+    attributes: dict[str, Any]
+    argv0: str | None = None
+
+    def run(self, argv: list[str]) -> None:
+        """Run it as `__main__`, which stays: pickles, threads and spawned workers look it up later."""
+        sys.argv[:] = [self.argv0 or argv[0], *argv[1:]]
+        _set_first_path(self.folder)
+        module = types.ModuleType("__main__")
+        module.__dict__.update({"__builtins__": builtins, "__cached__": None, **self.attributes})
+        sys.modules["__main__"] = module
+        exec(self.code(), module.__dict__)
+
+
+def find_script(script: str) -> Program:
+    """The program in a file. CompilediagError if it can't be read."""
+    file = os.path.abspath(script)
+    try:
+        with io.open_code(file) as stream:
+            source = stream.read()
+    except OSError as error:
+        raise CompilediagError(f"can't run {script}: {error.strerror}") from None
+    attributes = {"__file__": file, "__loader__": SourceFileLoader("__main__", file), "__package__": None}
+    folder = os.path.dirname(os.path.realpath(file))
+    return Program(folder, lambda: compile(source, file, "exec", dont_inherit=True), attributes)
+
+
+def find_module(name: str) -> Program:
+    """The program in a module or in a package's `__main__`. CompilediagError if there is none."""
+    _set_first_path(os.getcwd())
+    spec = _find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _find_spec(f"{name}.__main__")
+    code = spec and spec.loader and spec.loader.get_code(spec.name)
+    if not code:
+        raise CompilediagError(f"can't run {name}: there is no module of that name that can be run")
+    attributes = {"__file__": spec.origin, "__loader__": spec.loader, "__package__": spec.parent, "__spec__": spec}
+    return Program(os.getcwd(), lambda: code, attributes, argv0=spec.origin)
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def _set_first_path(folder: str) -> None:
+    """`sys.path[0]` is this command's own folder now; it is the program's to be."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder

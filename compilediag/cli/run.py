@@ -1,0 +1,87 @@
+"""`compilediag run SCRIPT [ARGS...]`: a script under watch, otherwise just as `python SCRIPT` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from compilediag.errors import CompilediagError
+from compilediag.outputs import check_output
+
+from .program import Program, find_module, find_script
+
+if TYPE_CHECKING:
+    from compilediag.session import Session
+
+
+class Run:
+    """Run a script under watch and say what torch.compile did.
+
+    The script runs as `python SCRIPT ARGS...` would run it: its output, its exit code and its exceptions are its own.
+    At its end, however it ends, a summary goes to stderr and the report is written.
+    """
+
+    name = "run"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--report", metavar="PATH", help="write one offline HTML file at the end")
+        parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag), replaced if there")
+        parser.add_argument("--detail", choices=("lean", "full"), default="full", help="what to record (%(default)s)")
+        parser.add_argument("--redact", action="store_true", help="keep code, values and paths out of the report")
+        parser.add_argument("--quiet", action="store_true", help="no summary")
+        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
+        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="its own arguments")
+
+    def run(self, args: argparse.Namespace) -> int:
+        # What can be wrong is looked for before the script starts: a run of hours must not end without its report.
+        for path in filter(None, (args.report, args.save)):
+            check_output(path)
+        program = find_module(args.script) if args.is_module else find_script(args.script)
+
+        from compilediag.watch import start
+
+        session = start(args.save, args.detail)
+        # At exit, because the interpreter first waits for the script's threads, which may still compile.
+        atexit.register(_finish, session, args, os.getpid())
+        _execute(program, [args.script, *args.args])
+        return 0
+
+
+def _execute(program: Program, argv: list[str]) -> None:
+    """Run to the end or to the script's own exception, which is shown without our frames."""
+    try:
+        program.run(argv)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        # The script's first frame stands below this function's and `Program.run`'s.
+        frames = error.__traceback__.tb_next.tb_next
+        sys.excepthook(type(error), error.with_traceback(frames), frames)
+        if not isinstance(error, KeyboardInterrupt):
+            raise SystemExit(1) from None
+        # Only an interrupt that reaches the interpreter ends the process by SIGINT, as shells expect. It is shown already.
+        sys.excepthook = lambda *_: None
+        raise
+
+
+def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
+    """End the watch, write the report, print the summary: in our process only, not in children that were forked."""
+    if os.getpid() != owner:
+        return
+    from compilediag.watch import stop_all
+
+    stop_all()
+    if args.report:
+        try:
+            session.report(args.report, redact=args.redact)
+        except (CompilediagError, OSError) as error:
+            print(f"compilediag: no report: {error}", file=sys.stderr)
+    if not args.quiet:
+        print(session.summary(), file=sys.stderr)
+    for path in filter(None, (args.report, args.save)):
+        if not args.quiet and os.path.exists(path):
+            print(f"compilediag: wrote {path}", file=sys.stderr)
