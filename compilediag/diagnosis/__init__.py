@@ -1,0 +1,32 @@
+"""From tables to findings: what cost time, why, and what to change. Pure: tables in, findings out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .breaks import break_findings, bypass_findings
+from .causes import find_causes
+from .coverage import coverage_findings
+from .finding import Finding, rank_key
+from .limits import failure_findings, limit_findings
+from .recompiles import finding_of
+
+__all__ = ["Finding", "diagnose"]
+
+
+def diagnose(tables: Any) -> list[Finding]:
+    """The findings of `tables`, most seconds lost first; the same tables always give the same list.
+
+    `tables` is anything with the DataFrames of a session as attributes; those that are absent are taken as
+    empty. A program that compiled each function once, without graph breaks, has no findings.
+    """
+    recompiled = [finding_of(cause) for cause in find_causes(tables)]
+    found = [
+        *limit_findings(tables, recompiled),
+        *recompiled,
+        *failure_findings(tables),
+        *break_findings(tables),
+        *bypass_findings(tables),
+        *coverage_findings(tables),
+    ]
+    return sorted(found, key=rank_key)

@@ -1,0 +1,80 @@
+"""Graph breaks by reason and line, and look-ups that went around a cache."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from . import wording
+from .finding import Finding
+from .rows import Row, first, ids, rows_of
+
+BREAK_COLUMNS = ("reason", "break_id", "explanation", "hints", "user_file", "user_line", "user_code")
+BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
+#: Beyond so many breaks at one line they are more than low.
+MANY_BREAKS = 5
+
+
+def break_findings(tables: Any) -> list[Finding]:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows_of(tables, "graph_breaks", BREAK_COLUMNS):
+        groups[(row["break_id"], row["reason"], row["user_file"], row["user_line"])].append(row)
+    return [_break(rows) for rows in groups.values()]
+
+
+def _break(rows: list[Row]) -> Finding:
+    file, line, code = (first(rows, name) for name in ("user_file", "user_line", "user_code"))
+    where = wording.position(file, line) or "unknown line"
+    reason = wording.first_line(first(rows, "reason") or "no reason was given")
+    return Finding(
+        rule="graph_break",
+        severity="medium" if len(rows) >= MANY_BREAKS else "low",
+        title=f"graph break at {where}, {wording.times(len(rows))}: {reason}",
+        seconds_lost=0.0,
+        evidence=ids(rows),
+        suggestion=_break_advice(rows),
+        file=file,
+        line=line,
+        count=len(rows),
+        details=(wording.one_line(code),) if code else (),
+        user_file=file,
+        user_line=line,
+        user_code=code,
+    )
+
+
+def _break_advice(rows: list[Row]) -> str:
+    """torch's own hint, else its explanation; and where to read on."""
+    hints = next((row["hints"] for row in rows if isinstance(row["hints"], list) and row["hints"]), [])
+    told = wording.one_line(hints[0], 300) if hints else wording.one_line(first(rows, "explanation") or "", 300)
+    break_id = first(rows, "break_id")
+    page = f"See {page_of(break_id)}" if break_id else ""
+    return " ".join(part for part in (told, page) if part) or "torch gave no hint."
+
+
+def page_of(break_id: str) -> str:
+    """torch's page on this kind of graph break."""
+    return f"{BREAK_PAGE}{wording.one_line(break_id, 20).lower()}.html"
+
+
+def bypass_findings(tables: Any) -> list[Finding]:
+    """Caches that were bypassed, one finding a cache and reason. A miss is no finding: a first compile misses."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows_of(tables, "cache_lookups", ("cache", "outcome", "reason")):
+        if row["outcome"] == "bypass":
+            groups[(row["cache"], wording.first_line(row["reason"] or ""))].append(row)
+    return [_bypass(cache, reason, rows) for (cache, reason), rows in groups.items()]
+
+
+def _bypass(cache: str | None, reason: str, rows: list[Row]) -> Finding:
+    name = wording.one_line(cache or "a cache", 40)
+    return Finding(
+        rule="cache_bypass",
+        severity="medium" if len(rows) >= MANY_BREAKS else "low",
+        title=f"{name} was bypassed {wording.times(len(rows))}: {reason or 'no reason was given'}",
+        seconds_lost=0.0,
+        evidence=ids(rows),
+        suggestion="What bypasses the cache is compiled again in every process, however often it ran before.",
+        count=len(rows),
+        details=(reason,) if reason else (),
+    )

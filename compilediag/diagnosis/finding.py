@@ -1,0 +1,53 @@
+"""A finding: one thing that cost time, why it happened, and what to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SEVERITIES = ("high", "medium", "low")
+
+#: Beyond these a cause is worth that severity: (severity, seconds lost, times).
+THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause, told once however often it struck.
+
+    `seconds_lost` (s) counts what was timed; the seconds of a "recompile_limit" finding are those of the
+    recompiles that led to it, so they stand in the findings of its causes too. `evidence` holds event ids,
+    oldest first. `details` holds what was seen, in order of appearance (old value first). `fix` is
+    configuration that can be tried without editing code, or None:
+
+    - "dynamic_sources", "unbacked_sources": values for `torch.compiler.config`,
+    - any other key: a value for `torch._dynamo.config`.
+    """
+
+    rule: str
+    severity: str
+    title: str
+    seconds_lost: float
+    evidence: tuple[int, ...]
+    suggestion: str
+    fix: dict[str, Any] | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    count: int = 1
+    details: tuple[str, ...] = field(default=())
+    user_file: str | None = None
+    user_line: int | None = None
+    user_code: str | None = None
+
+
+def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:
+    """The severity that seconds (s) and number give, but no worse than `ceiling`."""
+    found = next((name for name, s, n in THRESHOLDS if seconds >= s or count >= n), "low")
+    return max(found, ceiling, key=SEVERITIES.index)
+
+
+def rank_key(finding: Finding) -> tuple[Any, ...]:
+    """Sorts findings: most seconds lost first, then the worse and the more frequent; ties in a fixed order."""
+    place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)
+    return (-finding.seconds_lost, SEVERITIES.index(finding.severity), -finding.count, *place, finding.evidence)

@@ -1,0 +1,98 @@
+"""Functions that gave up: recompile limits, and compiles that failed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from . import wording
+from .finding import Finding, severity_of
+from .rows import Row, first, ids, is_timed, rows_of, seconds
+
+COLUMNS = ("function", "file", "line", "outcome", "duration_s", "fail_type", "fail_reason", "limit")
+#: torch's defaults.
+DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
+
+
+def limit_findings(tables: Any, causes: list[Finding]) -> list[Finding]:
+    """One finding a function that hit a limit; `causes` are the recompile findings, to tie it to."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows_of(tables, "compiles", COLUMNS):
+        if row["limit"] is not None:
+            groups[(row["file"], row["line"], row["function"], row["limit"])].append(row)
+    return [_limit(key[-1], rows, _of_function(causes, rows[0])) for key, rows in groups.items()]
+
+
+def _of_function(causes: list[Finding], row: Row) -> list[Finding]:
+    place = (row["function"], row["file"], row["line"])
+    own = [c for c in causes if (c.function, c.file, c.line) == place]
+    return sorted(own, key=lambda c: (-c.count, -c.seconds_lost, c.title))
+
+
+def _limit(limit: str, rows: list[Row], causes: list[Finding]) -> Finding:
+    function, file, line = (first(rows, name) for name in ("function", "file", "line"))
+    name = wording.one_line(limit, 60)
+    return Finding(
+        rule="recompile_limit",
+        severity="high",
+        title=f"{wording.place(function, file, line)} hit {name}: from here on it runs eagerly, in silence",
+        seconds_lost=sum(c.seconds_lost for c in causes),
+        evidence=ids(rows),
+        suggestion=_limit_advice(name, causes),
+        fix=_limit_fix(limit, causes),
+        function=function,
+        file=file,
+        line=line,
+        count=len(rows),
+    )
+
+
+def _limit_advice(name: str, causes: list[Finding]) -> str:
+    raising = f"If all those variants are meant, raise torch._dynamo.config.{name}."
+    if not causes:
+        return f"What recompiled it was not observed. {raising}"
+    top = "; ".join(c.title.partition(": ")[2] + f" ({wording.times(c.count)})" for c in causes[:2])
+    return f"Mend what recompiled it: {top}. {raising}"
+
+
+def _limit_fix(limit: str, causes: list[Finding]) -> dict[str, Any] | None:
+    """The fixes of its causes; a higher limit only where none of them has one."""
+    merged: dict[str, Any] = {}
+    for cause in causes:
+        for key, value in (cause.fix or {}).items():
+            merged[key] = f"{merged[key]},{value}" if isinstance(value, str) and key in merged else value
+    if merged or limit not in DEFAULT_LIMITS:
+        return merged or None
+    return {limit: 8 * DEFAULT_LIMITS[limit]}
+
+
+def failure_findings(tables: Any) -> list[Finding]:
+    """Compiles that ended in an exception, one finding a function and exception."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows_of(tables, "compiles", COLUMNS):
+        if row["outcome"] == "failed" and row["limit"] is None:
+            reason = wording.first_line(row["fail_reason"] or "")
+            groups[(row["file"], row["line"], row["function"], row["fail_type"], reason)].append(row)
+    return [_failure(*key[-2:], rows) for key, rows in groups.items()]
+
+
+def _failure(fail_type: str | None, reason: str, rows: list[Row]) -> Finding:
+    function, file, line = (first(rows, name) for name in ("function", "file", "line"))
+    spent = seconds(row["duration_s"] for row in rows)
+    timed = sum(is_timed(row["duration_s"]) for row in rows)
+    error = ": ".join(part for part in (wording.one_line(fail_type or "", 80), reason) if part) or "no reason was given"
+    return Finding(
+        rule="compile_failed",
+        severity="high" if len(rows) > 1 else severity_of(max(spent, 1.0), 1),
+        title=f"{wording.place(function, file, line)} failed to compile {wording.times(len(rows))}, "
+        f"{wording.lost(spent, timed, len(rows))}: {error}",
+        seconds_lost=spent,
+        evidence=ids(rows),
+        suggestion="The exception is torch's or the backend's own. To find the step that fails, compile with "
+        'backend="eager", then backend="aot_eager".',
+        function=function,
+        file=file,
+        line=line,
+        count=len(rows),
+        details=(error,),
+    )

@@ -1,0 +1,49 @@
+"""Rows of a table as plain dicts: NA is None, a missing table has no rows, a missing column is None."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+Row = dict[str, Any]
+
+
+def rows_of(tables: Any, table: str, names: Iterable[str]) -> list[Row]:
+    """The rows of `tables.<table>` in order of time, with `names` and the common columns."""
+    frame = getattr(tables, table, None)
+    if frame is None or len(frame) == 0:
+        return []
+    wanted = ("event_id", "time", "rank", "pid", "compile_id", *names)
+    columns = [_plain(frame[n]) if n in frame else [None] * len(frame) for n in wanted]
+    rows = [dict(zip(wanted, values, strict=True)) for values in zip(*columns, strict=True)]
+    return sorted(rows, key=_order)
+
+
+def _plain(column: pd.Series) -> list[Any]:
+    return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
+
+
+def _order(row: Row) -> tuple[bool, Any, int]:
+    time = row["time"]
+    return (time is None, 0 if time is None else time, row["event_id"] or 0)
+
+
+def seconds(values: Iterable[Any]) -> float:
+    """The sum in s of those that were timed; 0.0 if none was."""
+    return float(sum(v for v in values if is_timed(v)))
+
+
+def is_timed(value: Any) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def ids(rows: Iterable[Row]) -> tuple[int, ...]:
+    return tuple(int(row["event_id"]) for row in rows if row["event_id"] is not None)
+
+
+def first(rows: Iterable[Row], name: str) -> Any:
+    """The first value of a column that is not missing."""
+    return next((row[name] for row in rows if row[name] is not None), None)

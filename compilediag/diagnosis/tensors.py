@@ -1,0 +1,87 @@
+"""What a tensor is, beside its shape: dtype, device, dispatch keys, gradient, class, and which other one it is."""
+
+from __future__ import annotations
+
+import re
+
+from . import wording
+from .advice import Advice, at_line, name_of, usual_price
+from .causes import Cause
+
+_KEYS = re.compile(r"\w+")
+_DEVICES = ("CPU", "CUDA", "Meta", "XPU", "MPS", "HPU", "PrivateUse1")
+_LOCAL_CLASS = "<locals>"
+
+
+def advise_dtype(cause: Cause) -> Advice:
+    name = name_of(cause, "x")
+    text = (
+        f"Each dtype needs its own entry. If one is enough, cast before the call ({name} = {name}.to(dtype)) or run "
+        "all calls under the same torch.autocast."
+    )
+    return Advice("dtype_changes", text, None, usual_price(cause.count))
+
+
+def advise_device(cause: Cause) -> Advice:
+    name = name_of(cause, "x")
+    text = f"Each device needs its own entry. If one is enough, move it before the call: {name} = {name}.to(device)."
+    return Advice("device_changes", text, None, usual_price(cause.count))
+
+
+def advise_dispatch_keys(cause: Cause) -> Advice:
+    name = name_of(cause, "the tensor")
+    keys = [set(_KEYS.findall(value)) for value in cause.values]
+    changed = set.union(*keys) - set.intersection(*keys) if len(keys) > 1 else set()
+    what = f"dispatch keys of {name} changed"
+    if changed and (devices := [d for d in _DEVICES if d in changed]):
+        text = f"{name} was on different devices ({', '.join(devices)}): move it to one before the call."
+    elif any("ADInplaceOrView" in key for key in changed):
+        text = (
+            f"{name} was likely an inference tensor at one call and an ordinary one at another. Use one of "
+            "torch.no_grad() and torch.inference_mode() for all calls, and where tensors are made."
+        )
+    elif any(key.startswith(("Python", "Functorch", "FuncTorch")) for key in changed):
+        text = f"{name} was a tensor subclass or inside a functorch transform at one call only: call it one way."
+    else:
+        text = f"{name} is another kind of tensor at each of these calls (torch names the keys); pass it in one form."
+    return Advice("dispatch_keys_change", text, None, usual_price(cause.count), what)
+
+
+def advise_requires_grad(cause: Cause) -> Advice:
+    name = name_of(cause, "x")
+    text = (
+        f"With and without gradient are separate entries. If {name} needs none, pass {name}.detach() at every call; "
+        "if it does, keep requires_grad the same."
+    )
+    return Advice("requires_grad_changes", text, None, usual_price(cause.count))
+
+
+def advise_type(cause: Cause) -> Advice:
+    name = name_of(cause)
+    if len(cause.values) > 1 and _all_local(cause.values):
+        text = f"{name}'s class is made anew in a function each time: define the class once, at module level."
+        return Advice("fresh_class", text)
+    text = (
+        f"Each class that {name} has needs its own entry. Pass one kind: convert before the call, for example a "
+        "Parameter or tensor subclass to a plain tensor, or an int to a float."
+    )
+    return Advice("type_changes", text, None, usual_price(cause.count))
+
+
+def _all_local(values: tuple[str, ...]) -> bool:
+    names = {value.split("'")[1] if value.count("'") >= 2 else value for value in values}
+    return all(_LOCAL_CLASS in name for name in names)
+
+
+def advise_alias(cause: Cause) -> Advice:
+    text = (
+        "The same tensor was passed in two places at some calls and different ones at others; each needs its own "
+        "entry. If it need not be shared, pass a copy: tensor.clone()."
+    )
+    what = f"{wording.spoken(cause.source) or 'arguments'}: same tensor at some calls only"
+    return Advice("alias_changes", text + _line(cause), None, usual_price(cause.count), what)
+
+
+def _line(cause: Cause) -> str:
+    where = at_line(cause).strip()
+    return f" Used here: {where}." if where else ""

@@ -1,0 +1,160 @@
+"""Python values that the compiled code has built in: numbers, flags, strings, None."""
+
+from __future__ import annotations
+
+import re
+
+from .advice import Advice, at_line, name_of, usual_price
+from .causes import Cause
+
+_INT = re.compile(r"-?\d{1,40}")
+_FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
+#: torch's hint on an integer of an nn.Module.
+_MODULE_INT = "integer attributes of the nn.Module"
+#: torch's mark on guards of a symbol that Python code needed as a number.
+_EVALUATED = "in evaluate_expr"
+COUNTS_UP_FROM = 3
+
+
+def type_of(value: str) -> str:
+    """bool, int, float, str, none or other: the type of what this text is the repr of."""
+    if value in ("True", "False"):
+        return "bool"
+    if value == "None":
+        return "none"
+    if _INT.fullmatch(value):
+        return "int"
+    if _FLOAT.fullmatch(value):
+        return "float"
+    return "str" if value[:1] in ("'", '"') else "other"
+
+
+def advise_value(cause: Cause) -> Advice:
+    types = {type_of(value) for value in cause.values}
+    if types == {"bool"}:
+        return _flag(cause)
+    if types == {"int"}:
+        return _integer(cause)
+    if types == {"float"} or types == {"int", "float"}:
+        return _float(cause)
+    if types == {"str"}:
+        return _string(cause)
+    if "none" in types:
+        return _optional(cause)
+    return _built_in(cause)
+
+
+def _flag(cause: Cause) -> Advice:
+    if cause.source.endswith(".training") or cause.source == "training":
+        text = (
+            "One entry for train() and one for eval() is expected; nothing to fix unless it switches back and forth "
+            "before both have run once."
+        )
+        return Advice("train_eval", text, None, "low" if cause.count <= 2 else "medium")
+    text = f"One entry a value of a flag is expected, so at most two for {name_of(cause)}; nothing to fix beyond."
+    return Advice("flag", text, None, "low" if cause.count <= 2 else "medium")
+
+
+def _integer(cause: Cause) -> Advice:
+    name = name_of(cause, "the integer")
+    if any(_EVALUATED in reason for reason in cause.reasons):
+        text = (
+            f"The traced code needs {name} as a Python number{at_line(cause)}, so each value is compiled on its own: "
+            "keep it to few values, or use tensor operations in place of a Python loop, range or branch on it."
+        )
+        return Advice("int_specialized", text, None, usual_price(cause.count))
+    if any(_MODULE_INT in reason for reason in cause.reasons):
+        return _module_integer(cause, name)
+    if any("G['" in reason.split("#", 1)[0] for reason in cause.reasons):
+        return _global_integer(cause, name)
+    return _int_argument(cause, name)
+
+
+def _module_integer(cause: Cause, name: str) -> Advice:
+    counter = counts_up(cause.values)
+    kind = f"{name} counts up: each" if counter else "Integers of an nn.Module are built into the code: each new"
+    text = (
+        f"{kind} value is a new compile. Let it vary with torch._dynamo.config.allow_unspec_int_on_nn_module = True, "
+        f"make it a tensor buffer, or {'count' if counter else 'set it'} outside of the compiled function."
+    )
+    fix = _dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
+    return Advice("counter" if counter else "module_int", text, fix)
+
+
+def _global_integer(cause: Cause, name: str) -> Advice:
+    text = (
+        f"torch never makes a global integer dynamic by itself: pass {name} as an argument, or make it a 0-dim tensor."
+    )
+    return Advice("counter" if counts_up(cause.values) else "global_int", text, _dynamic_fix(cause))
+
+
+def _int_argument(cause: Cause, name: str) -> Advice:
+    fix = _dynamic_fix(cause)
+    if cause.count == 1:
+        text = (
+            "One recompile is the usual price of a first change: torch then makes an integer dynamic by itself. "
+            f"torch.tensor({name}) saves it."
+        )
+        return Advice("int_changes", text, fix, "low")
+    counted = f"{name} counts up. " if counts_up(cause.values) else ""
+    text = (
+        f"{counted}torch makes an integer dynamic after its first change unless told otherwise, so likely this is "
+        "compiled with dynamic=False, or the code needs the number itself. Use dynamic=None, or pass "
+        f"torch.tensor({name})."
+    )
+    return Advice("counter" if counted else "int_changes", text, fix)
+
+
+def _float(cause: Cause) -> Advice:
+    name = name_of(cause, "the float")
+    tensor = f"pass a 0-dim tensor: torch.tensor({name})"
+    if re.search(r"param_groups\[\d+\]\['\w+'\]$|(^|[._])lr$", cause.source):
+        tensor = f"make it a 0-dim tensor, as in torch.optim.Adam(params, lr=torch.tensor(lr)) ({name})"
+    if cause.count == 1:
+        text = (
+            "One recompile is the usual price of a first change: torch then makes a float dynamic by itself. To save "
+            f"it, {tensor}."
+        )
+        return Advice("float_changes", text, None, "low")
+    text = (
+        f"To compile once, {tensor}. torch makes a float dynamic after its first change unless told otherwise, so "
+        "likely this is compiled with dynamic=False, torch._dynamo.config.specialize_float is True, or the code "
+        "needs the number."
+    )
+    return Advice("float_changes", text)
+
+
+def _string(cause: Cause) -> Advice:
+    text = (
+        f"Strings are built into the code: one entry a value of {name_of(cause)}. Few values are fine; if it varies "
+        "freely (an id, a path), keep it out of the compiled function."
+    )
+    return Advice("string_changes", text, None, usual_price(cause.count))
+
+
+def _optional(cause: Cause) -> Advice:
+    text = (
+        f"{name_of(cause)} is given at some calls and None at others: one entry for each is expected. To have one, "
+        "always pass it, with a neutral value in place of None."
+    )
+    return Advice("optional_argument", text, None, usual_price(cause.count))
+
+
+def _built_in(cause: Cause) -> Advice:
+    text = (
+        f"The compiled code has the value of {name_of(cause)} built in{at_line(cause)}: one entry a value. Keep it to "
+        "few values, or pass what varies as a tensor."
+    )
+    return Advice("value_changes", text, None, usual_price(cause.count))
+
+
+def counts_up(values: tuple[str, ...]) -> bool:
+    """True for three integers or more, each greater than the one before."""
+    if len(values) < COUNTS_UP_FROM or not all(_INT.fullmatch(v) for v in values):
+        return False
+    numbers = [int(v) for v in values]
+    return all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+
+
+def _dynamic_fix(cause: Cause) -> dict[str, str] | None:
+    return {"dynamic_sources": ",".join(cause.torch_sources)} if cause.torch_sources else None
