@@ -63,7 +63,7 @@ def _execute(program: Program, argv: list[str]) -> None:
         sys.excepthook(type(error), error.with_traceback(frames), frames)
         if not isinstance(error, KeyboardInterrupt):
             raise SystemExit(1) from None
-        # Only an interrupt that reaches the interpreter ends the process by SIGINT, as shells expect. It is shown already.
+        # An interrupt that reaches the interpreter ends the process by SIGINT, as shells expect; it is shown already.
         sys.excepthook = lambda *_: None
         raise
 

@@ -1,0 +1,34 @@
+"""Writes docs/tables.md to stdout, from what the code itself declares: `make docs`."""
+
+from compilediag import events, tables
+
+INTRODUCTION = """# Tables
+
+Each table of a session is a pandas DataFrame: `session.compiles`, `session.recompiles` and so on. A row is one event.
+Missing is NA, never 0 or an empty string; columns of dtype json hold a list or None. Units stand with each column.
+This file is written by `make docs` from `compilediag/events.py`; a test holds the two together.
+
+Every table but `events` begins with these columns:
+"""
+
+
+def main() -> None:
+    print(INTRODUCTION)
+    print(rows(tables.COMMON_COLUMNS))
+    section("events", "every event of every kind, one row each", tables.EVENT_COLUMNS)
+    for name, kind in events.BY_TABLE.items():
+        section(name, f"kind `{kind.kind}`", events.columns(kind))
+    print("\n## Guard kinds\n\n`guard_kind` is one of: " + ", ".join(f"`{kind}`" for kind in events.GUARD_KINDS) + ".")
+
+
+def section(name: str, what: str, columns: dict[str, dict[str, str]]) -> None:
+    print(f"\n## `{name}`: {what}\n\n{rows(columns)}")
+
+
+def rows(columns: dict[str, dict[str, str]]) -> str:
+    body = [f"| `{name}` | {column['dtype']} | {column['doc']} |" for name, column in columns.items()]
+    return "\n".join(["| column | dtype | meaning |", "|---|---|---|", *body])
+
+
+if __name__ == "__main__":
+    main()

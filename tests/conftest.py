@@ -1,0 +1,113 @@
+"""What every test stands under: nothing swallowed, no hook left behind, a compiler that forgot the test before."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: The folders whose tests run the compiler.
+COMPILING = {"live", "gpu"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in gpu/ need a GPU."""
+    on_gpu = [item for item in items if "gpu" in _folders(item)]
+    if on_gpu and not _has_cuda():
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+def _folders(item: pytest.Item) -> tuple[str, ...]:
+    return item.path.relative_to(ROOT).parts
+
+
+def _has_cuda() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@pytest.fixture(autouse=True)
+def nothing_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Production swallows what compilediag raises inside a hook; a test fails of it, unless marked `swallows`."""
+    from compilediag.sources import shield
+
+    caught: list[tuple[str, BaseException]] = []
+
+    def listener(name: str, error: BaseException) -> None:
+        caught.append((name, error))
+
+    shield.listeners.append(listener)
+    yield
+    shield.listeners.remove(listener)
+    if caught and request.node.get_closest_marker("swallows") is None:
+        name, error = caught[0]
+        raise AssertionError(f"source {name} raised and production would have swallowed it ({len(caught)}x)") from error
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No watch and no hook outlives its test."""
+    yield
+    from compilediag import sources
+
+    if "compilediag.watch" in sys.modules:
+        forgotten = sys.modules["compilediag.watch"].stop_all()
+        assert forgotten is None, f"the test left a watch running: {forgotten}"
+    assert sources.installed() == []
+
+
+@pytest.fixture(autouse=True)
+def compiler_reset(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that compiles starts with no compiled code, and leaves none."""
+    if not COMPILING.intersection(_folders(request.node)):
+        yield
+        return
+    import torch
+
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def fresh_inductor_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Inductor's caches are empty, here and in processes that the test starts; gives their folder."""
+    from torch._inductor.utils import clear_caches
+
+    folder = tmp_path / "inductor_cache"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    clear_caches()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium; without one the test is skipped, and fails where CI=true."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no Chromium here; apt-get install chromium")
+    return found
+
+
+@pytest.fixture
+def python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`python("-m", "compilediag", ...)`: runs this interpreter in a process of its own, at most 300 s."""
+
+    def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+        command = [sys.executable, *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **options)
+
+    return run

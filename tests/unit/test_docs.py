@@ -1,0 +1,52 @@
+"""The documents say what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compilediag import events, tables
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def sections():
+    """table -> its section of docs/tables.md."""
+    parts = re.split(r"^## `(\w+)`.*$", (DOCS / "tables.md").read_text(), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_tables_md_is_what_its_generator_writes(python):
+    done = python(DOCS / "make_tables.py")
+    assert done.stdout == (DOCS / "tables.md").read_text(), "run make docs: " + done.stderr
+
+
+def test_every_table_and_only_tables_have_a_section(sections):
+    assert set(sections) == {"events", *events.BY_TABLE}
+
+
+@pytest.mark.parametrize("table", events.BY_TABLE)
+def test_every_column_stands_with_its_dtype_and_meaning(sections, table):
+    for name, column in tables.table_columns(table).items():
+        row = f"| `{name}` | {column['dtype']} | {column['doc']} |"
+        assert row in sections[table] or name in tables.COMMON_COLUMNS and row in (DOCS / "tables.md").read_text(), name
+
+
+def test_every_line_of_the_guest_contract_names_a_test_that_exists():
+    contract = (DOCS / "guest_contract.md").read_text()
+    lines = re.findall(r"^\d\. .*?(?=^\d\. |\Z)", contract, flags=re.M | re.S)
+    assert len(lines) == 6
+    for line in lines:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
+        assert named, line
+        for file, test in named:
+            assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(), re.M), f"{file}::{test}"
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
+def test_links_lead_to_files(document):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())
+    broken = [link for link in links if "://" not in link and not (document.parent / link).exists()]
+    assert broken == []

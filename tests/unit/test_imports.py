@@ -1,0 +1,88 @@
+"""`import compilediag` costs nothing and needs nothing: its names load when they are used."""
+
+import json
+
+import pytest
+
+import compilediag
+
+WITHOUT = """
+import sys
+
+class Without:
+    '''Finds what the interpreter finds, but for some packages, which are not there.'''
+    finders = list(sys.meta_path)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages!r}:
+            return None
+        specs = (finder.find_spec(name, path, target) for finder in self.finders)
+        return next((spec for spec in specs if spec is not None), None)
+
+sys.meta_path[:] = [Without()]
+"""
+HOST = {"torch", "triton", "IPython", "ipykernel", "plotly", "anywidget", "ipywidgets"}
+
+
+@pytest.fixture
+def python_without(python):
+    """Runs code where the given packages can't be imported."""
+
+    def run(blocked, code, *args):
+        return python("-c", WITHOUT.format(packages=sorted(blocked)) + code, *args)
+
+    return run
+
+
+def test_import_needs_neither_torch_nor_pandas_nor_jupyter(python_without):
+    done = python_without(HOST | {"pandas", "numpy"}, "import compilediag; print(compilediag.__version__)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == compilediag.__version__
+
+
+def test_the_public_names_load_without_torch_and_jupyter(python_without):
+    code = "import compilediag as cd; print([callable(getattr(cd, n)) for n in cd.__all__ if n != '__version__'])"
+    done = python_without(HOST, code)
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout.lower())) == {True}
+
+
+def test_watching_without_torch_is_one_clear_line(python_without):
+    code = """
+import compilediag as cd
+try:
+    cd.start()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = python_without({"torch"}, code)
+    assert done.stdout.startswith("CompilediagError torch is not installed"), done.stdout + done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["report", "--help"], ["doctor", "--help"]])
+def test_help_loads_nothing_heavy(python_without, arguments):
+    code = f"from compilediag.cli import main; main({arguments!r})"
+    done = python_without(HOST | {"pandas", "numpy"}, code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: compilediag")
+
+
+def test_the_function_watch_survives_the_import_of_its_module(python):
+    code = """
+import compilediag as cd
+import compilediag.watch
+from compilediag.watch import start
+print(callable(cd.watch), cd.start is start)
+"""
+    done = python("-c", code)
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'wach'"):
+        _ = compilediag.wach
+
+
+def test_all_names_are_listed():
+    assert set(compilediag.__all__) <= set(dir(compilediag))
