@@ -1,0 +1,40 @@
+"""The text of a graph break as a `GraphBreak`: torch writes it for people, with fixed headings."""
+
+from __future__ import annotations
+
+import re
+
+from ..events import GraphBreak
+
+BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
+EXPLANATION = re.compile(r"^  Explanation: (.*?)(?=^  Hint: |^  Developer debug context: |\Z)", re.DOTALL | re.MULTILINE)
+HINT = re.compile(r"^  Hint: (.*?)(?=^  Hint: |^  Developer debug context: |\Z)", re.DOTALL | re.MULTILINE)
+
+
+def graph_break(
+    text: str,
+    time_ns: int,
+    compile_id: str | None,
+    user_file: str | None = None,
+    user_line: int | None = None,
+    user_code: str | None = None,
+) -> GraphBreak:
+    """The break that `text`, torch's reason, tells of; the user's line where it is known."""
+    break_id = BREAK_ID.search(text)
+    explanation = EXPLANATION.search(text)
+    hints = [_one_line(hint) for hint in HINT.findall(text)]
+    return GraphBreak(
+        time_ns=time_ns,
+        compile_id=compile_id,
+        reason=_one_line(text.strip().partition("\n")[0]) or None,
+        break_id=f"GB{break_id[1]}" if break_id else None,
+        explanation=_one_line(explanation[1]) if explanation else None,
+        hints=[h for h in hints if h] or None,
+        user_file=user_file,
+        user_line=user_line,
+        user_code=user_code,
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,230 @@
+"""A session: everything that was recorded, read from one file. Every view is made from this.
+
+It reads a running recording (of this process or another one) as well as a saved file. Reading a table
+first flushes what this process has recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import tables
+from .errors import CompilediagError
+from .store import Store, inflate
+
+if TYPE_CHECKING:
+    import anywidget
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from .diagnosis import Finding
+    from .recorder import Recorder
+
+
+def load(path: str | os.PathLike[str]) -> Session:
+    """Open a saved session, or one that another process is recording. Executes nothing that is in the file.
+
+    NotASession or NewerSchema, in one line, if it can't be read. Of a damaged file the tables hold what is legible.
+    """
+    return Session(Path(path))
+
+
+class Session:
+    """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
+
+    def __init__(self, path: Path, recorder: Recorder | None = None):
+        self.path = path
+        self._recorder = recorder
+        self._store = Store.open(path)
+        self._lock = threading.RLock()
+        self._cache: dict[str, tuple[int, pd.DataFrame]] = {}
+
+    def __repr__(self) -> str:
+        return f"<compilediag session {self.path} ({self.state})>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.summary())
+
+    @property
+    def state(self) -> str:
+        """watching, stopped (recorded by this process), or loaded."""
+        if self._recorder is not None:
+            return "watching"
+        return "stopped" if self._was_ours else "loaded"
+
+    _was_ours = False
+
+    def ended(self) -> None:
+        """The recording is over: from here on the file alone is read."""
+        self._recorder = None
+        self._was_ours = True
+
+    # Tables
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """Every event, one row each: id, time, kind, rank, pid, compile_id, title, duration_s."""
+        return self._table("events")
+
+    @property
+    def compiles(self) -> pd.DataFrame:
+        """One row a compile of a frame, backward or autograd graph."""
+        return self._table("compiles")
+
+    @property
+    def recompiles(self) -> pd.DataFrame:
+        """One row a recompile, told against its closest earlier entry; `lost_s` is what it cost."""
+        with self._lock:
+            return tables.with_lost_seconds(self._table("recompiles"), self._table("compiles"))
+
+    @property
+    def guard_failures(self) -> pd.DataFrame:
+        """One row a failing guard of one earlier entry at one recompile."""
+        return self._table("guard_failures")
+
+    @property
+    def cache_lookups(self) -> pd.DataFrame:
+        """One row a look-up or store in a compile cache."""
+        return self._table("cache_lookups")
+
+    @property
+    def graph_breaks(self) -> pd.DataFrame:
+        """One row a graph break."""
+        return self._table("graph_breaks")
+
+    @property
+    def phases(self) -> pd.DataFrame:
+        """One row a timed phase of a compile."""
+        return self._table("phases")
+
+    @property
+    def artifacts(self) -> pd.DataFrame:
+        """One row a kept text (graph, code, guard tree); `artifact(event_id)` gives the text."""
+        return self._table("artifacts")
+
+    @property
+    def dynamic_decisions(self) -> pd.DataFrame:
+        """One row an input or attribute that torch made dynamic by itself."""
+        return self._table("dynamic_decisions")
+
+    @property
+    def sources(self) -> pd.DataFrame:
+        """One row a source of this session: its last state."""
+        return self._table("sources")
+
+    def _table(self, name: str) -> pd.DataFrame:
+        self.flush()
+        with self._lock:
+            key = "id" if name == "events" else "event_id"
+            last = self._store.connection.execute(f"SELECT coalesce(max({key}), 0) FROM {name}").fetchone()[0]
+            cached = self._cache.get(name)
+            if cached is None or cached[0] != last:
+                frame = tables.read_events(self._store) if name == "events" else tables.read_table(self._store, name)
+                cached = self._cache[name] = (last, frame)
+            return cached[1].copy()
+
+    # What is not a table
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Of the session as a whole: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
+        with self._lock:
+            return self._store.meta()
+
+    def artifact(self, event_id: int) -> str:
+        """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
+        body = self.artifact_body(event_id)
+        if body is None:
+            raise KeyError(f"no text is kept for event {event_id}")
+        return inflate(body)
+
+    def artifact_body(self, event_id: int) -> bytes | None:
+        """The text of an artifact as it is stored: UTF-8, deflated. None if it was not kept."""
+        self.flush()
+        with self._lock:
+            query = "SELECT digest FROM artifacts WHERE event_id = ?"
+            row = self._store.connection.execute(query, (int(event_id),)).fetchone()
+            return self._store.payload(row[0]) if row and row[0] else None
+
+    def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
+        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads again and again."""
+        with self._lock:
+            return tables.table_rows(self._store, table, after)
+
+    def progress(self) -> list[dict[str, Any]]:
+        """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
+        with self._lock:
+            return self._store.progress() if self.meta.get("stopped_ns") is None else []
+
+    def status(self) -> list[dict[str, Any]]:
+        """One dict a source: name, status, reason, events, dropped, overhead_s (seconds of the user's own time)."""
+        frame = self.sources[["name", "status", "reason", "events", "dropped", "overhead_s"]]
+        return [{k: _plain(v) for k, v in row.items()} for row in frame.to_dict("records")]
+
+    def flush(self) -> None:
+        """Everything that this process recorded so far is in the file when this returns."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    # Views
+
+    def findings(self) -> list[Finding]:
+        """What to change, ranked by seconds lost."""
+        from .diagnosis import diagnose
+
+        return diagnose(self)
+
+    def summary(self) -> str:
+        """The session as plain text: counts, findings, and what was not observed."""
+        from .views.text import summary
+
+        return summary(self)
+
+    def dashboard(self) -> anywidget.AnyWidget:
+        """The live widget. CompilediagError where anywidget is not installed."""
+        from .views.dashboard import make_dashboard
+
+        return make_dashboard(self)
+
+    def figure(self, name: str) -> go.Figure:
+        """A plotly figure: "timeline", "causes", "caches" or "phases". CompilediagError for any other name."""
+        from .views.figures import make_figure
+
+        return make_figure(self, name)
+
+    def report(self, path: str | os.PathLike[str], redact: bool = False) -> Path:
+        """Write one offline HTML file; `redact` leaves out source code, values and paths."""
+        from .views.report import write_report
+
+        return write_report(self, Path(path), redact=redact)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a copy of this session as one file, whole or not at all; the recording goes on where it is.
+
+        CompilediagError if the path can't be written.
+        """
+        target = Path(path).absolute()
+        self.flush()
+        try:
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
+                copy = Path(folder) / target.name
+                with self._lock:
+                    self._store.connection.execute("VACUUM INTO ?", (str(copy),))
+                os.replace(copy, target)
+        except (OSError, sqlite3.Error) as error:
+            raise CompilediagError(f"{target} can't be written: {error}") from None
+        return target
+
+
+def _plain(value: Any) -> Any:
+    """A cell as plain Python: NA is None."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,118 @@
+"""The only place that names torch's private modules and members, and where versions differ.
+
+Every function gives what it is named for or raises `Unavailable` with the name that is missing: so a torch
+whose internals moved costs one source, with a reason. Read in the sources of torch 2.11.0 and 2.13.0.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .base import Unavailable
+
+
+def _member(module: str, *path: str) -> Any:
+    """The class or module that holds the last name of `path`, after checking that the name is there."""
+    try:
+        owner = importlib.import_module(module)
+    except ImportError as error:
+        raise Unavailable(f"this torch has no {module} ({error})") from None
+    for name in path[:-1]:
+        owner = getattr(owner, name, None)
+    if owner is None or path[-1] not in vars(owner):
+        raise Unavailable(f"this torch has no {module}.{'.'.join(path)}")
+    return owner
+
+
+def event_logger() -> type:
+    """The class whose `log_event_start`, `log_event_end` and `log_instant_event` see every timed phase."""
+    for name in ("log_event_start", "log_event_end", "log_instant_event"):
+        owner = _member("torch._dynamo.utils", "ChromiumEventLogger", name)
+    return owner
+
+
+def metrics_module() -> types.ModuleType:
+    """The module whose `add_compilation_metrics_to_chromium` is called with each finished CompilationMetrics.
+
+    `record_compilation_metrics`, which calls it, can't be watched itself: each thread's metrics context
+    holds a reference to it from the thread's first compile on.
+    """
+    return _member("torch._dynamo.utils", "add_compilation_metrics_to_chromium")
+
+
+def convert_frame_module() -> types.ModuleType:
+    """The module whose `get_and_maybe_log_recompilation_reasons` is called when all entries of a frame failed."""
+    return _member("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons")
+
+
+def graph_break_reason() -> type:
+    """The class that is made once a graph break; `__post_init__` sees it."""
+    return _member("torch._dynamo.output_graph", "GraphCompileReason", "__post_init__")
+
+
+def fx_graph_cache() -> type:
+    """The class whose static `_save_graph(key, graph, inputs, local, remote)` writes an entry."""
+    return _member("torch._inductor.codecache", "FxGraphCache", "_save_graph")
+
+
+def aot_autograd_cache() -> type:
+    """The class whose static `save(key, entry, remote)` writes an entry."""
+    return _member("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "save")
+
+
+def trace_logger() -> logging.Logger:
+    """The logger of the structured trace. It feeds any handler, without a variable set."""
+    _member("torch._logging._internal", "trace_log")
+    return logging.getLogger("torch.__trace")
+
+
+def current_compile_id() -> str | None:
+    """torch's id of the compile that runs in this thread."""
+    compile_id = sys.modules["torch._guards"].CompileContext.current_compile_id()
+    return None if compile_id is None else str(compile_id)
+
+
+def cache_entries(entries: Any) -> list[Any]:
+    """The earlier entries in look-up order: torch 2.13 passes a list, 2.11 the first of a linked chain."""
+    if isinstance(entries, (list, tuple)):
+        return list(entries)
+    chain = []
+    while entries is not None:
+        chain.append(entries)
+        entries = entries.next
+    return chain
+
+
+def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
+    """The code object that dynamo compiles in this thread and its backend, from the frame of `_compile`.
+
+    The start of a compile is announced without the function's name; a few frames up it is a local variable.
+    """
+    frame = sys._getframe(1)
+    for _ in range(depth):
+        if frame is None:
+            return None
+        if frame.f_code.co_name == "_compile" and frame.f_globals.get("__name__") == "torch._dynamo.convert_frame":
+            local = frame.f_locals
+            code = local.get("code")
+            return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
+        frame = frame.f_back
+    return None
+
+
+def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
+    """The name of a backend, under the wrappers that torch puts around it."""
+    for _ in range(8):
+        inner = getattr(compiler_fn, "_torchdynamo_orig_backend", None) or getattr(
+            compiler_fn, "_torchdynamo_orig_callable", None
+        )
+        if inner is None:
+            break
+        compiler_fn = inner
+    name = getattr(compiler_fn, "compiler_name", None) or getattr(compiler_fn, "__name__", None)
+    return name if isinstance(name, str) else None

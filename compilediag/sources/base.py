@@ -1,0 +1,127 @@
+"""What every source is: hooks that go in and out as one, a status with a reason, its own cost."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+from ..events import SourceStatus
+from ..recorder import Made, Recorder
+from . import shield
+from .patching import Patch
+
+#: After so many errors in a row of its own a source takes itself out.
+MAX_ERRORS = 5
+
+
+class Unavailable(Exception):
+    """The installed torch lacks what a source needs; the message says what."""
+
+
+class Source:
+    """One family of hooks. A subclass gives `name`, `patches` and, if it needs more, `open` and `close`.
+
+    `details` are the levels of detail at which it works.
+    """
+
+    name: ClassVar[str]
+    details: ClassVar[tuple[str, ...]] = ("lean", "full")
+
+    def __init__(self, recorder: Recorder, detail: str):
+        self.recorder = recorder
+        self.detail = detail
+        self.events = 0
+        self.dropped = 0
+        self.errors = 0
+        self.overhead_ns = 0
+        self._state: tuple[str, str | None] = ("off", None)
+        self._patches: list[Patch] = []
+
+    @classmethod
+    def probe(cls) -> None:
+        """Unavailable with a reason if the installed torch lacks what this source needs."""
+        raise Unavailable(f"{cls.name} has no probe")
+
+    def patches(self) -> list[Patch]:
+        """The hooks, not yet in. Unavailable if one has no place to go."""
+        return []
+
+    def open(self) -> None:
+        """What else has to be put in."""
+
+    def close(self) -> None:
+        """Take out what `open` put in."""
+
+    def begin(self) -> None:
+        """Put everything in; on failure nothing stays, and the status says why. Never raises."""
+        if self.detail not in self.details:
+            self._state = ("off", f"detail is {self.detail}")
+            return
+        try:
+            self.probe()
+            self._patches = self.patches()
+            for patch in self._patches:
+                patch.put_in()
+            self.open()
+            self._state = ("active", None)
+        except Unavailable as why:
+            self._take_out()
+            self._state = ("unavailable", str(why))
+        except Exception as error:
+            self._take_out()
+            self._state = ("unavailable", f"{type(error).__name__}: {error}")
+            shield.swallowed(self.name, error)
+
+    def end(self) -> None:
+        """Take everything out. A patch that somebody wrapped since stays where it is, without effect.
+
+        The status stays as it was: a session says of each source whether it was active while it was recorded.
+        """
+        if self._state[0] == "active":
+            self._take_out()
+            self.close()
+
+    def _take_out(self) -> None:
+        for patch in reversed(self._patches):
+            patch.take_out()
+
+    def emit(self, make: Any, *args: Any) -> None:
+        """Hand `make(*args)`, which gives events, to the recorder."""
+        self.recorder.put(self, make, *args)
+
+    def guarded(self, observe: Any, *args: Any) -> None:
+        """Call one of our own hooks: timed, and nothing that it raises gets out."""
+        begin = time.perf_counter_ns()
+        try:
+            observe(*args)
+        except Exception as error:
+            self.failed(error)
+        self.overhead_ns += time.perf_counter_ns() - begin
+
+    def failed(self, error: BaseException) -> None:
+        """Count an error of ours; after too many this source is switched off and says so."""
+        self.errors += 1
+        shield.swallowed(self.name, error)
+        if self.errors >= MAX_ERRORS and self._state[0] == "active":
+            self._take_out()
+            self.close()
+            self._state = ("failed", f"switched off after {self.errors} errors, the last {type(error).__name__}: {error}")
+
+    def status(self) -> SourceStatus:
+        state, reason = self._state
+        if state == "active" and self.errors:
+            reason = f"{self.errors} errors so far"
+        return SourceStatus(
+            time_ns=time.time_ns(),
+            name=self.name,
+            status=state,
+            reason=reason,
+            events=self.events,
+            dropped=self.dropped,
+            overhead_s=self.overhead_ns / 1e9,
+        )
+
+
+def made(*events: Any) -> Made:
+    """Events that need no more work."""
+    return events

@@ -1,0 +1,35 @@
+"""Compiles: torch's own metrics of every compile, forward, backward and compiled autograd, as they are recorded."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..decode.compiles import compile_event
+from ..recorder import Made
+from . import _compat
+from .base import Source
+from .patching import Patch
+
+
+class Compiles(Source):
+    name = "compiles"
+
+    @classmethod
+    def probe(cls) -> None:
+        _compat.metrics_module()
+
+    def patches(self) -> list[Patch]:
+        hook = "add_compilation_metrics_to_chromium"
+        return [Patch(_compat.metrics_module(), hook, self._recorded, self.guarded)]
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+        metrics = args[0] if args else kwargs["c"]
+        running = self.recorder.progress.get(threading.get_ident())
+        known = running.known() if running is not None else {}
+        self.emit(_compile, metrics, known)
+
+
+def _compile(metrics: Any, known: dict[str, Any]) -> Made:
+    event = compile_event(vars(metrics), known)
+    return [] if event is None else [event]

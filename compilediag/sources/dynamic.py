@@ -1,0 +1,45 @@
+"""Automatic dynamic shapes: which input or attribute torch made dynamic by itself, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..events import DynamicDecision
+from ..recorder import Made
+from . import _compat
+from .base import Source, made
+from .patching import Patch
+
+
+class Dynamic(Source):
+    name = "dynamic"
+
+    @classmethod
+    def probe(cls) -> None:
+        _compat.event_logger()
+
+    def patches(self) -> list[Patch]:
+        return [Patch(_compat.event_logger(), "log_instant_event", self._announced, self.guarded)]
+
+    def _announced(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+        _, name, time_ns, metadata, *_ = (*args, None)
+        if name == "automatic_dynamic" and metadata:
+            self.emit(_decision, dict(metadata), time_ns)
+
+
+def _decision(metadata: dict[str, Any], time_ns: int) -> Made:
+    def text(name: str) -> str | None:
+        value = metadata.get(name)
+        return None if value is None else str(value)
+
+    return made(
+        DynamicDecision(
+            time_ns=time_ns,
+            compile_id=text("compile_id"),
+            source=text("name"),
+            dim=text("dim_changed"),
+            reason=text("reason"),
+            cached=text("cached"),
+            new=text("new"),
+        )
+    )

@@ -1,0 +1,36 @@
+"""Graph breaks: torch makes one reason a break, with the user's stack."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..decode.graph_breaks import graph_break
+from ..recorder import Made
+from . import _compat
+from .base import Source, made
+from .patching import Patch
+
+
+class GraphBreaks(Source):
+    name = "graph_breaks"
+
+    @classmethod
+    def probe(cls) -> None:
+        _compat.graph_break_reason()
+
+    def patches(self) -> list[Patch]:
+        return [Patch(_compat.graph_break_reason(), "__post_init__", self._made, self.guarded)]
+
+    def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+        reason = args[0]
+        if reason.graph_break:
+            stack = list(reason.user_stack or ())
+            self.emit(_break, str(reason.reason), stack[-1:], time.time_ns(), _compat.current_compile_id())
+
+
+def _break(text: str, user: list[Any], time_ns: int, compile_id: str | None) -> Made:
+    """Reading the user's line opens a file, so it is done here, in the writer's thread."""
+    if not user:
+        return made(graph_break(text, time_ns, compile_id))
+    return made(graph_break(text, time_ns, compile_id, user[0].filename, user[0].lineno, user[0].line))

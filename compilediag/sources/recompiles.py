@@ -1,0 +1,132 @@
+"""Recompiles: when all entries of a frame have failed, which guards failed in each, and the values now.
+
+torch calls the hook with the entries and the frame's locals in hand, and then forgets both. `full` finds
+all failing guards of every entry; `lean` the first of each, and all of the closest.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..decode.guards import parse_guard
+from ..events import GuardFailure, Recompile
+from ..recorder import Made
+from . import _compat
+from .base import Source
+from .guard_tree import FailingGuard, failing_guards, first_failing_guard
+from .patching import Patch
+
+
+@dataclass
+class Entry:
+    """One earlier entry of the frame, and why it did not fit."""
+
+    compile_id: str
+    age: int
+    guards: list[FailingGuard]
+    reason: str | None
+    guards_passed: int = 0
+
+    @property
+    def distance(self) -> tuple[Any, ...]:
+        """Smaller is closer: a live entry, few failing guards, many that passed, a recent one."""
+        dead = any(g.kind == "dead_reference" for g in self.guards)
+        return (dead, len(self.guards), -self.guards_passed, -self.age)
+
+
+class Recompiles(Source):
+    name = "recompiles"
+
+    @classmethod
+    def probe(cls) -> None:
+        _compat.convert_frame_module()
+
+    def patches(self) -> list[Patch]:
+        hook = "get_and_maybe_log_recompilation_reasons"
+        return [Patch(_compat.convert_frame_module(), hook, self._all_failed, self.guarded)]
+
+    def _all_failed(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+        chain, frame, _backend, *skip_logging = args
+        if any(skip_logging) or kwargs.get("skip_logging"):
+            return  # torch 2.11 asks twice; the second time is not a recompile of its own.
+        found = [self._analyse(entry, frame.f_locals, result or ()) for entry in _compat.cache_entries(chain)]
+        if not found:
+            return
+        closest = min(found, key=lambda entry: entry.distance)
+        if self.detail == "lean":
+            self._complete(closest, _compat.cache_entries(chain), frame.f_locals)
+        self.emit(_events, time.time_ns(), _compat.current_compile_id(), frame.f_code, found, closest)
+
+    def _analyse(self, entry: Any, f_locals: dict[str, Any], reasons: Any) -> Entry:
+        compile_id = str(entry.compile_id)
+        reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
+        manager, passed = entry.guard_manager, 0
+        if self.detail == "full":
+            guards = failing_guards(manager, f_locals)
+        else:
+            first = first_failing_guard(manager, f_locals)
+            guards, passed = ([first], first.guards_passed) if first else ([], 0)
+        if not guards and reason is not None:
+            guards = [_told(reason)]
+        return Entry(compile_id, entry.compile_id.frame_compile_id or 0, guards, reason, passed)
+
+    def _complete(self, closest: Entry, entries: list[Any], f_locals: dict[str, Any]) -> None:
+        entry = next(e for e in entries if str(e.compile_id) == closest.compile_id)
+        closest.guards = failing_guards(entry.guard_manager, f_locals) or closest.guards
+
+
+def _told(reason: str) -> FailingGuard:
+    """What the guards themselves don't show (another backend, an entry that was dropped): torch's text says it."""
+    parsed = parse_guard(reason)
+    return FailingGuard(
+        guard=parsed.text,
+        source=parsed.source,
+        kind=parsed.kind,
+        expected=parsed.expected,
+        actual=parsed.actual,
+        is_first=True,
+        fail_count=None,
+        user_file=parsed.user_file,
+        user_line=parsed.user_line,
+        user_code=parsed.user_code,
+    )
+
+
+def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[Entry], closest: Entry) -> Made:
+    main = closest.guards[0] if closest.guards else None
+    yield Recompile(
+        time_ns=time_ns,
+        compile_id=compile_id,
+        function=code.co_name,
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        closest_compile_id=closest.compile_id,
+        reason=closest.reason,
+        entries_checked=len(entries),
+        guards_failed=sum(len(entry.guards) for entry in entries),
+        **(_columns(main) | {"user_code": main.user_code} if main else {"guard_kind": "other"}),
+    )
+    for entry in entries:
+        for guard in entry.guards:
+            yield GuardFailure(
+                time_ns=time_ns,
+                compile_id=compile_id,
+                entry_compile_id=entry.compile_id,
+                is_first=guard.is_first,
+                fail_count=guard.fail_count,
+                guard=guard.guard,
+                **_columns(guard),
+            )
+
+
+def _columns(guard: FailingGuard) -> dict[str, Any]:
+    return {
+        "guard_source": guard.source,
+        "guard_kind": guard.kind,
+        "expected": guard.expected,
+        "actual": guard.actual,
+        "user_file": guard.user_file,
+        "user_line": guard.user_line,
+    }

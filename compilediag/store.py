@@ -1,0 +1,225 @@
+"""A session's file: SQLite in WAL mode, append-only, one SQL table a kind of event.
+
+The schema is made from `events.py`. Every event has a row in `events` (what all kinds share) and one
+in its kind's table, joined by id. Texts are compressed and stored once a digest. Nothing in a file is
+ever executed: columns hold numbers, text and JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import sqlite3
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from .errors import NewerSchema, NotASession
+from .events import KINDS, Event, columns
+
+logger = logging.getLogger("compilediag")
+SCHEMA_VERSION = 1
+SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
+COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
+
+
+def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
+    """The fields of a kind that its SQL table holds; what all events share is in `events`."""
+    return [f for f in dataclasses.fields(cls) if f.metadata]
+
+
+def _schema() -> Iterable[str]:
+    yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
+    yield (
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, time_ns INTEGER, kind TEXT, rank INTEGER, pid INTEGER,"
+        " compile_id TEXT, title TEXT, duration_s REAL)"
+    )
+    for cls in KINDS:
+        own = "".join(f', "{f.name}" {SQL_TYPES[f.metadata["dtype"]]}' for f in own_fields(cls))
+        yield f"CREATE TABLE {cls.table} (event_id INTEGER PRIMARY KEY{own})"
+    yield "CREATE TABLE payloads (digest TEXT PRIMARY KEY, size INTEGER, body BLOB)"
+    yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
+
+
+def clean(text: str) -> str:
+    """The text as SQLite can keep it: a lone surrogate, which UTF-8 has no code for, becomes its escape."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def deflate(text: str) -> bytes:
+    return zlib.compress(text.encode(), 1)
+
+
+def inflate(body: bytes) -> str:
+    return zlib.decompress(body).decode()
+
+
+def digest_of(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _converter(dtype: str):
+    if dtype == "json":
+        return lambda value: None if value is None else json.dumps(value)
+    if dtype == "string":
+        return lambda value: None if value is None else clean(value)
+    return lambda value: value
+
+
+class _Layout:
+    """How the events of one kind become rows of its table."""
+
+    def __init__(self, cls: type[Event]):
+        fields = own_fields(cls)
+        self.get = attrgetter(*(f.name for f in fields))
+        self.convert = [_converter(f.metadata["dtype"]) for f in fields]
+        names = "".join(f', "{f.name}"' for f in fields)
+        marks = ", ?" * len(fields)
+        self.insert = f"INSERT INTO {cls.table} (event_id{names}) VALUES (?{marks})"
+
+    def row(self, event_id: int, event: Event) -> tuple[Any, ...]:
+        return (event_id, *(f(v) for f, v in zip(self.convert, self.get(event))))
+
+
+_LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
+_INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class Store:
+    """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path):
+        self.connection = connection
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, meta: dict[str, Any]) -> Store:
+        """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written."""
+        store = cls(_connect(f"{path.absolute().as_uri()}"), path)
+        store.connection.execute("PRAGMA journal_mode=WAL")
+        with store.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            for statement in _schema():
+                db.execute(statement)
+            db.executemany(
+                "INSERT INTO meta VALUES (?, ?)",
+                [(k, json.dumps(v)) for k, v in {"schema_version": SCHEMA_VERSION, **meta}.items()],
+            )
+        return store
+
+    @classmethod
+    def open(cls, path: Path, writable: bool = False) -> Store:
+        """Open a file that is there; NotASession or NewerSchema say in one line what is wrong with it."""
+        if not path.is_file():
+            raise NotASession(f"{path} is not there")
+        uri = path.absolute().as_uri()
+        try:
+            # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
+            store, version = _first_that_reads(path, [uri] if writable else [f"{uri}?mode=ro", f"{uri}?immutable=1"])
+        except (sqlite3.DatabaseError, ValueError) as error:
+            raise NotASession(f"{path} is no compilediag session ({error})") from None
+        if not isinstance(version, int):
+            raise NotASession(f"{path} is no compilediag session")
+        if version > SCHEMA_VERSION:
+            raise NewerSchema(
+                f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}): upgrade it"
+            )
+        return store
+
+    def meta(self) -> dict[str, Any]:
+        return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}
+
+    def set_meta(self, **values: Any) -> None:
+        with self.connection as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()]
+            )
+
+    def append(self, events: Sequence[Event], payloads: Iterable[tuple[str, str]] = ()) -> None:
+        """Write events and the (digest, text) pairs that artifacts among them name, in one transaction."""
+        with self.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            self._append_payloads(payloads)
+            first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
+            rows: dict[type[Event], list[tuple[Any, ...]]] = defaultdict(list)
+            common = []
+            for event_id, event in enumerate(events, first):
+                layout = _LAYOUTS[type(event)]
+                rows[type(event)].append(layout.row(event_id, event))
+                common.append(_common_row(event_id, event))
+            db.executemany(_INSERT_EVENT, common)
+            for cls, kind_rows in rows.items():
+                db.executemany(_LAYOUTS[cls].insert, kind_rows)
+
+    def _append_payloads(self, payloads: Iterable[tuple[str, str]]) -> None:
+        for digest, text in payloads:
+            self.connection.execute(
+                "INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)", (digest, len(text.encode()), deflate(text))
+            )
+
+    def payload(self, digest: str) -> bytes | None:
+        """The text with this digest, UTF-8 deflated by zlib; `inflate` gives it back."""
+        row = self.connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
+
+    def set_progress(self, pid: int, states: dict[int, dict[str, Any]]) -> None:
+        """What is compiling now in process `pid`, a state a thread; replaces what was there."""
+        with self.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
+            db.executemany(
+                "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
+            )
+
+    def progress(self) -> list[dict[str, Any]]:
+        return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]
+
+    def close(self) -> None:
+        """Close; what WAL holds beside the file goes into it, so that the one file can be copied."""
+        try:
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            # A reader in another process, or a file that can't be written: the side file stays, nothing is lost.
+            logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
+        self.connection.close()
+
+
+def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
+    for uri in uris:
+        store = Store(_connect(uri), path)
+        try:
+            return store, store.meta().get("schema_version")
+        except sqlite3.DatabaseError:
+            store.close()
+            if uri == uris[-1]:
+                raise
+    raise ValueError("no way to open it")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+    # A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def _common_row(event_id: int, event: Event) -> tuple[Any, ...]:
+    return (
+        event_id,
+        event.time_ns,
+        event.kind,
+        event.rank,
+        event.pid,
+        event.compile_id,
+        clean(event.title),
+        event.duration_s,
+    )

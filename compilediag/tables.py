@@ -1,0 +1,146 @@
+"""One DataFrame a kind of event: the rows of a session's file with documented dtypes.
+
+Every table begins with `event_id, time, rank, pid, compile_id`; its other columns are those of the
+kind in `events.py`. One thing is worked out here because it comes from more than one event: the seconds
+that a recompile cost.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .events import BY_TABLE, Event, SourceStatus, columns
+from .store import Store
+
+#: The columns that every table begins with: name -> dtype and meaning.
+COMMON_COLUMNS = {
+    "event_id": {"dtype": "Int64", "doc": "number of the event in its session"},
+    "time": {"dtype": "datetime64[ns, UTC]", "doc": "when it began"},
+    "rank": {"dtype": "Int64", "doc": "rank in a distributed job; NA outside of one"},
+    "pid": {"dtype": "Int64", "doc": "process that it happened in"},
+    "compile_id": {"dtype": "string", "doc": "torch's id: 0/1, or !2/0/1 under compiled autograd; NA outside a compile"},
+}
+
+#: The columns of `Session.events`, the list of all events of all kinds.
+EVENT_COLUMNS = {
+    "id": {"dtype": "Int64", "doc": "number of the event in its session"},
+    "time": COMMON_COLUMNS["time"],
+    "kind": {"dtype": "string", "doc": "kind of the event"},
+    "rank": COMMON_COLUMNS["rank"],
+    "pid": COMMON_COLUMNS["pid"],
+    "compile_id": COMMON_COLUMNS["compile_id"],
+    "title": {"dtype": "string", "doc": "the event in one line"},
+    "duration_s": {"dtype": "float64", "doc": "s from begin to end; NA for an event without a length"},
+}
+
+
+def table_columns(table: str) -> dict[str, dict[str, str]]:
+    """All columns of a table, in order: name -> {"dtype", "doc"}."""
+    return {**COMMON_COLUMNS, **columns(BY_TABLE[table])}
+
+
+def read_table(store: Store, table: str) -> pd.DataFrame:
+    """The whole table. Of a damaged file, the rows that can be read."""
+    return _finish(table, _frame(table_columns(table), table_rows(store, table)))
+
+
+def table_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]]:
+    """The rows of a table whose event ids are above `after`, as they are stored: times in ns, JSON as text."""
+    own = ", ".join(f"e.{n}" if n == "duration_s" else f't."{n}"' for n in columns(BY_TABLE[table]))
+    select = f"SELECT e.id, e.time_ns, e.rank, e.pid, e.compile_id, {own} FROM {table} t JOIN events e ON e.id = t.event_id"
+    return read_rows(store, f"{select} WHERE t.event_id > {int(after)}", "t.event_id")
+
+
+def read_events(store: Store) -> pd.DataFrame:
+    names = "id, time_ns, kind, rank, pid, compile_id, title, duration_s"
+    return _frame(EVENT_COLUMNS, read_rows(store, f"SELECT {names} FROM events", "id"))
+
+
+def frame_from_events(cls: type[Event], events: Iterable[Event]) -> pd.DataFrame:
+    """The table that a session of just these events would give; event ids count from 1."""
+    get = attrgetter("time_ns", "rank", "pid", "compile_id", *columns(cls))
+    rows = [(number, *get(event)) for number, event in enumerate(events, 1)]
+    return _frame(table_columns(cls.table), rows)
+
+
+def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:
+    """`recompiles` with `lost_s`: the seconds of all compiles that belong to it, forward and backward.
+
+    Compile ids begin again after `torch._dynamo.reset()`, so a compile belongs to the last recompile of its
+    id, process and rank that had begun when it ended. NA while no compile of it has ended.
+    """
+    if recompiles.empty or compiles.empty:
+        return recompiles
+    by = ["compile_id", "pid", "rank"]
+    ends = compiles["time"] + pd.to_timedelta(compiles["duration_s"].fillna(0), unit="s")
+    done = compiles[[*by, "duration_s"]].assign(time=ends.astype("datetime64[ns, UTC]")).sort_values("time")
+    begun = recompiles[[*by, "time", "event_id"]].sort_values("time")
+    for frame in (done, begun):
+        frame["compile_id"], frame["rank"], frame["pid"] = (
+            frame["compile_id"].fillna(""),
+            frame["rank"].fillna(-1),
+            frame["pid"].fillna(-1),
+        )
+    owned = pd.merge_asof(done, begun, on="time", by=by).dropna(subset=["event_id"])
+    lost = owned.groupby("event_id")["duration_s"].sum(min_count=1)
+    return recompiles.assign(lost_s=recompiles["event_id"].map(lost).astype("float64"))
+
+
+def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
+    """The rows in order; where a damaged page ends the reading, those before it and those after it."""
+    rows: list[tuple[Any, ...]] = []
+    if _read_into(rows, store, f"{select} ORDER BY {order}"):
+        return rows
+    rest: list[tuple[Any, ...]] = []
+    _read_into(rest, store, f"{select} ORDER BY {order} DESC")
+    seen = {row[0] for row in rows}
+    return rows + [row for row in reversed(rest) if row[0] not in seen]
+
+
+def _read_into(rows: list[tuple[Any, ...]], store: Store, query: str) -> bool:
+    try:
+        rows.extend(store.connection.execute(query))
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return False
+    return True
+
+
+def _frame(spec: dict[str, dict[str, str]], rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(spec)
+    return pd.DataFrame({name: _column(s["dtype"], v) for (name, s), v in zip(spec.items(), values, strict=True)})
+
+
+def _column(dtype: str, values: Sequence[Any]) -> Any:
+    if dtype == "json":
+        return pd.Series([json.loads(v) if isinstance(v, str) else v for v in values], dtype=object)
+    if dtype == "float64":
+        return np.array(values, dtype="float64")
+    if dtype == "datetime64[ns, UTC]":
+        return pd.DatetimeIndex(np.array(values, dtype="datetime64[ns]")).tz_localize("UTC")
+    if dtype == "string":
+        return pd.array(np.array(values, dtype=object), dtype="string")
+    return _masked(dtype, values)
+
+
+def _masked(dtype: str, values: Sequence[Any]) -> Any:
+    """Integers or booleans with NA, made from a mask: pandas' own way through a list is five times slower."""
+    kind, array = ("int64", pd.arrays.IntegerArray) if dtype == "Int64" else ("bool", pd.arrays.BooleanArray)
+    objects = np.array(values, dtype=object)
+    missing = np.equal(objects, None).astype(bool)
+    objects[missing] = 0
+    return array(objects.astype(kind), missing)
+
+
+def _finish(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    if table == SourceStatus.table:
+        return frame.drop_duplicates(["rank", "pid", "name"], keep="last").reset_index(drop=True)
+    return frame

@@ -1,0 +1,337 @@
+"""Every number that a view shows is made here, once: the dashboard, the report and the text read the same model.
+
+A model gives *patches*: JSON that says what is new since the last one. A snapshot is one patch with
+everything. The browser applies patches to an empty page; the report is a page with one patch in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..diagnosis import diagnose
+from ..events import BY_TABLE
+from ..store import deflate, inflate
+from ..tables import table_columns
+from .redact import Redactor
+
+if TYPE_CHECKING:
+    from ..diagnosis import Finding
+    from ..session import Session
+
+SCHEMA = 1
+#: A table that stays empty says nothing unless the source that feeds it was active.
+FEEDS = {
+    "compiles": "compiles",
+    "recompiles": "recompiles",
+    "guard_failures": "recompiles",
+    "cache_lookups": "caches",
+    "graph_breaks": "graph_breaks",
+    "phases": "phases",
+    "artifacts": "trace",
+    "dynamic_decisions": "dynamic",
+}
+#: Findings and lost seconds need whole tables: they are worked out again at most this often, and never for
+#: more than a twentieth of the time.
+SLOW_INTERVAL_S = 0.5
+SLOW_SHARE = 20
+#: A text beyond the budget is cut to this many characters.
+CUT_CHARS = 4_000
+NS_PER_MS = 1_000_000
+
+
+class ViewModel:
+    """The view of one session. `text_budget` bounds the texts of artifacts, in bytes of base64; the longest are cut."""
+
+    def __init__(self, session: Session, redact: bool = False, text_budget: int = 16_000_000):
+        self.session = session
+        self.seq = 0
+        self._redactor = Redactor() if redact else None
+        self._text_budget = text_budget
+        self._lock = threading.RLock()
+        self._seen = dict.fromkeys(BY_TABLE, 0)
+        self._totals = _Totals()
+        self._sources: dict[tuple[Any, ...], tuple[int, dict[str, Any]]] = {}
+        self._last_duration: dict[tuple[Any, ...], float] = {}
+        self._lost: dict[int, float] = {}
+        self._sent: dict[str, Any] = {}
+        self._slow_due = 0.0
+        self._dirty = True
+        self._findings: list[dict[str, Any]] | None = None
+
+    def patch(self) -> dict[str, Any] | None:
+        """What is new since the last call; None if nothing is."""
+        with self._lock:
+            patch = self._collect(everything=False)
+            if not patch:
+                return None
+            self.seq += 1
+            return {"seq": self.seq, "reset": False, **patch}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything so far as one patch. Patches that were given before it are in it."""
+        with self._lock:
+            whole = ViewModel(self.session, self._redactor is not None, self._text_budget)
+            columns = {table: _view_columns(table) for table in BY_TABLE}
+            return {"seq": self.seq, "reset": True, "columns": columns, **whole._collect(everything=True)}
+
+    def _collect(self, everything: bool) -> dict[str, Any]:
+        state = self.session.state
+        self.session.flush()
+        rows = {table: self._new_rows(table) for table in BY_TABLE}
+        texts = self._texts(rows["artifacts"])
+        self._reckon(rows, everything or state != "watching")
+        parts = {
+            "meta": self._meta(state),
+            "totals": self._totals.as_dict(self._lost, self._sources.values()),
+            "observed": self._observed(),
+            "now": self._now(),
+            **({"findings": self._findings} if self._findings is not None else {}),
+        }
+        changed = {name: part for name, part in parts.items() if everything or self._sent.get(name) != part}
+        self._sent.update(changed)
+        fresh = {table: new for table, new in rows.items() if new}
+        return {**changed, **({"rows": fresh} if fresh else {}), **({"texts": texts} if texts else {})}
+
+    # Rows
+
+    def _new_rows(self, table: str) -> list[list[Any]]:
+        """Rows that were not given yet, as the browser takes them: time in ms, JSON as lists, redacted if need be."""
+        raw = self.session.rows(table, self._seen[table])
+        if not raw:
+            return []
+        self._seen[table] = raw[-1][0]
+        names = list(table_columns(table))
+        change = _cell_changes(table, names, self._redactor)
+        rows = []
+        for values in raw:
+            row = list(values)
+            row[1] = row[1] / NS_PER_MS
+            for index, function in change:
+                row[index] = function(row[index])
+            rows.append(row)
+        self._note(table, names, rows)
+        return list({row[0]: row for row in rows}.values())
+
+    def _note(self, table: str, names: list[str], rows: list[list[Any]]) -> None:
+        for row in rows:
+            cells = dict(zip(names, row, strict=True))
+            self._totals.add(table, cells)
+            if table == "compiles" and cells["duration_s"] is not None:
+                self._last_duration[_who(cells)] = cells["duration_s"]
+            elif table == "sources":
+                # A source writes a new row when its state changes; the page keeps one, under the first one's id.
+                key = (cells["rank"], cells["pid"], cells["name"])
+                row[0] = self._sources.get(key, (row[0],))[0]
+                self._sources[key] = (row[0], cells)
+
+    def _texts(self, artifacts: list[list[Any]]) -> dict[str, dict[str, Any]]:
+        """Texts within the budget, the short ones first; of the others the beginning."""
+        if self._redactor is not None or not artifacts:
+            return {}
+        size = list(table_columns("artifacts")).index("size")
+        texts = {}
+        for event_id, *_ in sorted(artifacts, key=lambda row: row[size] or 0):
+            body = self.session.artifact_body(event_id)
+            if body is None:
+                continue
+            cut = len(body) * 4 // 3 > self._text_budget
+            if cut:
+                body = deflate(inflate(body)[:CUT_CHARS])
+            encoded = base64.b64encode(body).decode()
+            self._text_budget -= len(encoded)
+            texts[str(event_id)] = {"z": encoded, "cut": cut}
+        return texts
+
+    # Numbers
+
+    def _reckon(self, rows: dict[str, list[list[Any]]], now: bool) -> None:
+        """Findings and lost seconds, if there is reason to and time for it; adds the recompiles that changed."""
+        self._dirty = self._dirty or any(rows[table] for table in rows if table not in ("phases", "artifacts"))
+        begin = time.monotonic()
+        if not self._dirty or (not now and begin < self._slow_due):
+            return
+        self._dirty = False
+        tables = self.session if self._redactor is None else self._redactor.tables(self.session)
+        self._findings = [_finding(found) for found in diagnose(tables)]
+        recompiles = tables.recompiles[["event_id", "lost_s"]].dropna()
+        lost = dict(zip(recompiles["event_id"].tolist(), recompiles["lost_s"].tolist(), strict=True))
+        self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})
+        self._lost = lost
+        self._slow_due = time.monotonic() + max(SLOW_INTERVAL_S, SLOW_SHARE * (time.monotonic() - begin))
+
+    def _add_lost(self, rows: dict[str, list[list[Any]]], changed: dict[int, float]) -> None:
+        if not changed:
+            return
+        names = list(table_columns("recompiles"))
+        fresh = {row[0]: row for row in rows["recompiles"]}
+        missing = [i for i in changed if i not in fresh]
+        if missing:
+            change = _cell_changes("recompiles", names, self._redactor)
+            wanted = set(missing)
+            for values in self.session.rows("recompiles", min(missing) - 1):
+                if values[0] in wanted:
+                    row = list(values)
+                    row[1] = row[1] / NS_PER_MS
+                    for index, function in change:
+                        row[index] = function(row[index])
+                    fresh[row[0]] = row
+        for event_id, seconds in changed.items():
+            if event_id in fresh:
+                fresh[event_id][names.index("lost_s")] = seconds
+        rows["recompiles"] = list(fresh.values())
+
+    def _meta(self, state: str) -> dict[str, Any]:
+        meta = self.session.meta
+        return {
+            "schema": SCHEMA,
+            "state": state,
+            "title": None if self._redactor else meta.get("title"),
+            "detail": meta.get("detail"),
+            "started_ms": _ms(meta.get("created_ns")),
+            "stopped_ms": _ms(meta.get("stopped_ns")),
+            "torch": meta.get("torch_version"),
+            "python": meta.get("python_version"),
+            "pid": meta.get("pid"),
+            "redacted": self._redactor is not None,
+        }
+
+    def _observed(self) -> dict[str, bool]:
+        active = {cells["name"] for _, cells in self._sources.values() if cells["status"] == "active"}
+        return {table: feed in active for table, feed in FEEDS.items()}
+
+    def _now(self) -> list[dict[str, Any]]:
+        file = self._redactor.file if self._redactor else lambda path: path
+        return [
+            {
+                **{name: state.get(name) for name in ("compile_id", "function", "line", "trigger", "phases")},
+                "file": file(state.get("file")),
+                "phase": state["phases"][-1] if state["phases"] else None,
+                "started_ms": _ms(state.get("started_ns")),
+                "before_s": self._last_duration.get(_who({**state, "file": file(state.get("file"))})),
+            }
+            for state in self.session.progress()
+        ]
+
+
+def totals(session: Session) -> dict[str, Any]:
+    """The totals of a session, as every view shows them; see `_Totals`."""
+    return ViewModel(session, text_budget=0)._collect(everything=True)["totals"]
+
+
+class _Totals:
+    """Sums over rows as they come.
+
+    compiles, recompiles, graph_breaks, limit_hits, cache_hits, cache_misses, events, dropped: counts.
+    compile_s: seconds of all compiles; lost_s: of those that recompiles caused; cache_saved_s: that hits saved,
+    by torch's account; own_s: that our hooks and writer took; own_share: own_s / compile_s.
+    """
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(
+            ("compiles", "recompiles", "graph_breaks", "limit_hits", "cache_hits", "cache_misses", "events"), 0
+        )
+        self._compile_s = 0.0
+        self._saved: dict[tuple[Any, ...], float] = {}
+
+    def add(self, table: str, cells: dict[str, Any]) -> None:
+        counts = self._counts
+        counts["events"] += 1
+        if table in ("recompiles", "graph_breaks"):
+            counts[table] += 1
+        elif table == "compiles":
+            counts["compiles"] += 1
+            counts["limit_hits"] += cells["limit"] is not None
+            self._compile_s += cells["duration_s"] or 0
+        elif table == "cache_lookups":
+            counts["cache_hits"] += cells["outcome"] == "hit"
+            counts["cache_misses"] += cells["outcome"] in ("miss", "guard_miss")
+            if cells["saved_s"]:
+                self._add_saved(cells)
+
+    def _add_saved(self, cells: dict[str, Any]) -> None:
+        """A hit of AOTAutogradCache holds those of FxGraphCache beneath it: of one compile the larger sum counts."""
+        key = (cells["rank"], cells["pid"], cells["compile_id"], cells["cache"])
+        self._saved[key] = self._saved.get(key, 0.0) + cells["saved_s"]
+
+    def _saved_s(self) -> float:
+        largest: dict[tuple[Any, ...], float] = {}
+        for (*compile_key, _), seconds in self._saved.items():
+            key = tuple(compile_key)
+            largest[key] = max(largest.get(key, 0.0), seconds)
+        return sum(largest.values())
+
+    def as_dict(self, lost: dict[int, float], sources: Iterable[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+        states = [cells for _, cells in sources]
+        own_s = sum(cells["overhead_s"] or 0 for cells in states)
+        return {
+            **self._counts,
+            "compile_s": self._compile_s,
+            "lost_s": sum(lost.values()),
+            "cache_saved_s": self._saved_s(),
+            "own_s": own_s,
+            "own_share": own_s / self._compile_s if self._compile_s else None,
+            "dropped": sum(cells["dropped"] or 0 for cells in states),
+        }
+
+
+def _who(cells: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(cells.get(name) for name in ("function", "file", "line", "trigger"))
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else ns / NS_PER_MS
+
+
+def _cell_changes(table: str, names: list[str], redactor: Redactor | None) -> list[tuple[int, Any]]:
+    """(index, function) of the columns whose stored cells are not what a page shows."""
+    spec = table_columns(table)
+    changes: list[tuple[int, Any]] = []
+    for index, name in enumerate(names):
+        if spec[name]["dtype"] == "json":
+            changes.append((index, lambda cell: None if cell is None else json.loads(cell)))
+        elif spec[name]["dtype"] == "boolean":
+            changes.append((index, lambda cell: None if cell is None else bool(cell)))
+        redact = redactor.cell(table, name) if redactor else None
+        if redact is not None:
+            changes.append((index, redact))
+    return changes
+
+
+def _view_columns(table: str) -> list[dict[str, str]]:
+    return [
+        {"name": name, "label": name.replace("_", " "), "type": _view_type(name, spec["dtype"]), "doc": spec["doc"]}
+        for name, spec in table_columns(table).items()
+    ]
+
+
+def _view_type(name: str, dtype: str) -> str:
+    if name == "event_id":
+        return "id"
+    by_name = {"time": "time", "file": "path", "user_file": "path", "user_code": "code", "guard": "code"}
+    if name in by_name:
+        return by_name[name]
+    if dtype == "float64":
+        return "us" if name.endswith("_us") else "s"
+    return {"Int64": "int", "boolean": "bool", "json": "list"}.get(dtype, "text")
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "rule": found.rule,
+        "severity": found.severity,
+        "title": found.title,
+        "seconds_lost": found.seconds_lost,
+        "count": found.count,
+        "suggestion": found.suggestion,
+        "fix": None if found.fix is None else ", ".join(f"{k}={v!r}" for k, v in found.fix.items()),
+        "function": found.function,
+        "file": found.file,
+        "line": found.line,
+        "evidence": list(found.evidence),
+        "values": [str(v) for v in found.details],
+    }

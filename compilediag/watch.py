@@ -1,0 +1,192 @@
+"""Begin and end a watch: `watch()` for a block, `start()` and `stop()` for notebooks and REPLs.
+
+One recording runs at a time in a process. A watch inside a watch shares its session; the recording ends
+with the outermost one. Hooks go in when it begins and come out when it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CompilediagError
+from .recorder import Recorder
+from .session import Session
+from .store import Store
+
+DETAILS = ("lean", "full")
+
+
+@dataclass
+class _Watch:
+    session: Session
+    recorder: Recorder
+    depth: int
+
+
+_current: _Watch | None = None
+_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def watch(path: str | os.PathLike[str] | None = None, detail: str = "full") -> Iterator[Session]:
+    """Record every compile in the block; gives the session, which stays readable afterwards.
+
+    `path`: the session's file (`.cdiag`), replaced if it is there; a temporary one if None, which goes with
+    the session. `detail`: "full", or "lean" for the cheap hooks only (no graphs or code are kept, and only
+    the closest earlier entry's failing guards are all found). Inside another watch the session is that one's.
+    CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
+    """
+    session = start(path, detail)
+    try:
+        yield session
+    finally:
+        stop()
+
+
+def start(path: str | os.PathLike[str] | None = None, detail: str = "full") -> Session:
+    """Begin to record; see `watch`. If a recording runs, its session is given and one more `stop()` is needed."""
+    global _current
+    if detail not in DETAILS:
+        raise CompilediagError(f"detail is {detail!r}: use 'lean' or 'full'")
+    with _lock:
+        if _current is not None:
+            _current.depth += 1
+            return _current.session
+        _current = _begin(path, detail)
+        return _current.session
+
+
+def stop() -> Session | None:
+    """End the recording (or one level of it) and take every hook out; the session, None if none ran."""
+    global _current
+    with _lock:
+        ended = _current
+        if ended is None:
+            return None
+        ended.depth -= 1
+        if ended.depth == 0:
+            from . import sources
+
+            _current = None
+            sources.detach()
+            ended.recorder.close()
+            ended.session.ended()
+        return ended.session
+
+
+def stop_all() -> Session | None:
+    """End the recording whatever its depth."""
+    session = None
+    while _current is not None:
+        session = stop()
+    return session
+
+
+def current() -> Session | None:
+    """The session that records now, or None."""
+    return None if _current is None else _current.session
+
+
+def _begin(path: str | os.PathLike[str] | None, detail: str) -> _Watch:
+    from . import sources
+
+    sources.require_torch()
+    file, join = _new_file(path)
+    try:
+        recorder = Recorder(file, None if join else _meta(detail))
+    except Exception as error:
+        raise CompilediagError(f"{file} can't be written: {error}") from None
+    session = Session(file, recorder=recorder)
+    if path is None:
+        weakref.finalize(session, _remove, file, os.getpid())
+    sources.attach(recorder, detail)
+    return _Watch(session, recorder, depth=1)
+
+
+def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
+    """The file to record to, free to be made; true if another process records to it, which this one then joins."""
+    if path is None:
+        handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
+        os.close(handle)
+        file = Path(name)
+    else:
+        file = Path(path).absolute()
+        if not file.parent.is_dir():
+            raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
+        if file.is_dir():
+            raise CompilediagError(f"{file} can't be written: it is a folder")
+        if _recorded_elsewhere(file):
+            return file, True
+    try:
+        _remove(file, os.getpid())
+    except OSError as error:
+        raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
+    return file, False
+
+
+def _recorded_elsewhere(file: Path) -> bool:
+    """True if another living process records to this file: so a spawned worker watches into its parent's session."""
+    try:
+        store = Store.open(file)
+    except CompilediagError:
+        return False
+    meta = store.meta()
+    store.close()
+    return meta.get("stopped_ns") is None and meta.get("pid") != os.getpid() and _alive(meta.get("pid"))
+
+
+def _alive(pid: object) -> bool:
+    try:
+        os.kill(int(str(pid)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _remove(file: Path, pid: int) -> None:
+    """Remove a session's file and WAL's files beside it, in the process that made it."""
+    if os.getpid() == pid:
+        for name in (file, f"{file}-wal", f"{file}-shm"):
+            Path(name).unlink(missing_ok=True)
+
+
+def _meta(detail: str) -> dict[str, object]:
+    from . import __version__, sources
+
+    return {
+        "compilediag_version": __version__,
+        "torch_version": sources.torch_version(),
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "title": " ".join(Path(sys.argv[0]).name.split()) or "session",
+        "detail": detail,
+        "pid": os.getpid(),
+        "created_ns": time.time_ns(),
+        "stopped_ns": None,
+    }
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    if _current is not None:
+        _current.recorder.after_fork_in_child()
+
+
+os.register_at_fork(
+    before=lambda: _current and _current.recorder.before_fork(),
+    after_in_parent=lambda: _current and _current.recorder.after_fork_in_parent(),
+    after_in_child=_after_fork_in_child,
+)
