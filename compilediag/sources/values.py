@@ -89,8 +89,10 @@ def _span(value: slice | range, depth: int) -> str:
 def _container(value: Any, depth: int) -> str:
     opening, closing = _BRACKETS[type(value)]
     size = len(value)
+    if not size:
+        return repr(value)
     if depth <= 0:
-        return f"{opening}{size} items{closing}" if size else opening + closing
+        return f"{opening}{size} items{closing}"
     shown = []
     try:
         for item in value:

@@ -1,0 +1,90 @@
+"""Names inside guard texts, told as the user would write them. Pure text, no torch."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+#: A path of names, attributes, items and calls, as in `L['self'].layers[0].weight.size()[1]`.
+PATH = (
+    r"(?:[\w.]|\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"\[]*)\]"
+    r"|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+"
+)
+_KEY = r"'((?:[^'\\]|\\.)*)'"
+_MODULE_DICTS = re.compile(rf"\.(?:_modules|_parameters|_buffers|__dict__)\[{_KEY}\]")
+_LOCAL = re.compile(rf"\bL\[{_KEY}\]")
+_GLOBAL = re.compile(rf"\bG\[{_KEY}\]")
+_BUILTIN = re.compile(rf"\bG\['__builtins_dict___\d+'\]\[{_KEY}\]")
+_GETITEM = re.compile(r"\b(?:dict|list|tuple)\.__getitem__\(([^(),]+), ([^(),]+)\)")
+_ODICT = re.compile(r"\b___odict_getitem\(([^(),]+), ([^(),]+)\)")
+_TUPLE_ITERATOR = re.compile(r"\b___tuple_iterator_getitem\(([^(),]+), (\d+)\)")
+_GETATTR = re.compile(rf"\b(?:getattr|object\.__getattribute__)\(([^(),]+), {_KEY}\)")
+_WRAPPED = re.compile(r"\b___(?:from_numpy|as_tensor)\(([^()]+)\)(?:\.item\(\))?")
+_CLASS = re.compile(r"<(?:class|enum|flag) '([^']*)'>")
+_BACKENDS = {"CPU", "CUDA", "Meta", "XPU", "MPS", "HPU", "XLA", "IPU", "VE", "Lazy", "MTIA", "MAIA", "PrivateUse1"}
+_SCALARS = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+
+
+@lru_cache(maxsize=8192)
+def readable(source: str) -> str:
+    """A guard's source as the user would write it: `L['self']._modules['lin'].weight` -> `self.lin.weight`."""
+    text = _BUILTIN.sub(r"\1", source)
+    text = _LOCAL.sub(r"\1", text)
+    text = _GLOBAL.sub(_global_name, text)
+    for pattern, plain in ((_GETITEM, r"\1[\2]"), (_ODICT, r"\1[\2]"), (_TUPLE_ITERATOR, r"\1[\2]")):
+        text = pattern.sub(plain, text)
+    text = _GETATTR.sub(r"\1.\2", text)
+    text = _WRAPPED.sub(r"\1", text)
+    return _MODULE_DICTS.sub(_member, text).strip()
+
+
+def _global_name(match: re.Match) -> str:
+    # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
+    name = match[1]
+    return name.removeprefix("__import_").replace("_dot_", ".") if name.startswith("__import_") else name
+
+
+def _member(match: re.Match) -> str:
+    key = match[1]
+    if key.isidentifier():
+        return f".{key}"
+    return f"[{key}]" if key.isdigit() else f"[{key!r}]"
+
+
+def class_name(text: str, module: bool = False) -> str | None:
+    """The class in `<class 'torch.nn.Linear'>`: `Linear`, or with `module` the whole path; None if there is none."""
+    found = _CLASS.search(text)
+    if not found:
+        return None
+    return found[1] if module else found[1].rpartition(".")[2]
+
+
+def dtype_name(scalar_type: str) -> str:
+    """C++ name of a scalar type as torch.dtype: `Float` -> `torch.float32`."""
+    return "torch." + _SCALARS.get(scalar_type, scalar_type[:1].lower() + scalar_type[1:].replace("Float", "float"))
+
+
+def dispatch_difference(expected: str, actual: str) -> tuple[bool, str, str]:
+    """What differs between two lists of dispatch keys: (is it the device?, expected, actual).
+
+    A device shows as one backend key against another. Otherwise only the keys that differ are told.
+    """
+    old, new = (list(dict.fromkeys(k.strip() for k in keys.split(","))) for keys in (expected, actual))
+    old_device, new_device = ([k.lower() for k in keys if k in _BACKENDS] for keys in (old, new))
+    if old_device and new_device and old_device != new_device:
+        return True, ", ".join(old_device), ", ".join(new_device)
+    only_old = ", ".join(k for k in old if k not in new)
+    only_new = ", ".join(k for k in new if k not in old)
+    return False, only_old or f"without {only_new}", only_new or f"without {only_old}"

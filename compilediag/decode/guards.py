@@ -1,0 +1,102 @@
+"""Torch's guard texts, parsed: what was guarded, what was expected, what was found, and whose line asked for it.
+
+Three kinds of text go in. A *code part* is what a guard checks, with the user's line as a comment:
+`L['k'] == 1   # y = x + k  # g.py:7 in forward`. A *failure* is what C++ says of the value that it met:
+`tensor 'L['x']' size mismatch at index 0. expected 2, actual 3`. A *reason* is either of them with a
+compile id before it and perhaps a stack after it. Where torch makes them: torch/_dynamo/guards.py (the
+methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11 and 2.13.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compilediag.decode.guard_forms import match_form
+
+_COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
+_STACK = "User stack trace:\n"
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
+)
+_COMMENT = re.compile(r"\s\s?# ")
+_PLACE = re.compile(r"(?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d+) in \S+")
+_HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
+_CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
+_TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
+#: Longer texts are kept whole but only so much of them is searched.
+_SEARCHED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGuard:
+    """A guard, told for people. `operands` are the sources in torch's own words, which can be evaluated."""
+
+    source: str | None
+    kind: str
+    expected: str | None
+    actual: str | None
+    user_file: str | None
+    user_line: int | None
+    user_code: str | None
+    text: str
+    operands: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
+    """Parse one guard text (see the module's docstring); never raises on a str.
+
+    `leaf`: the C++ class of the guard where it is known (`TENSOR_MATCH`, `EQUALS_MATCH`, ...); it settles
+    the kind where the text alone does not. A text of unknown form has kind "other" and no source.
+    """
+    body, _, stack = text[:_SEARCHED].partition(_STACK)
+    body = body[_COMPILE_ID.match(body).end() :].rstrip()
+    code, comment = _split_comment(body)
+    hint = _HINT.search(comment) or _HINT.search(code)
+    if hint and not comment:
+        code = code[: hint.start()]
+    kind, source, expected, actual, operands = match_form(code.strip(), leaf)
+    file, line, user_code = _user_line(comment, stack)
+    return ParsedGuard(
+        _closure_name(source, hint), kind, expected, actual, file, line, user_code, text.strip(), operands
+    )
+
+
+def _split_comment(body: str) -> tuple[str, str]:
+    """The code part, and the comment with the user's line that torch puts behind it."""
+    for mark in _COMMENT.finditer(body):
+        rest = body[mark.end() :]
+        # A "  # " within a string of the code part is no comment: a comment tells a place.
+        if _PLACE.search(rest) or rest.startswith(("<unknown>", "exclusion guard")):
+            return body[: mark.start()], rest
+    return body, ""
+
+
+def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
+    """File, line and text of the user's line: from the stack (whole paths) if there is one, else the comment."""
+    frames = list(_FRAME.finditer(stack))
+    if frames:
+        # The innermost frame outside torch: what lies below it is torch's own code, such as nn.Linear.forward.
+        frame = next((f for f in reversed(frames) if not _TORCH_FILE.search(f["file"])), frames[-1])
+        return frame["file"], int(frame["line"][:9]), (frame["code"] or "").strip() or None
+    code, _, place = comment.rpartition("  # ")
+    found = _PLACE.match(place)
+    if not found:
+        # A shape guard's comment goes on behind the place, and may hold a second one.
+        found = _PLACE.search(comment)
+        if not found:
+            return None, None, None
+        code = comment[: found.start()].removesuffix("# ")
+    return found["file"], int(found["line"][:9]), code.strip() or None
+
+
+def _closure_name(source: str | None, hint: re.Match | None) -> str | None:
+    """`fn.__closure__[0].cell_contents` has a name, and torch 2.13 tells it in the hint."""
+    named = _CLOSURE_HINT.search(hint["hint"]) if hint else None
+    if source is None or named is None or ".cell_contents" not in source:
+        return source
+    head, _, tail = source.rpartition(".cell_contents")
+    start = re.split(r"[\w.\]\[']*$", head)[0]
+    return f"{start}{named[1]}{tail}"
