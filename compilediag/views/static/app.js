@@ -1,0 +1,205 @@
+// Puts the parts together and decides when to paint.
+import { Detail } from "./detail.js";
+import { make, makeButton, setShown, setText } from "./dom.js";
+import { Filter } from "./filter.js";
+import { Findings } from "./findings.js";
+import { formatClock } from "./format.js";
+import { Groups } from "./groups.js";
+import { Header } from "./header.js";
+import { Lanes } from "./lanes.js";
+import { NowPanel } from "./now.js";
+import { DataTable } from "./table.js";
+import { Tabs } from "./tabs.js";
+import { followTheme } from "./theme.js";
+import { Timeline } from "./timeline.js";
+import { latestOnly, silentSources, TABS, TAB_TABLES } from "./views.js";
+
+const LIVE_TICK_MS = 250; // how often a bar in flight grows
+const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
+
+let appCount = 0;
+
+export class App {
+  constructor(root, store) {
+    this.root = root;
+    this.store = store;
+    this.groups = new Groups(store);
+    this.filter = new Filter(store, this.groups);
+    this.lanes = new Lanes(store, this.groups);
+    this.tab = TABS[0];
+    this.selected = null;
+    this.painting = null;
+    this.notBefore = 0;
+    this.build();
+    this.unfollow = followTheme(root, () => this.timeline.paint());
+    this.listener = () => this.plan();
+    store.listeners.add(this.listener);
+    this.ticker = setInterval(() => this.tick(), LIVE_TICK_MS);
+    this.paint();
+  }
+
+  build() {
+    const { store, root } = this;
+    root.classList.add("cdiag");
+    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
+    this.header = new Header(store, (text) => this.onQuery(text));
+    this.now = new NowPanel(store, (flight) => this.openGroup(this.groups.ofFlight(flight), null));
+    this.findings = new Findings(store, (finding) => this.onFinding(finding));
+    this.timeline = new Timeline(store, this.lanes, (group, id) => this.openGroup(group, id));
+    this.table = new DataTable(this.groups, (table, row) => this.openRow(table, row));
+    this.detail = new Detail(store, this.groups, () => this.closeDetail());
+    this.chip = makeButton("cdiag-chip", "", () => this.onFinding(null));
+    this.chip.title = "show everything again";
+    const main = make("div", "cdiag-main", this.table.node, this.detail.node);
+    appCount += 1;
+    main.id = `cdiag-panel-${appCount}`;
+    this.tabs = new Tabs(main, (tab) => this.showTab(tab));
+    this.foot = make("footer", "cdiag-foot");
+    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip);
+    const parts = [this.header, this.now, this.findings, this.timeline].map((part) => part.node);
+    root.replaceChildren(...parts, strip, main, this.foot);
+  }
+
+  destroy() {
+    this.store.listeners.delete(this.listener);
+    clearInterval(this.ticker);
+    cancelAnimationFrame(this.painting);
+    clearTimeout(this.rest);
+    [this.now, this.timeline, this.table].forEach((part) => part.destroy());
+    this.unfollow();
+  }
+
+  /** Patches that come within a frame, or while the page rests, are painted together. */
+  plan() {
+    if (this.painting !== null) return;
+    const wait = this.notBefore - performance.now();
+    const frame = () => (this.painting = requestAnimationFrame(() => this.paint()));
+    if (wait <= 0) frame();
+    else {
+      this.painting = 0;
+      this.rest = setTimeout(frame, wait);
+    }
+  }
+
+  paint() {
+    this.painting = null;
+    const begin = performance.now();
+    this.header.paint();
+    if (!this.store.paused) this.now.paint();
+    this.groups.refresh();
+    this.lanes.refresh();
+    this.findings.paint();
+    this.paintFiltered();
+    this.detail.paint();
+    this.paintFoot();
+    const end = performance.now();
+    this.notBefore = end + REST * (end - begin);
+  }
+
+  paintFiltered() {
+    this.result = this.filter.run(TAB_TABLES);
+    this.timeline.setLit(this.result.lit);
+    this.timeline.paint();
+    this.paintTable();
+    const { evidence } = this.filter;
+    setShown(this.chip, evidence !== null);
+    setText(this.chip, evidence ? `only: ${evidence.label}  ✕` : "");
+  }
+
+  paintTable() {
+    const { store, tab } = this;
+    this.tabs.paint(tab.table, this.counts());
+    const table = store.table(tab.table);
+    this.table.show(tab, table, this.result.passed.get(tab.table));
+    const [note, isWarning] = this.noteFor(table);
+    this.table.setNote(note, isWarning);
+  }
+
+  counts() {
+    return new Map(TABS.map(({ table: name, latestBy }) => {
+      const table = this.store.table(name);
+      const count = (positions) => (latestBy ? latestOnly(positions, table, latestBy).length : positions.length);
+      const all = latestBy ? count([...table.rows.keys()]) : table.rows.length;
+      return [name, { shown: count(this.result.passed.get(name)), all, blind: this.store.observed[name] === false }];
+    }));
+  }
+
+  noteFor(table) {
+    if (this.store.observed[table.name] === false) {
+      const reasons = silentSources(this.store.table("sources"));
+      return [`not observed: ${reasons.join(" · ") || "no source for it was active"}`, true];
+    }
+    if (!table.rows.length) return [this.tab.empty, false];
+    return this.result.passed.get(table.name).length ? [null, false] : ["nothing matches", false];
+  }
+
+  paintFoot() {
+    const { meta } = this.store;
+    const known = (label, value) => (value === null || value === undefined ? null : `${label} ${value}`);
+    const parts = [
+      known("torch", meta.torch),
+      known("Python", meta.python),
+      known("pid", meta.pid),
+      known("detail", meta.detail),
+      meta.started_ms ? `from ${formatClock(meta.started_ms)}` : null,
+      meta.stopped_ms ? `to ${formatClock(meta.stopped_ms)}` : null,
+    ];
+    setText(this.foot, parts.filter(Boolean).join(" · "));
+  }
+
+  tick() {
+    const isFlying = this.store.isLive() && this.store.now.length > 0 && !this.store.paused;
+    if (isFlying && this.timeline.zoom === null && !this.timeline.drag) this.timeline.paint();
+  }
+
+  onQuery(text) {
+    this.filter.setQuery(text);
+    this.paintFiltered();
+  }
+
+  onFinding(finding) {
+    const again = finding === null || this.filter.evidence?.label === finding.title;
+    this.filter.setEvidence(again ? null : finding.title, again ? null : finding.evidence);
+    this.findings.setPicked(again ? null : finding.title);
+    if (!again) this.goToEvidence(finding);
+    this.paintFiltered();
+  }
+
+  /** The tab that holds most of a finding's evidence, and the detail of its first event. */
+  goToEvidence(finding) {
+    const held = TABS.map((tab) => [tab, finding.evidence.filter((id) => this.store.table(tab.table).byId(id))]);
+    const [tab, ids] = held.reduce((best, next) => (next[1].length > best[1].length ? next : best));
+    if (!ids.length) return;
+    this.tab = tab;
+    const table = this.store.table(tab.table);
+    this.openRow(table, table.byId(ids[0]));
+  }
+
+  showTab(tab) {
+    this.tab = tab;
+    this.paintTable();
+  }
+
+  openRow(table, row) {
+    this.show({ group: this.groups.of(table, row), table, row });
+  }
+
+  openGroup(group, id) {
+    const table = this.store.table("compiles");
+    this.show({ group, table, row: id === null ? [null] : table.byId(id) });
+  }
+
+  show(target) {
+    this.detail.open(target);
+    this.table.setOpen(target.row[0]);
+    const compile = target.group && this.groups.members("compiles", target.group)[0];
+    this.timeline.setSelected(target.table.name === "compiles" ? target.row[0] : compile?.[0] ?? null);
+  }
+
+  closeDetail() {
+    this.detail.open(null);
+    this.table.setOpen(null);
+    this.timeline.setSelected(null);
+    this.table.canvas.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+  }
+}

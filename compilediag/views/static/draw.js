@@ -1,0 +1,231 @@
+// Paints the timeline on its canvas.
+import { formatPlace, formatSeconds } from "./format.js";
+
+export const LANE = 28; // px, height of a lane
+export const AXIS = 20; // px, height of the time axis
+const BAR = 16; // px, height of a bar
+const NEST = 2.5; // px that each depth of phases is set down
+const DEEPEST = 4;
+const FONT = "11px system-ui, sans-serif";
+
+const STEPS = [1, 2, 5];
+
+/** A round step in ms that leaves at least 90 px between ticks. */
+export function tickStep(msPerPixel) {
+  const least = msPerPixel * 90;
+  let size = 10 ** Math.floor(Math.log10(Math.max(least, 0.001)));
+  for (;;) {
+    for (const step of STEPS) if (size * step >= least) return size * step;
+    size *= 10;
+  }
+}
+
+/** Fits a text into a width, with an ellipsis. */
+function fit(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low ? `${text.slice(0, low)}…` : "";
+}
+
+/** One painting: `frame` is {context, width, height, gutter, from, to, now, scroll, palette, lit, origin, selected}. */
+export function drawTimeline(frame, lanes) {
+  const { context, width, height, palette } = frame;
+  context.clearRect(0, 0, width, height);
+  context.font = FONT;
+  context.textBaseline = "middle";
+  const first = Math.max(0, Math.floor(frame.scroll / LANE));
+  const last = Math.min(lanes.length, Math.ceil((frame.scroll + height - AXIS) / LANE));
+  drawGrid(frame);
+  for (let i = first; i < last; i += 1) drawLane(frame, lanes[i], AXIS + i * LANE - frame.scroll, i);
+  context.fillStyle = palette.surface;
+  context.fillRect(0, 0, width, AXIS);
+  drawAxis(frame);
+}
+
+export function toX(frame, ms) {
+  return frame.gutter + ((ms - frame.from) / (frame.to - frame.from)) * (frame.width - frame.gutter);
+}
+
+function eachTick(frame, visit) {
+  const step = tickStep((frame.to - frame.from) / (frame.width - frame.gutter));
+  for (let at = Math.ceil((frame.from - frame.origin) / step) * step; frame.origin + at <= frame.to; at += step) {
+    visit(Math.round(toX(frame, frame.origin + at)) + 0.5, at);
+  }
+}
+
+function drawGrid(frame) {
+  const { context, height, palette } = frame;
+  context.strokeStyle = palette.grid;
+  context.beginPath();
+  eachTick(frame, (x) => {
+    context.moveTo(x, AXIS);
+    context.lineTo(x, height);
+  });
+  context.stroke();
+}
+
+function drawAxis(frame) {
+  const { context, palette } = frame;
+  context.fillStyle = palette.muted;
+  context.textAlign = "left";
+  eachTick(frame, (x, at) => {
+    const text = formatSeconds(at / 1e3);
+    if (x + context.measureText(text).width + 4 < frame.width) context.fillText(text, x + 3, AXIS / 2);
+  });
+}
+
+function drawLane(frame, lane, top, index) {
+  const { context, palette, width, gutter } = frame;
+  if (index % 2) {
+    context.fillStyle = palette.stripe;
+    context.fillRect(0, top, width, LANE);
+  }
+  context.save();
+  context.beginPath();
+  context.rect(gutter, top, width - gutter, LANE);
+  context.clip();
+  const y = top + (LANE - BAR) / 2;
+  drawBars(frame, lane, y);
+  drawPhases(frame, lane, y);
+  drawOutlines(frame, lane, y);
+  drawFlights(frame, lane, y);
+  drawMarks(frame, lane, y);
+  context.restore();
+  drawLaneName(frame, lane, top + LANE / 2);
+}
+
+function drawLaneName(frame, lane, y) {
+  const { context, palette, gutter } = frame;
+  context.textAlign = "left";
+  context.fillStyle = palette.text;
+  const name = fit(context, lane.name, gutter - 18);
+  context.fillText(name, 8, y);
+  const room = gutter - 24 - context.measureText(name).width;
+  const place = formatPlace(lane.file, lane.line);
+  if (!place || room < 30) return;
+  context.fillStyle = palette.muted;
+  context.fillText(fit(context, place, room), 14 + context.measureText(name).width, y);
+}
+
+function isLit(frame, group) {
+  return frame.lit === null || frame.lit.has(group);
+}
+
+/** Calls `paint(x, width, item)` for what is in view; of items thinner than a pixel, one a pixel. */
+function eachInView(frame, items, paint) {
+  let lastPixel = -1;
+  for (const item of items) {
+    if (item.end < frame.from || item.start > frame.to) continue;
+    const x = toX(frame, item.start);
+    const wide = toX(frame, item.end) - x;
+    if (wide < 1 && Math.floor(x) === lastPixel) continue;
+    lastPixel = wide < 1 ? Math.floor(x) : -1;
+    paint(x, wide, item);
+  }
+}
+
+function drawBars(frame, lane, y) {
+  const { context, palette } = frame;
+  eachInView(frame, lane.bars, (x, wide, bar) => {
+    context.globalAlpha = isLit(frame, bar.group) ? 1 : 0.2;
+    context.fillStyle = bar.isFailed ? palette.failed : palette.dynamo;
+    context.fillRect(x, y, Math.max(2, wide), BAR);
+  });
+  context.globalAlpha = 1;
+}
+
+function drawPhases(frame, lane, y) {
+  const { context, palette } = frame;
+  context.globalAlpha = frame.lit === null ? 1 : 0.35;
+  eachInView(frame, lane.phases, (x, wide, phase) => {
+    if (wide < 0.7) return;
+    const drop = Math.min(phase.depth, DEEPEST) * NEST;
+    context.fillStyle = palette[phase.kind];
+    context.fillRect(x, y + drop, wide, BAR - drop);
+    if (wide < 4) return;
+    context.fillStyle = palette.surface;
+    context.fillRect(x, y + drop, 0.75, BAR - drop);
+  });
+  context.globalAlpha = 1;
+}
+
+/** A recompile has a dark foot and a failure a cross, so that colour is not the only sign. */
+function drawOutlines(frame, lane, y) {
+  const { context, palette } = frame;
+  eachInView(frame, lane.bars, (x, wide, bar) => {
+    const shown = Math.max(2, wide);
+    context.globalAlpha = isLit(frame, bar.group) ? 1 : 0.2;
+    if (bar.isRecompile) {
+      context.fillStyle = palette.recompile;
+      context.fillRect(x, y + BAR + 1, shown, 3);
+    }
+    if (bar.isFailed) cross(context, x + shown / 2, y + BAR / 2, 4, palette.surface);
+    if (bar.row[0] === frame.selected) {
+      context.strokeStyle = palette.text;
+      context.lineWidth = 2;
+      context.strokeRect(x - 1, y - 2, shown + 2, BAR + 4);
+      context.lineWidth = 1;
+    }
+  });
+  context.globalAlpha = 1;
+}
+
+function drawFlights(frame, lane, y) {
+  const { context, palette } = frame;
+  for (const { start } of lane.flights) {
+    const x = toX(frame, start);
+    const end = Math.max(x + 2, toX(frame, frame.now));
+    context.strokeStyle = palette.live;
+    context.fillStyle = palette.liveFill;
+    context.fillRect(x, y, end - x, BAR);
+    context.setLineDash([4, 3]);
+    context.strokeRect(x + 0.5, y + 0.5, end - x - 1, BAR - 1);
+    context.setLineDash([]);
+  }
+}
+
+function cross(context, x, y, size, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x - size, y - size);
+  context.lineTo(x + size, y + size);
+  context.moveTo(x + size, y - size);
+  context.lineTo(x - size, y + size);
+  context.stroke();
+  context.lineWidth = 1;
+}
+
+function diamond(context, x, y, size) {
+  context.beginPath();
+  context.moveTo(x, y - size);
+  context.lineTo(x + size, y);
+  context.lineTo(x, y + size);
+  context.lineTo(x - size, y);
+  context.closePath();
+}
+
+/** Hit: full diamond; miss: empty diamond; graph break: cross. */
+function drawMarks(frame, lane, y) {
+  const { context, palette } = frame;
+  for (const mark of lane.marks) {
+    if (mark.at < frame.from || mark.at > frame.to) continue;
+    context.globalAlpha = isLit(frame, mark.group) ? 1 : 0.2;
+    const x = toX(frame, mark.at);
+    if (mark.shape === "break") {
+      cross(context, x, y - 1, 3, palette.failed);
+      continue;
+    }
+    diamond(context, x, y - 1, 4);
+    context.fillStyle = mark.shape === "hit" ? palette.hit : palette.surface;
+    context.strokeStyle = mark.shape === "hit" ? palette.surface : palette.muted;
+    context.fill();
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}

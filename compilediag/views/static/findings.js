@@ -1,0 +1,57 @@
+// FIX FIRST: what to change, the dearest first.
+import { make, makeButton, prose, setShown } from "./dom.js";
+import { formatPlace, formatSeconds, oneLine } from "./format.js";
+
+const FIRST = 3; // findings that are shown before "show all"
+const VALUES = 8; // values seen that a finding lists
+
+export class Findings {
+  /** `onPick(finding)` runs when one is chosen. */
+  constructor(store, onPick) {
+    this.store = store;
+    this.onPick = onPick;
+    this.showsAll = false;
+    this.shape = null;
+    this.picked = null;
+    this.list = make("ol", "cdiag-finding-list");
+    this.more = makeButton("cdiag-link", "", () => {
+      this.showsAll = !this.showsAll;
+      this.paint();
+    });
+    this.node = make("section", "cdiag-findings", make("h2", "", "Fix first"), this.list, this.more);
+  }
+
+  paint() {
+    const { findings } = this.store;
+    const shape = JSON.stringify([findings, this.showsAll, this.picked]);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    setShown(this.node, findings.length > 0);
+    const shown = this.showsAll ? findings : findings.slice(0, FIRST);
+    this.list.replaceChildren(...shown.map((finding, i) => this.item(finding, i)));
+    setShown(this.more, findings.length > FIRST);
+    this.more.textContent = this.showsAll ? "show fewer" : `show all ${findings.length}`;
+  }
+
+  setPicked(title) {
+    this.picked = title;
+    this.paint();
+  }
+
+  item(finding, i) {
+    const lost = make("span", "cdiag-finding-lost", finding.seconds_lost === null ? "" : `${formatSeconds(finding.seconds_lost)} lost`);
+    const severity = make("span", "cdiag-severity", finding.severity);
+    severity.dataset.severity = finding.severity;
+    const place = formatPlace(finding.file, finding.line);
+    const about = [finding.function, place].filter(Boolean).join(" · ");
+    const seen = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
+    const top = make("span", "cdiag-finding-top", make("span", "cdiag-rank", `${i + 1}`), severity, make("span", "cdiag-finding-title", finding.title), lost);
+    const advice = make("span", "cdiag-advice", ...prose(finding.suggestion ?? ""));
+    const facts = make("span", "cdiag-finding-facts", about, about && seen ? " · seen: " : "", seen);
+    const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
+    button.dataset.rule = finding.rule;
+    button.setAttribute("aria-pressed", String(this.picked === finding.title));
+    button.append(top, advice, facts);
+    return make("li", "", button);
+  }
+}

@@ -1,0 +1,95 @@
+// The top line (state, search, pause) and the totals under it.
+import { make, makeButton, setShown, setText } from "./dom.js";
+import { formatCount, formatSeconds, formatShare, MISSING } from "./format.js";
+
+const FORMATS = { compile_s: formatSeconds, lost_s: formatSeconds, cache_saved_s: formatSeconds, own_s: formatSeconds, own_share: formatShare };
+
+/** Which table a total is made from: if that was not observed, the total is unknown, not 0. */
+const MADE_FROM = {
+  compiles: "compiles",
+  compile_s: "compiles",
+  limit_hits: "compiles",
+  recompiles: "recompiles",
+  lost_s: "recompiles",
+  cache_hits: "cache_lookups",
+  cache_misses: "cache_lookups",
+  cache_saved_s: "cache_lookups",
+  graph_breaks: "graph_breaks",
+};
+
+/** A tile: the total that is set large, its name, and smaller ones as [text before, total, text after]. */
+const TILES = [
+  ["compiles", "compiles", [["", "compile_s", " compiling"]]],
+  ["recompiles", "recompiles", [["", "lost_s", " lost"], ["", "limit_hits", " hit the limit"]]],
+  ["cache_hits", "cache hits", [["", "cache_saved_s", " saved"], ["", "cache_misses", " misses"]]],
+  ["graph_breaks", "graph breaks", []],
+  ["own_share", "own cost", [["", "own_s", ""], ["", "events", " events"], ["", "dropped", " dropped"]]],
+];
+
+const STATES = { watching: "watching", stopped: "stopped", loaded: "loaded from file" };
+
+export class Header {
+  constructor(store, onQuery) {
+    this.store = store;
+    this.numbers = new Map();
+    this.state = make("span", "cdiag-state");
+    this.title = make("span", "cdiag-title");
+    this.badge = make("span", "cdiag-badge", "redacted");
+    this.waiting = make("span", "cdiag-waiting");
+    this.search = make("input", "cdiag-search");
+    this.search.type = "search";
+    this.search.placeholder = "search everything";
+    this.search.setAttribute("aria-label", "search all tables");
+    this.search.spellcheck = false;
+    this.search.addEventListener("input", () => onQuery(this.search.value));
+    this.pause = makeButton("cdiag-pause", "pause", () => store.setPaused(!store.paused));
+    const line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
+    this.notice = make("div", "cdiag-notice");
+    this.notice.setAttribute("role", "alert");
+    this.node = make("header", "", line, this.notice, this.tiles());
+  }
+
+  tiles() {
+    return make("div", "cdiag-tiles", ...TILES.map(([key, name, more]) => {
+      const details = more.flatMap(([before, total, after], i) => [i ? " · " : "", before, this.number(total), after]);
+      return make("div", "cdiag-tile", this.number(key), " ", make("span", "cdiag-label", name), make("div", "cdiag-sub", ...details));
+    }));
+  }
+
+  number(key) {
+    const node = make("span", "cdiag-number", MISSING);
+    node.dataset.total = key;
+    this.numbers.set(key, node);
+    return node;
+  }
+
+  paint() {
+    const { meta, observed, totals, paused, waiting } = this.store;
+    const state = meta.state ?? "loaded";
+    setText(this.state, paused ? "paused" : STATES[state] ?? state);
+    this.state.dataset.state = paused ? "paused" : state;
+    setText(this.title, meta.title ?? "");
+    setShown(this.badge, meta.redacted === true);
+    setText(this.waiting, paused ? `paused, ${formatCount(waiting.length)} updates waiting` : "");
+    setShown(this.pause, state === "watching" || paused);
+    setText(this.pause, paused ? "resume" : "pause");
+    this.pause.setAttribute("aria-pressed", String(paused));
+    this.paintNotice();
+    this.numbers.forEach((node, key) => this.paintNumber(node, key, totals[key], observed[MADE_FROM[key]] === false));
+  }
+
+  paintNumber(node, key, value, isBlind) {
+    const known = !isBlind && value !== null && value !== undefined;
+    setText(node, known ? (FORMATS[key] ?? formatCount)(value) : MISSING);
+    node.dataset.value = known ? String(value) : "";
+    node.title = isBlind ? "not observed" : key;
+    node.classList.toggle("is-blind", isBlind);
+  }
+
+  paintNotice() {
+    const { problem, catchingUp } = this.store;
+    const text = problem ?? (catchingUp ? "some updates were missed; the kernel fills them in when its cell has ended" : null);
+    setText(this.notice, text ?? "");
+    setShown(this.notice, text !== null);
+  }
+}

@@ -1,0 +1,159 @@
+// What the page knows: patches go in, tables and totals come out. No element is touched here.
+
+const HAY_PER_VALUE = 500; // characters of one value that the search sees
+
+/** Rows of one kind of event, keyed by event id (the first column), in order of arrival. */
+export class Table {
+  constructor(name) {
+    this.name = name;
+    this.columns = [];
+    this.at = new Map(); // column name -> position in a row
+    this.clear();
+  }
+
+  clear() {
+    this.rows = [];
+    this.place = new Map(); // event id -> position in rows
+    this.hay = []; // position -> what the search looks in, made when first needed
+    this.version = 0;
+  }
+
+  setColumns(columns) {
+    this.columns = columns;
+    this.at = new Map(columns.map((column, i) => [column.name, i]));
+  }
+
+  upsert(rows) {
+    for (const row of rows) {
+      const known = this.place.get(row[0]);
+      const position = known === undefined ? this.rows.length : known;
+      this.place.set(row[0], position);
+      this.rows[position] = row;
+      this.hay[position] = undefined;
+    }
+    if (rows.length) this.version += 1;
+  }
+
+  /** The value of a column; null where the row or this session has none. */
+  get(row, name) {
+    const value = row[this.at.get(name)];
+    return value === undefined ? null : value;
+  }
+
+  byId(id) {
+    return this.rows[this.place.get(id)] ?? null;
+  }
+
+  haystack(position) {
+    let text = this.hay[position];
+    if (text === undefined) {
+      const shown = this.rows[position].filter((value) => value !== null);
+      text = shown.map((value) => String(value).slice(0, HAY_PER_VALUE)).join("\n").toLowerCase();
+      this.hay[position] = text;
+    }
+    return text;
+  }
+}
+
+/** The whole state. `onChange` runs after each change; `onGap` when a patch was missed. */
+export class Store {
+  constructor() {
+    this.listeners = new Set();
+    this.onGap = () => {};
+    this.paused = false;
+    this.waiting = [];
+    this.problem = null; // text of an error in the kernel's pump
+    this.clockSkew = null; // browser clock minus kernel clock, ms
+    this.lastHeard = Date.now();
+    this.catchingUp = false;
+    this.seq = null;
+    this.part = Infinity;
+    this.forget();
+  }
+
+  forget() {
+    this.meta = {};
+    this.totals = {};
+    this.observed = {};
+    this.now = [];
+    this.findings = [];
+    this.tables = new Map();
+    this.texts = new Map();
+  }
+
+  table(name) {
+    if (!this.tables.has(name)) this.tables.set(name, new Table(name));
+    return this.tables.get(name);
+  }
+
+  /** Takes a patch, or keeps it while the display is paused. */
+  receive(patch) {
+    if (this.paused && this.seq !== null) this.waiting.push(patch);
+    else this.apply(patch);
+    this.changed();
+  }
+
+  setPaused(paused) {
+    this.paused = paused;
+    if (!paused) this.waiting.splice(0).forEach((patch) => this.apply(patch));
+    this.changed();
+  }
+
+  /** A large patch comes in parts with one seq; whatever is at or below our own seq was seen already. */
+  apply(patch) {
+    const part = patch.part ?? 0;
+    if (patch.reset) {
+      if (this.seq !== null && patch.seq < this.seq) return;
+      this.forget();
+      this.catchingUp = false;
+    } else {
+      const nextPart = patch.seq === this.seq && part === this.part + 1;
+      if (!nextPart && this.seq !== null && patch.seq <= this.seq) return;
+      if (!nextPart && (this.seq === null || patch.seq > this.seq + 1 || part > 0)) this.noteGap();
+    }
+    this.seq = patch.seq;
+    this.part = patch.reset && patch.part === undefined ? Infinity : part;
+    this.merge(patch);
+  }
+
+  merge(patch) {
+    for (const key of ["meta", "totals", "observed"]) Object.assign(this[key], patch[key]);
+    if (patch.now) this.now = patch.now;
+    if (patch.findings) this.findings = patch.findings;
+    for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
+    for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
+    for (const [id, text] of Object.entries(patch.texts ?? {})) this.texts.set(Number(id), text);
+  }
+
+  noteGap() {
+    if (this.catchingUp) return;
+    this.catchingUp = true;
+    this.onGap();
+  }
+
+  /** Notes that the kernel spoke, and how its clock differs from ours (the least lag seen is the truest). */
+  heard(sentMs) {
+    this.lastHeard = Date.now();
+    if (sentMs === undefined) return;
+    const lag = Date.now() - sentMs;
+    this.clockSkew = this.clockSkew === null ? lag : Math.min(this.clockSkew, lag);
+  }
+
+  /** The kernel's clock, Unix ms. */
+  kernelNow() {
+    return Date.now() - (this.clockSkew ?? 0);
+  }
+
+  setProblem(text) {
+    this.problem = text;
+    this.changed();
+  }
+
+  isLive() {
+    return this.meta.state === "watching";
+  }
+
+  changed() {
+    this.listeners.forEach((listener) => listener());
+  }
+}

@@ -1,0 +1,174 @@
+// The tabs and their columns. A column shows one value (`name`) or a text made of several (`text`).
+import { formatPlace, formatValue, oneLine, MISSING } from "./format.js";
+
+const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
+
+function change(get, before, after) {
+  const [from, to] = [get(before), get(after)];
+  return from === null && to === null ? null : `${from ?? MISSING} → ${to ?? MISSING}`;
+}
+
+function whichCompile(get, owner) {
+  const id = get("compile_id");
+  const name = get("function") ?? owner?.name ?? null;
+  return name === null ? id : `${name} ${id ?? ""}`.trim();
+}
+
+function whyLookup(get) {
+  const differences = get("key_diff");
+  return [get("reason"), differences?.length ? differences.join("; ") : null].filter(Boolean).join(" · ") || null;
+}
+
+const TIME = { label: "time", name: "time", type: "time", width: "74px" };
+const COMPILE = { label: "compile", text: whichCompile, sortBy: "compile_id", width: "minmax(110px, 1.2fr)", code: true };
+const LINE = {
+  label: "line",
+  text: (get) => formatPlace(get("user_file"), get("user_line")),
+  width: "minmax(90px, 1fr)",
+  code: true,
+  from: 620,
+};
+
+function secondsColumn(label, name, from) {
+  return { label, name, type: "s", width: "84px", from };
+}
+
+/** One entry a tab: table, label, what to say when it is empty, first sort (column label, direction), columns.
+ * `from`: least width in px of the table for a column to be shown. */
+export const TABS = [
+  {
+    table: "recompiles",
+    label: "Recompiles",
+    empty: "no recompiles so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      {
+        label: "guard",
+        text: (get) => get("guard_source") ?? get("guard_kind"),
+        width: "minmax(100px, 1.2fr)",
+        code: true,
+      },
+      { label: "expected → actual", text: (get) => change(get, "expected", "actual"), width: "minmax(120px, 1.5fr)", code: true },
+      LINE,
+      secondsColumn("lost s", "lost_s"),
+    ],
+  },
+  {
+    table: "compiles",
+    label: "Compiles",
+    empty: "nothing compiled so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "where", text: (get) => formatPlace(get("file"), get("line")), width: "minmax(90px, 1fr)", code: true, from: 620 },
+      { label: "trigger", name: "trigger", type: "text", width: "100px", from: 980 },
+      {
+        label: "outcome",
+        text: (get) => [get("outcome") ?? "in flight", get("is_recompile") ? "recompile" : null].filter(Boolean).join(", "),
+        width: "minmax(92px, .8fr)",
+      },
+      secondsColumn("total s", "duration_s"),
+      secondsColumn("dynamo s", "dynamo_s", 760),
+      secondsColumn("backend s", "aot_s", 860),
+      secondsColumn("inductor s", "inductor_s", 760),
+      secondsColumn("codegen s", "codegen_s", 980),
+      { label: "guards", name: "guard_count", type: "int", width: "70px", from: 900 },
+      { label: "ops", name: "graph_ops", type: "int", width: "60px", from: 980 },
+    ],
+  },
+  {
+    table: "cache_lookups",
+    label: "Caches",
+    empty: "no cache look-ups so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "cache", name: "cache", type: "text", width: "110px" },
+      { label: "outcome", name: "outcome", type: "text", width: "90px" },
+      secondsColumn("saved s", "saved_s"),
+      secondsColumn("took s", "taken_s", 760),
+      { label: "why", text: whyLookup, width: "minmax(120px, 2fr)", from: 620 },
+      { label: "key", name: "key", type: "code", width: "minmax(80px, 1fr)", code: true, from: 980 },
+    ],
+  },
+  {
+    table: "graph_breaks",
+    label: "Graph breaks",
+    empty: "no graph breaks so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "reason", name: "reason", type: "text", width: "minmax(140px, 2fr)" },
+      { label: "id", name: "break_id", type: "text", width: "76px", from: 760 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.5fr)", code: true, from: 760 },
+    ],
+  },
+  {
+    table: "dynamic_decisions",
+    label: "Dynamic",
+    empty: "torch made nothing dynamic by itself so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "source", name: "source", type: "code", width: "minmax(100px, 1fr)", code: true },
+      { label: "dimension", name: "dim", type: "text", width: "90px" },
+      { label: "was → now", text: (get) => change(get, "cached", "new"), width: "minmax(100px, 1fr)", code: true },
+      { label: "reason", name: "reason", type: "text", width: "minmax(120px, 1.5fr)", from: 620 },
+    ],
+  },
+  {
+    table: "sources",
+    label: "Sources",
+    empty: "no source has reported yet",
+    sort: ["source", 1],
+    latestBy: "name",
+    columns: [
+      { label: "source", name: "name", type: "text", width: "minmax(140px, 1fr)" },
+      { label: "status", name: "status", type: "text", width: "96px" },
+      { label: "why", name: "reason", type: "text", width: "minmax(140px, 2.5fr)" },
+      { label: "events", name: "events", type: "int", width: "76px" },
+      { label: "dropped", name: "dropped", type: "int", width: "80px" },
+      { label: "own cost s", name: "overhead_s", type: "s", width: "90px", from: 620 },
+    ],
+  },
+];
+
+export const TAB_TABLES = TABS.map((tab) => tab.table);
+
+/** The text of one cell; `owner` is the function that the row's compile belongs to, if known. */
+export function columnText(column, table, row, owner) {
+  const get = (name) => table.get(row, name);
+  const value = column.text ? column.text(get, owner) : formatValue(get(column.name), column.type);
+  return value === null ? MISSING : oneLine(String(value), CELL_LIMIT);
+}
+
+/** What a column sorts by; null goes last. */
+export function columnKey(column, table, row, owner) {
+  if (column.sortBy) return table.get(row, column.sortBy);
+  return column.text ? column.text((name) => table.get(row, name), owner) : table.get(row, column.name);
+}
+
+/** Of rows that tell the state of one thing (`latestBy`), the last one each. */
+export function latestOnly(positions, table, name) {
+  const last = new Map();
+  const who = (i) => [table.get(table.rows[i], "rank"), table.get(table.rows[i], "pid"), table.get(table.rows[i], name)].join("|");
+  for (const i of positions) {
+    const known = last.get(who(i));
+    if (known === undefined || table.rows[known][0] <= table.rows[i][0]) last.set(who(i), i);
+  }
+  return [...last.values()];
+}
+
+/** "name (status): why" of every source that is not active. */
+export function silentSources(table) {
+  const all = latestOnly(table.rows.keys(), table, "name").map((i) => table.rows[i]);
+  const silent = all.filter((row) => table.get(row, "status") !== "active");
+  return silent.map((row) => `${table.get(row, "name")} (${table.get(row, "status")}): ${table.get(row, "reason") ?? "no reason given"}`);
+}
