@@ -1,12 +1,17 @@
-"""What a rule has to say about a cause."""
+"""What a rule has to say about a cause, and the words and fixes that rules share."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from . import paths, wording
 from .causes import Cause
+
+#: torch's mark on the guard of a symbol that Python code needed as a value.
+_EVALUATED = "in evaluate_expr"
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,42 @@ def at_line(cause: Cause) -> str:
 def usual_price(count: int, often: str = "high") -> str:
     """The ceiling of what is expected to happen once."""
     return "low" if count == 1 else often
+
+
+def dynamic_fix(cause: Cause, others: tuple[str, ...] = ()) -> dict[str, Any] | None:
+    """`dynamic_sources` for it, if torch's names are certain; `others` are sources that changed with it."""
+    names = cause.torch_sources
+    more = (paths.torch_source(source, None) for source in others)
+    return {"dynamic_sources": ",".join(dict.fromkeys((*names, *filter(None, more))))} if names else None
+
+
+def is_specialized(cause: Cause) -> bool:
+    """True if Python code needed the very number, so that an entry holds for one value even if it is dynamic."""
+    return cause.still_static or any(
+        _NUMBER.fullmatch(row["expected"] or "") and _EVALUATED in (row["reason"] or "") for row in cause.rows
+    )
+
+
+def is_branch(cause: Cause) -> bool:
+    """True if Python code compared it, so that an entry holds for a range of values."""
+    return any(not _NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
+
+
+def branch(cause: Cause) -> Advice:
+    """A size or number on which the code takes one way or another."""
+    shown = f"{wording.spoken(cause.source)} {wording.one_line(cause.bounds[0], 80)}".strip()
+    text = (
+        f"The closest entry holds only for {shown}: the code takes another way beyond it{at_line(cause)}. One entry a "
+        "way is expected. To have fewer, stay on one side of it, or take the branch out of the compiled function."
+    )
+    return Advice("branch", text, None, usual_price(cause.count), None if cause.values else f"no longer {shown}")
+
+
+def specialized(cause: Cause) -> Advice:
+    """A size or number that is built in because Python code needs it."""
+    text = (
+        f"The traced code needs {wording.spoken(cause.source)} as a Python number{at_line(cause)}, so each value is "
+        "compiled on its own, and marking it dynamic would be refused. Keep it to few values (padding, bucketing), "
+        "or use tensor operations in place of a Python loop, range or list made from it."
+    )
+    return Advice("specialized", text, None, usual_price(cause.count))

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from ..decode.guard_names import readable
 from . import paths, wording
 from .rows import Row, first, ids, is_timed, rows_of, seconds
 
@@ -24,27 +25,27 @@ COLUMNS = (
     "reason",
     "lost_s",
 )
-#: Kinds that are told of one thing: a size is guarded by its value first, by its range once it is dynamic.
-_FAMILY = {"symbolic_shape": "tensor_size"}
+ZERO_ONE = frozenset({"0", "1"})
 
 
 @dataclass(frozen=True)
 class Cause:
-    """All recompiles of one function that one guarded thing brought about, oldest first."""
+    """All recompiles of one function that one guarded thing brought about, oldest first.
+
+    `also` is what failed beside it at most of these: (kind, source). `still_static`: torch had made the size
+    dynamic, and the entry compiled so was bound to one value even so.
+    """
 
     rows: tuple[Row, ...]
     source: str
     also: tuple[tuple[str, str], ...] = ()
-    """(kind, source) of what failed beside it, most of the times."""
+    still_static: bool = False
 
     @property
     def kind(self) -> str:
-        """The kind it began with, unless torch's range guard is all there is."""
-        return next((k for k in self.kinds if k != "symbolic_shape"), self.kinds[0])
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row["guard_kind"] or "other" for row in self.rows))
+        """The kind that it began with; a guard of dynamic shapes only if there is no other."""
+        kinds = [row["guard_kind"] or "other" for row in self.rows]
+        return next((k for k in kinds if k != "symbolic_shape"), kinds[0])
 
     @property
     def count(self) -> int:
@@ -64,17 +65,21 @@ class Cause:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What was seen, in order of appearance, each once: what the first entry needed, then what came.
-
-        The bounds of a range guard are not values, so of those rows only what came is told.
-        """
+        """What was seen, in order of appearance, each once: what the first entry needed, then what came."""
         seen: dict[str, None] = {}
         for row in self.rows:
+            # What a guard of dynamic shapes needs is a bound, not a value.
             if row["guard_kind"] != "symbolic_shape" and row["expected"] is not None:
                 seen.setdefault(row["expected"])
             if row["actual"] is not None:
                 seen.setdefault(row["actual"])
         return tuple(seen)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What guards of dynamic shapes needed, in order of appearance, each once."""
+        bounds = (row["expected"] for row in self.rows if row["guard_kind"] == "symbolic_shape")
+        return tuple(dict.fromkeys(bound for bound in bounds if bound))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -83,14 +88,13 @@ class Cause:
 
     @property
     def torch_sources(self) -> tuple[str, ...]:
-        """torch's names of them; empty if one of them has no certain name."""
-        named = {
-            row["guard_source"]: paths.torch_source(row["guard_source"], row["reason"])
-            for row in self.rows
-            if row["guard_source"] is not None
-        }
-        known = tuple(dict.fromkeys(name for name in named.values() if name is not None))
-        return known if None not in named.values() else ()
+        """torch's names of the sources; empty if one of them has no certain name."""
+        pairs = dict.fromkeys((row["guard_source"], row["reason"]) for row in self.rows if row["guard_source"])
+        by_source: dict[str, str | None] = {}
+        for source, reason in pairs:
+            by_source[source] = by_source.get(source) or paths.torch_source(source, reason)
+        names = tuple(dict.fromkeys(name for name in by_source.values() if name is not None))
+        return names if None not in by_source.values() else ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -113,38 +117,59 @@ def find_causes(tables: Any) -> list[Cause]:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows_of(tables, "recompiles", COLUMNS):
         groups[_key(row)].append(row)
-    beside = _failures(tables, Counter(_moment(row) for rows in groups.values() for row in rows))
-    return [Cause(tuple(rows), key[-1], _also(rows, key[-1], beside)) for key, rows in groups.items()]
+    beside, decided = _failures(tables), _decisions(tables)
+    return [
+        Cause(tuple(rows), key[-1], _also(rows, key[-1], beside), any(_is_static(row, decided) for row in rows))
+        for key, rows in groups.items()
+    ]
 
 
 def _key(row: Row) -> tuple[Any, ...]:
     kind = row["guard_kind"] or "other"
     source = paths.normalised(row["guard_source"]) if row["guard_source"] else ""
     text = wording.first_line(row["reason"] or "") if kind == "other" and not source else ""
-    return (row["file"], row["line"], row["function"], _FAMILY.get(kind, kind), text, source)
+    return (row["file"], row["line"], row["function"], _family(kind, source), text, source)
 
 
-def _moment(row: Row) -> tuple[Any, ...]:
-    return (row["rank"], row["pid"], row["compile_id"])
+def _family(kind: str, source: str) -> str:
+    """Of one size or number, the guard on its value and those once it is dynamic are one family."""
+    if kind != "symbolic_shape" or "," in source:
+        return kind
+    return "tensor_size" if paths.split_property(source)[1] == "size" else "value"
 
 
-def _failures(tables: Any, recompiles: Counter[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[Row]]:
-    """Failing guards by recompile and entry.
-
-    Ids begin again after `torch._dynamo.reset()`: what belongs to more than one recompile is left out.
-    """
+def _failures(tables: Any) -> dict[tuple[Any, ...], list[Row]]:
+    """Failing guards by recompile and entry. The time is in the key: ids begin again after torch._dynamo.reset()."""
     found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows_of(tables, "guard_failures", ("entry_compile_id", "guard_source", "guard_kind")):
-        if row["guard_source"] and recompiles[_moment(row)] == 1:
-            found[(*_moment(row), row["entry_compile_id"])].append(row)
+        if row["guard_source"]:
+            found[_entry(row, row["entry_compile_id"])].append(row)
     return found
+
+
+def _entry(row: Row, entry: str | None) -> tuple[Any, ...]:
+    return (row["rank"], row["pid"], row["compile_id"], row["time"], entry)
 
 
 def _also(rows: list[Row], source: str, beside: dict[tuple[Any, ...], list[Row]]) -> tuple[tuple[str, str], ...]:
     """What failed in the same entry at the same recompile, in at least half of the cases."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        failures = beside.get((*_moment(row), row["closest_compile_id"]), [])
+        failures = beside.get(_entry(row, row["closest_compile_id"]), [])
         others = {(f["guard_kind"] or "other", paths.normalised(f["guard_source"])) for f in failures}
         counts.update(sorted(pair for pair in others if pair[1] != source))
     return tuple(pair for pair, n in counts.most_common(8) if 2 * n >= len(rows))
+
+
+def _decisions(tables: Any) -> set[tuple[Any, ...]]:
+    """The sizes that torch made dynamic by itself: (rank, pid, compile id of the entry, source)."""
+    rows = rows_of(tables, "dynamic_decisions", ("source", "dim"))
+    sized = (row for row in rows if row["source"] and (row["dim"] or "").isdecimal())
+    return {
+        (row["rank"], row["pid"], row["compile_id"], f"{readable(row['source'])}.size()[{row['dim']}]") for row in sized
+    }
+
+
+def _is_static(row: Row, decided: set[tuple[Any, ...]]) -> bool:
+    entry = (row["rank"], row["pid"], row["closest_compile_id"], row["guard_source"])
+    return row["guard_kind"] == "tensor_size" and row["expected"] not in ZERO_ONE and entry in decided

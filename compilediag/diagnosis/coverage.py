@@ -8,21 +8,57 @@ from . import wording
 from .finding import Finding
 from .rows import Row, ids, rows_of
 
+#: What a source observes, in words.
+OBSERVES = {
+    "compiles": "compiles",
+    "recompiles": "recompiles",
+    "caches": "cache look-ups",
+    "graph_breaks": "graph breaks",
+    "phases": "phases of compiles",
+    "dynamic": "automatic dynamic shapes",
+    "trace": "graphs and generated code",
+}
+#: Reasons of "off" that are no gap: the watch was over, or the user asked for less.
+_MEANT = ("the watch has ended", "detail is ")
+
+
+def unobserved(tables: Any) -> dict[str, str]:
+    """What was not observed, in words -> why; empty if all sources did their work."""
+    return {_subject(row): _why(row) for row in _gaps(tables)}
+
 
 def coverage_findings(tables: Any) -> list[Finding]:
-    rows = rows_of(tables, "sources", ("name", "status", "reason", "dropped"))
-    return [_unobserved(row) for row in rows if row["status"] not in (None, "active")] + [
-        _dropped(row) for row in rows if row["status"] == "active" and (row["dropped"] or 0) > 0
-    ]
+    dropping = [row for row in _sources(tables) if (row["dropped"] or 0) > 0]
+    return [_unobserved(row) for row in _gaps(tables)] + [_dropped(row) for row in dropping]
+
+
+def _sources(tables: Any) -> list[Row]:
+    return rows_of(tables, "sources", ("name", "status", "reason", "dropped"))
+
+
+def _gaps(tables: Any) -> list[Row]:
+    return [row for row in _sources(tables) if row["status"] not in (None, "active") and not _is_meant(row)]
+
+
+def _is_meant(row: Row) -> bool:
+    return row["status"] == "off" and (row["reason"] or "").startswith(_MEANT)
+
+
+def _subject(row: Row) -> str:
+    name = row["name"] or "a source"
+    return OBSERVES.get(name, wording.one_line(name, 60))
+
+
+def _why(row: Row) -> str:
+    return wording.first_line(row["reason"] or f"the source was {row['status']}")
 
 
 def _unobserved(row: Row) -> Finding:
-    name = wording.one_line(row["name"] or "a source", 60)
-    why = wording.first_line(row["reason"] or f"the source was {row['status']}")
+    why = _why(row)
     return Finding(
         rule="not_observed",
         severity="low",
-        title=f"{name} were not observed: {why}" if name.endswith("s") else f"{name} was not observed: {why}",
+        title=f"Not observed: {_subject(row)}: {why}",
         seconds_lost=0.0,
         evidence=ids([row]),
         suggestion="Nothing is known of these: that none is listed does not mean that there were none.",
@@ -31,13 +67,13 @@ def _unobserved(row: Row) -> Finding:
 
 
 def _dropped(row: Row) -> Finding:
-    name, count = wording.one_line(row["name"] or "a source", 60), int(row["dropped"])
+    count = int(row["dropped"])
     return Finding(
         rule="dropped",
         severity="low",
-        title=f"{name} could not keep {count} events or payloads",
+        title=f"Not all was kept of {_subject(row)}: {count} events or payloads were dropped",
         seconds_lost=0.0,
         evidence=ids([row]),
-        suggestion="What was dropped is missing from these findings; a larger payload budget keeps more.",
+        suggestion="What was dropped is missing from the tables and from these findings.",
         count=count,
     )

@@ -7,6 +7,12 @@ from typing import Any
 
 SEVERITIES = ("high", "medium", "low")
 
+#: Where a key of `Finding.fix` is a setting; all others are of torch._dynamo.config.
+_OWNER = {
+    "dynamic_sources": "torch.compiler.config",
+    "unbacked_sources": "torch.compiler.config",
+    "use_duck_shape": "torch.fx.experimental._config",
+}
 #: Beyond these a cause is worth that severity: (severity, seconds lost, times).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
 
@@ -20,8 +26,9 @@ class Finding:
     oldest first. `details` holds what was seen, in order of appearance (old value first). `fix` is
     configuration that can be tried without editing code, or None:
 
-    - "dynamic_sources", "unbacked_sources": values for `torch.compiler.config`,
-    - any other key: a value for `torch._dynamo.config`.
+    - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
+    - "use_duck_shape": of `torch.fx.experimental._config`,
+    - any other key: of `torch._dynamo.config`.
     """
 
     rule: str
@@ -39,6 +46,12 @@ class Finding:
     user_file: str | None = None
     user_line: int | None = None
     user_code: str | None = None
+
+
+def fix_code(fix: dict[str, Any] | None) -> str | None:
+    """The statements that apply `fix`, in one line of Python; None if there is none."""
+    statements = (f"{_OWNER.get(key, 'torch._dynamo.config')}.{key} = {value!r}" for key, value in (fix or {}).items())
+    return "; ".join(statements) or None
 
 
 def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:

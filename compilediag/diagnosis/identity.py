@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from . import wording
 from .advice import Advice, at_line, name_of, usual_price
 from .causes import Cause
 from .values import counts_up
@@ -15,7 +14,7 @@ _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
 def advise_identity(cause: Cause) -> Advice:
     name = name_of(cause, "the object")
     what = f"{name} was another object"
-    if any(_FRESH.search(text) for text in (*cause.values, *cause.reasons)):
+    if _is_fresh(cause):
         text = (
             f"{name} is likely made anew for each call (a lambda, partial or inner function): make it once, reuse it."
         )
@@ -26,6 +25,12 @@ def advise_identity(cause: Cause) -> Advice:
         "expected."
     )
     return Advice("identity_changes", text, None, usual_price(cause.count), what)
+
+
+def _is_fresh(cause: Cause) -> bool:
+    """True if what came looked the same each time and was another object, or is of a kind that is made in passing."""
+    came = [row["actual"] for row in cause.rows if row["actual"] is not None]
+    return len(came) > len(set(came)) or any(_FRESH.search(value) for value in came)
 
 
 def advise_dead_reference(cause: Cause) -> Advice:
@@ -48,29 +53,26 @@ def advise_backend(cause: Cause) -> Advice:
 def advise_length(cause: Cause) -> Advice:
     name = name_of(cause, "the container")
     name = name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
-    what = f"len({name}) {wording.was_then(cause.values)}"
     grows = f"{name} grows. " if counts_up(cause.values) else ""
     text = (
         f"{grows}Each length is a new compile, and no setting changes that: keep {name} at a fixed length, pass only "
         f"the part that is used, or stack it into one tensor, torch.stack({name}), whose size can be dynamic."
     )
-    return Advice("growing_container" if grows else "length_changes", text, None, usual_price(cause.count), what)
+    return Advice("growing_container" if grows else "length_changes", text, None, usual_price(cause.count))
 
 
 def advise_dict_keys(cause: Cause) -> Advice:
-    name = name_of(cause, "the dict")
     text = (
-        f"The keys of {name} are built into the code{at_line(cause)}: always pass the same keys in the same order, "
+        f"The keys of a dict are built into the code{at_line(cause)}: always pass the same keys in the same order, "
         "with None or an empty tensor for what is absent."
     )
-    what = None if len(cause.values) > 1 else f"keys of {name} changed"
-    return Advice("dict_keys_change", text, None, usual_price(cause.count), what)
+    return Advice("dict_keys_change", text, None, usual_price(cause.count))
 
 
 def advise_hasattr(cause: Cause) -> Advice:
-    name = name_of(cause, "the object")
+    name = name_of(cause, "An attribute")
     text = (
-        f"An attribute of {name} was there at one call and not at another{at_line(cause)}: set it in __init__, to "
-        "None if need be, so that it is always there."
+        f"{name} was there at one call and not at another{at_line(cause)}: set it in __init__, to None if need be, so "
+        "that it is always there."
     )
-    return Advice("hasattr_changes", text, None, usual_price(cause.count), f"an attribute of {name} came or went")
+    return Advice("hasattr_changes", text, None, usual_price(cause.count))

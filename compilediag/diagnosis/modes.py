@@ -58,8 +58,9 @@ def advise_global_state(cause: Cause) -> Advice:
 
 
 def _what(cause: Cause) -> str:
-    if cause.source and cause.values:
-        return f"{wording.spoken(cause.source)} {wording.was_then(cause.values)}"
+    values = tuple(value for value in cause.values if value not in ("unchanged", "changed"))
+    if cause.source and values:
+        return f"{wording.spoken(cause.source)} {wording.was_then(values)}"
     if cause.source:
         return f"{wording.spoken(cause.source)} changed"
     return wording.first_line(cause.reasons[0], 80) if cause.reasons else "global state changed"

@@ -12,7 +12,7 @@ from .finding import Finding, severity_of
 
 ADVISERS: dict[str, Callable[[Cause], Advice]] = {
     "tensor_size": shapes.advise_size,
-    "symbolic_shape": shapes.advise_size,
+    "symbolic_shape": shapes.advise_symbolic,
     "tensor_stride": shapes.advise_stride,
     "tensor_rank": shapes.advise_rank,
     "tensor_dtype": tensors.advise_dtype,

@@ -58,19 +58,14 @@ def advise_requires_grad(cause: Cause) -> Advice:
 
 def advise_type(cause: Cause) -> Advice:
     name = name_of(cause)
-    if len(cause.values) > 1 and _all_local(cause.values):
-        text = f"{name}'s class is made anew in a function each time: define the class once, at module level."
+    if any(_LOCAL_CLASS in reason.partition("  # ")[0] for reason in cause.reasons):
+        text = f"{name}'s class is likely made anew in a function each time: define the class once, at module level."
         return Advice("fresh_class", text)
     text = (
         f"Each class that {name} has needs its own entry. Pass one kind: convert before the call, for example a "
         "Parameter or tensor subclass to a plain tensor, or an int to a float."
     )
     return Advice("type_changes", text, None, usual_price(cause.count))
-
-
-def _all_local(values: tuple[str, ...]) -> bool:
-    names = {value.split("'")[1] if value.count("'") >= 2 else value for value in values}
-    return all(_LOCAL_CLASS in name for name in names)
 
 
 def advise_alias(cause: Cause) -> Advice:

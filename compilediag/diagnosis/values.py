@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
-from .advice import Advice, at_line, name_of, usual_price
+from .advice import Advice, at_line, branch, dynamic_fix, is_branch, is_specialized, name_of, specialized, usual_price
 from .causes import Cause
 
 _INT = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
 #: torch's hint on an integer of an nn.Module.
 _MODULE_INT = "integer attributes of the nn.Module"
-#: torch's mark on guards of a symbol that Python code needed as a number.
-_EVALUATED = "in evaluate_expr"
 COUNTS_UP_FROM = 3
 
 
@@ -30,6 +28,11 @@ def type_of(value: str) -> str:
 
 
 def advise_value(cause: Cause) -> Advice:
+    """What to do about a value that varies, by the types of what was seen."""
+    if is_specialized(cause):
+        return specialized(cause)
+    if is_branch(cause):
+        return branch(cause)
     types = {type_of(value) for value in cause.values}
     if types == {"bool"}:
         return _flag(cause)
@@ -57,12 +60,6 @@ def _flag(cause: Cause) -> Advice:
 
 def _integer(cause: Cause) -> Advice:
     name = name_of(cause, "the integer")
-    if any(_EVALUATED in reason for reason in cause.reasons):
-        text = (
-            f"The traced code needs {name} as a Python number{at_line(cause)}, so each value is compiled on its own: "
-            "keep it to few values, or use tensor operations in place of a Python loop, range or branch on it."
-        )
-        return Advice("int_specialized", text, None, usual_price(cause.count))
     if any(_MODULE_INT in reason for reason in cause.reasons):
         return _module_integer(cause, name)
     if any("G['" in reason.split("#", 1)[0] for reason in cause.reasons):
@@ -77,7 +74,7 @@ def _module_integer(cause: Cause, name: str) -> Advice:
         f"{kind} value is a new compile. Let it vary with torch._dynamo.config.allow_unspec_int_on_nn_module = True, "
         f"make it a tensor buffer, or {'count' if counter else 'set it'} outside of the compiled function."
     )
-    fix = _dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
+    fix = dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
     return Advice("counter" if counter else "module_int", text, fix)
 
 
@@ -85,11 +82,11 @@ def _global_integer(cause: Cause, name: str) -> Advice:
     text = (
         f"torch never makes a global integer dynamic by itself: pass {name} as an argument, or make it a 0-dim tensor."
     )
-    return Advice("counter" if counts_up(cause.values) else "global_int", text, _dynamic_fix(cause))
+    return Advice("counter" if counts_up(cause.values) else "global_int", text, dynamic_fix(cause))
 
 
 def _int_argument(cause: Cause, name: str) -> Advice:
-    fix = _dynamic_fix(cause)
+    fix = dynamic_fix(cause)
     if cause.count == 1:
         text = (
             "One recompile is the usual price of a first change: torch then makes an integer dynamic by itself. "
@@ -154,7 +151,3 @@ def counts_up(values: tuple[str, ...]) -> bool:
         return False
     numbers = [int(v) for v in values]
     return all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
-
-
-def _dynamic_fix(cause: Cause) -> dict[str, str] | None:
-    return {"dynamic_sources": ",".join(cause.torch_sources)} if cause.torch_sources else None

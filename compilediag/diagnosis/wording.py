@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 _DIM = re.compile(r"\.(size|stride)\(\)\[(\d+)\]")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 _INT = re.compile(r"-?\d{1,18}")
 SHOWN_VALUES = 6
 
@@ -29,7 +30,9 @@ def basename(path: str) -> str:
 
 def place(function: str | None, file: str | None, line: int | None) -> str:
     """`forward (model.py:30)`, with what is known of it."""
-    name = one_line(function, 60) if function else "unknown function"
+    name = one_line(function, 100) if function else "unknown function"
+    if resumed := _RESUMED.fullmatch(name):
+        name = f"{resumed[1]} after its graph break at line {resumed[2]}"
     where = position(file, line)
     return f"{name} ({where})" if where else name
 

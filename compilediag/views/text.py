@@ -1,0 +1,105 @@
+"""The session in plain text: what compiled, what it cost, what to change first."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from typing import Any
+
+from ..diagnosis import Finding, fix_code, unobserved
+from ..diagnosis.wording import spent
+
+WIDTH = 100
+SHOWN = 10
+
+
+def summary(session: Any, encoding: str | None = None) -> str:
+    """The session as text of at most 100 columns (only a word longer than that goes beyond).
+
+    `encoding`: what the text has to be printable in; by default that of standard output. Characters of the
+    user's that it lacks are escaped, so that printing never fails.
+    """
+    from .model import totals
+
+    text = render(totals(session), session.findings(), unobserved(session))
+    return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str]) -> str:
+    """The text of the view model's totals, ranked findings, and what was not observed with why."""
+    told = [finding for finding in findings if finding.rule != "not_observed"]
+    parts = [*_header(totals, gaps), "", *_findings(told, gaps), *_gaps(gaps), "", *_wrapped(_pointer(told))]
+    return "\n".join(parts) + "\n"
+
+
+def printable(text: str, encoding: str) -> str:
+    """`text` with what `encoding` lacks, and lone surrogates, as backslash escapes."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
+    compiled = "compiles not observed"
+    if "compiles" not in gaps:
+        compiled = f"{_count(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
+    recompiled = "recompiles not observed"
+    if "recompiles" not in gaps:
+        recompiled = f"{_count(totals['recompiles'], 'recompile')}, {spent(totals['lost_s'])} lost to them"
+    return [
+        *_wrapped(f"compilediag: {compiled}; {recompiled}"),
+        *_wrapped("; ".join((_caches(totals, gaps), _breaks(totals, gaps), _own_cost(totals)))),
+    ]
+
+
+def _caches(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+    if "cache look-ups" in gaps:
+        return "cache look-ups not observed"
+    hits = f"{_count(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
+    return f"{hits if totals['cache_hits'] else 'no cache hits'}, {_count(totals['cache_misses'], 'miss', 'misses')}"
+
+
+def _breaks(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+    breaks = _count(totals["graph_breaks"], "graph break")
+    limits = f", {_count(totals['limit_hits'], 'recompile limit')} hit" if totals["limit_hits"] else ""
+    return ("graph breaks not observed" if "graph breaks" in gaps else breaks) + limits
+
+
+def _own_cost(totals: dict[str, Any]) -> str:
+    share = totals["own_share"]
+    return f"own cost {spent(totals['own_s'])}" + (f" ({100 * share:.1f} %)" if share is not None else "")
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _findings(findings: list[Finding], gaps: dict[str, str]) -> list[str]:
+    if not findings:
+        return _wrapped("Nothing to fix in what was observed." if gaps else "Nothing to fix.")
+    lines = [line for number, f in enumerate(findings[:SHOWN], 1) for line in _finding(number, f)]
+    rest = len(findings) - SHOWN
+    return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
+
+
+def _finding(number: int, finding: Finding) -> list[str]:
+    lead = f"{number}. [{finding.severity}] "
+    lines = _wrapped(finding.title, lead, "   ") + _wrapped(finding.suggestion, "   ", "   ")
+    code = fix_code(finding.fix)
+    return lines + _wrapped(f"To try it without an edit: {code}", "   ", "   ") if code else lines
+
+
+def _gaps(gaps: dict[str, str]) -> list[str]:
+    if not gaps:
+        return []
+    return ["", *(line for what, why in gaps.items() for line in _wrapped(f"Not observed: {what}: {why}", "", "  "))]
+
+
+def _pointer(findings: list[Finding]) -> str:
+    if findings:
+        return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
+    return "More: session.dashboard(), session.compiles"
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    ) or [first.rstrip()]
