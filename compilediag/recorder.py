@@ -47,7 +47,6 @@ class Feed(Protocol):
 class Running(Protocol):
     """What one thread compiles now."""
 
-    def known(self) -> dict[str, Any]: ...
     def state(self) -> dict[str, Any]: ...
 
 
@@ -61,6 +60,8 @@ class Recorder:
         self.path = path
         self.feeds: list[Feed] = []
         self.progress: dict[int, Running] = {}
+        #: What is known of a compile id beside torch's metrics: function, file, line, backend, attempt.
+        self.frames: dict[str, dict[str, Any]] = {}
         self.cpu_ns = 0
         self._owner = meta is not None
         self._store: Store | None = Store.open(path, writable=True) if meta is None else Store.create(path, meta)

@@ -142,5 +142,6 @@ def _masked(dtype: str, values: Sequence[Any]) -> Any:
 
 def _finish(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     if table == SourceStatus.table:
-        return frame.drop_duplicates(["rank", "pid", "name"], keep="last").reset_index(drop=True)
+        who = ["rank", "pid", "name"]
+        return frame.groupby(who, sort=False, dropna=False).tail(1).sort_values(["pid", "name"]).reset_index(drop=True)
     return frame

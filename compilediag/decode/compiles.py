@@ -49,7 +49,7 @@ def compile_event(metrics: Mapping[str, Any], known: Mapping[str, Any] = Mapping
         fail_reason=metrics.get("fail_reason"),
         limit=_limit(metrics),
         restart_reasons=sorted(metrics.get("restart_reasons") or ()) or None,
-        attempt=known.get("attempt"),
+        attempt=known.get("attempt") if forward else None,
         backend=known.get("backend"),
     )
 

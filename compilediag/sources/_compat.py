@@ -71,6 +71,16 @@ def trace_logger() -> logging.Logger:
     return logging.getLogger("torch.__trace")
 
 
+def structured_logging_s() -> float:
+    """Seconds that torch has spent on the structured trace so far in this process, by its own account."""
+    return sum(vars(_member("torch._logging._internal", "structured_logging_overhead"))["structured_logging_overhead"].values())
+
+
+def argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:
+    """An argument of a watched call, however it was passed; None if it was not."""
+    return args[position] if len(args) > position else kwargs.get(name)
+
+
 def current_compile_id() -> str | None:
     """torch's id of the compile that runs in this thread."""
     compile_id = sys.modules["torch._guards"].CompileContext.current_compile_id()

@@ -46,13 +46,16 @@ class Caches(Source):
         return [self._history.compare(lookup, components)] if components else [lookup]
 
     def _fx_saved(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
-        key, graph, _, local, remote = args
+        key, graph, local, remote = (
+            _compat.argument(args, kwargs, *at)
+            for at in ((0, "key"), (1, "compiled_graph"), (3, "local"), (4, "remote_cache"))
+        )
         taken_ns = getattr(graph, "_time_taken_ns", None)
         for tier in [*["local"] * bool(local), *["remote"] * (remote is not None)]:
             self._saved("fx_graph", tier, key, None if taken_ns is None else taken_ns / 1e9, error)
 
     def _aot_saved(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
-        key, entry, remote = args
+        key, entry, remote = (_compat.argument(args, kwargs, *at) for at in enumerate(("key", "entry", "remote")))
         taken = [getattr(entry, f"{way}_time_taken_ns", None) for way in ("forward", "backward")]
         taken_s = None if None in taken else sum(taken) / 1e9
         for tier in ["local", *["remote"] * bool(remote)]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from ..decode.compiles import compile_event
@@ -25,9 +24,7 @@ class Compiles(Source):
 
     def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
         metrics = args[0] if args else kwargs["c"]
-        running = self.recorder.progress.get(threading.get_ident())
-        known = running.known() if running is not None else {}
-        self.emit(_compile, metrics, known)
+        self.emit(_compile, metrics, dict(self.recorder.frames.get(metrics.compile_id, ())))
 
 
 def _compile(metrics: Any, known: dict[str, Any]) -> Made:

@@ -15,6 +15,7 @@ from .patching import Patch
 PASS_PREFIX = "pass."
 PASS_FLOOR_NS = 1_000_000
 FRAME = "entire_frame_compile"
+BACKWARD = "entire_backward_compile"
 ATTEMPT = "compile_attempt_"
 #: Functions that are remembered by compile id, for the backwards that come later.
 REMEMBERED = 10_000
@@ -25,22 +26,23 @@ class Running:
 
     def __init__(self) -> None:
         self.stack: list[tuple[str, int]] = []
-        self.frames: list[dict[str, Any]] = []
+        self.frames: list[tuple[int, dict[str, Any]]] = []
         self.compile_id: str | None = None
 
-    def known(self) -> dict[str, Any]:
-        """Columns of the running compile that torch's metrics don't have."""
-        return {n: v for n, v in self.frames[-1].items() if n != "trigger"} if self.frames else {}
+    def enter(self, frame: dict[str, Any]) -> None:
+        self.frames.append((len(self.stack), frame))
+
+    def leave(self) -> None:
+        """Forget the frames whose first phase has ended."""
+        while self.frames and self.frames[-1][0] >= len(self.stack):
+            self.frames.pop()
 
     def state(self) -> dict[str, Any]:
         """What a view shows of it; JSON."""
-        stack, frame = list(self.stack), self.frames[-1] if self.frames else {}
+        stack, frame = list(self.stack), self.frames[-1][1] if self.frames else {}
         return {
+            **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
             "compile_id": self.compile_id,
-            "function": frame.get("function"),
-            "file": frame.get("file"),
-            "line": frame.get("line"),
-            "trigger": frame.get("trigger"),
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
         }
@@ -48,10 +50,6 @@ class Running:
 
 class Phases(Source):
     name = "phases"
-
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._functions: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def probe(cls) -> None:
@@ -74,11 +72,11 @@ class Phases(Source):
         if running is None:
             running = self.recorder.progress[thread] = Running()
         if name == FRAME:
-            running.frames.append(self._frame(metadata))
+            running.enter(self._frame(metadata))
         elif name.startswith(ATTEMPT) and running.frames:
-            running.frames[-1]["attempt"] = int(name[len(ATTEMPT) :])
-        elif not running.stack:
-            running.frames[:] = self._known_frame(metadata)
+            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
+        elif name == BACKWARD:
+            running.enter({**self.recorder.frames.get(_compile_id(metadata), {}), "trigger": "lazy_backward"})
         running.stack.append((name, time_ns))
         running.compile_id = _compile_id(metadata)
 
@@ -93,8 +91,7 @@ class Phases(Source):
         parent = running.stack[-1][0] if running.stack else None
         if time_ns - start_ns >= PASS_FLOOR_NS or not name.startswith(PASS_PREFIX):
             self.emit(_phase, name, parent, len(running.stack), start_ns, time_ns, _compile_id(metadata))
-        if name == FRAME and running.frames:
-            running.frames.pop()
+        running.leave()
         if not running.stack:
             self.recorder.progress.pop(thread, None)
 
@@ -112,14 +109,10 @@ class Phases(Source):
             "trigger": "dynamo",
             "attempt": 0,
         }
-        if len(self._functions) >= REMEMBERED:
-            self._functions.clear()
-        self._functions[str(metadata.get("compile_id"))] = frame
+        if len(self.recorder.frames) >= REMEMBERED:
+            self.recorder.frames.clear()
+        self.recorder.frames[_compile_id(metadata) or ""] = frame
         return frame
-
-    def _known_frame(self, metadata: dict[str, Any]) -> list[dict[str, Any]]:
-        forward = self._functions.get(str(metadata.get("compile_id")))
-        return [{**forward, "trigger": "lazy_backward", "attempt": None}] if forward else []
 
 
 def _compile_id(metadata: dict[str, Any]) -> str | None:

@@ -27,13 +27,12 @@ class Entry:
     age: int
     guards: list[FailingGuard]
     reason: str | None
-    guards_passed: int = 0
 
     @property
     def distance(self) -> tuple[Any, ...]:
-        """Smaller is closer: a live entry, few failing guards, many that passed, a recent one."""
+        """Smaller is closer: a live entry, few failing guards that are known, a recent one."""
         dead = any(g.kind == "dead_reference" for g in self.guards)
-        return (dead, len(self.guards), -self.guards_passed, -self.age)
+        return (dead, len(self.guards), -self.age)
 
 
 class Recompiles(Source):
@@ -62,15 +61,14 @@ class Recompiles(Source):
     def _analyse(self, entry: Any, f_locals: dict[str, Any], reasons: Any) -> Entry:
         compile_id = str(entry.compile_id)
         reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
-        manager, passed = entry.guard_manager, 0
+        manager = entry.guard_manager
         if self.detail == "full":
             guards = failing_guards(manager, f_locals)
         else:
-            first = first_failing_guard(manager, f_locals)
-            guards, passed = ([first], first.guards_passed) if first else ([], 0)
+            guards = [first] if (first := first_failing_guard(manager, f_locals)) else []
         if not guards and reason is not None:
             guards = [_told(reason)]
-        return Entry(compile_id, entry.compile_id.frame_compile_id or 0, guards, reason, passed)
+        return Entry(compile_id, entry.compile_id.frame_compile_id or 0, guards, reason)
 
     def _complete(self, closest: Entry, entries: list[Any], f_locals: dict[str, Any]) -> None:
         entry = next(e for e in entries if str(e.compile_id) == closest.compile_id)

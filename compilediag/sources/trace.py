@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from ..decode.records import KEPT, artifact, record_name
+from ..events import SourceStatus
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
-from .patching import Patch
 
 
 class Trace(Source):
@@ -24,37 +24,40 @@ class Trace(Source):
     def __init__(self, *args: Any):
         super().__init__(*args)
         self._handler = _Handler(self)
-        self._accounted_us: dict[str, int] = {}
+        self._ended = False
+        self._spent_s = 0.0
 
     @classmethod
     def probe(cls) -> None:
         _compat.trace_logger()
-        _compat.metrics_module()
-
-    def patches(self) -> list[Patch]:
-        hook = "add_compilation_metrics_to_chromium"
-        return [Patch(_compat.metrics_module(), hook, self._account, self.guarded)]
+        _compat.structured_logging_s()
 
     def open(self) -> None:
+        self._spent_s = _compat.structured_logging_s()
         _compat.trace_logger().addHandler(self._handler)
 
     def close(self) -> None:
+        self._spent_s, self._ended = self._cost_s(), True
         _compat.trace_logger().removeHandler(self._handler)
+
+    def _cost_s(self) -> float:
+        """Seconds that torch spent on building records; 0 where somebody else had asked for them too.
+
+        Until the first record torch's own handler is there, which takes itself out unless TORCH_TRACE is set.
+        """
+        alone = _compat.trace_logger().handlers == [self._handler]
+        return _compat.structured_logging_s() - self._spent_s if alone else 0.0
 
     def received(self, metadata: dict[str, Any], payload: str | None) -> None:
         name = record_name(metadata)
         if payload is not None and name in KEPT:
             self.emit(_artifact, metadata, name, payload, time.time_ns())
 
-    def _account(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
-        """What torch spent on records, if nobody else asked for them. Its count goes on from forward to backward."""
-        metrics = args[0] if args else kwargs["c"]
-        spent = metrics.structured_logging_overhead_us
-        if spent is None or _compat.trace_logger().handlers != [self._handler]:
-            return
-        before = self._accounted_us.get(metrics.compile_id, 0)
-        self._accounted_us[metrics.compile_id] = spent
-        self.overhead_ns += max(spent - before, 0) * 1000
+    def status(self) -> SourceStatus:
+        status = super().status()
+        if status.status == "active":
+            status.overhead_s += self._spent_s if self._ended else self._cost_s()
+        return status
 
 
 class _Handler(logging.Handler):

@@ -68,7 +68,7 @@ def _describe(value: Any, depth: int) -> str:
         return f"<class {type_name(value, module=True)}>"
     if issubclass(cls, enum.Enum):
         return _member(value, depth)
-    return _torch_value(value, depth) or f"<{type_name(cls, module=True)} object>"
+    return _torch_value(value, depth) or _numpy_value(value) or f"<{type_name(cls, module=True)} object>"
 
 
 def _plain(text: Any) -> str:
@@ -137,6 +137,18 @@ def _torch_value(value: Any, depth: int) -> str | None:
         return f"torch.Size({_describe(list(value), depth)})"
     if issubclass(cls, torch.nn.Module):
         return f"{type_name(cls)} module"
+    return None
+
+
+def _numpy_value(value: Any) -> str | None:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not hasattr(numpy, "ndarray"):
+        return None
+    cls = type(value)
+    if cls is numpy.ndarray:
+        return f"ndarray {value.dtype.name}{list(value.shape)}"
+    if cls is numpy.bool_ or cls in numpy.sctypeDict.values() and issubclass(cls, numpy.number):
+        return f"{cls.__name__}({value.item()!r})"
     return None
 
 
