@@ -54,8 +54,15 @@ _COMPARED = re.compile(r" (?:<=|<|>=|>|!=|==|%|//) |\b(?:Eq|Ne|Mod|Max|Min|And|O
 _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 
-def _form(pattern: str, kind: str, source: str = "{src}", expected: str = "{exp}", actual: str | None = None):
-    """A form told by templates."""
+def _form(
+    pattern: str,
+    kind: str,
+    source: str = "{src}",
+    expected: str = "{exp}",
+    actual: str | None = None,
+    operand: str = "{src}",
+) -> Callable[[str], Parts | None]:
+    """A form told by templates over the pattern's groups (`operand`: over the groups as they stand)."""
     compiled = re.compile(pattern, re.S)
 
     def parse(text: str) -> Parts | None:
@@ -63,7 +70,7 @@ def _form(pattern: str, kind: str, source: str = "{src}", expected: str = "{exp}
         if not found:
             return None
         groups = {name: _told(name, value or "") for name, value in found.groupdict().items()}
-        operands = (found["src"],) if "src" in groups else ()
+        operands = (operand.format(**found.groupdict()),) if "src" in groups else ()
         return (
             kind,
             source.format(**groups) or None,
@@ -109,6 +116,17 @@ def _dispatch_keys(text: str) -> Parts | None:
     if is_device:
         return "tensor_device", f"{name}.device", expected, actual, (found[1],)
     return "dispatch_keys", name, expected, actual, (found[1],)
+
+
+def _same_object(text: str) -> Parts | None:
+    found = re.match(r"___check_obj_id\((.+), \d+\)(?:, type=(.*))?", text, re.S)
+    if not found:
+        return None
+    source, cls = found[1], class_name(found[2] or "")
+    if source.endswith(".__code__"):
+        # CLOSURE_MATCH: a function is the same if its code is.
+        return "identity", readable(source.removesuffix(".__code__")), "the same function", None, (source,)
+    return "identity", readable(source), f"the same object (type {cls})" if cls else "the same object", None, (source,)
 
 
 def _contains(text: str) -> Parts | None:
@@ -193,7 +211,8 @@ def _shape(text: str) -> Parts | None:
     if not sources:
         return None
     names = ", ".join(readable(s) for s in sources)
-    return "symbolic_shape", names, _bound(text, sources[0]), None, tuple(sources)
+    expected = _bound(text, sources[0]) if len(sources) == 1 else readable(text)
+    return "symbolic_shape", names, expected, None, tuple(sources)
 
 
 def _bound(text: str, source: str) -> str:
@@ -204,8 +223,10 @@ def _bound(text: str, source: str) -> str:
         return f"{found[2].replace('<', '>')} {found[1]}{upper}"
     if found := re.fullmatch(rf"{first} (<=?|>=?|!=) (-?\d+)", text):
         return f"{found[1]} {found[2]}"
-    if found := re.fullmatch(rf"{first} == (.*)|Eq\({first}, (.*)\)", text, re.S):
-        return readable(found[1] or found[2])
+    if found := re.fullmatch(rf"{first} == (-?\d+)|Eq\({first}, (-?\d+)\)", text):
+        return found[1] or found[2]
+    if found := re.fullmatch(rf"Ne\({first}, (-?\d+)\)", text):
+        return f"!= {found[1]}"
     return readable(text)
 
 
@@ -263,8 +284,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         expected="{type}",
     ),
     _form(rf"__check_obj_id\({_SRC}, \d+\)", "dict_keys", expected="the same object"),
-    _form(rf"___check_obj_id\({_SRC}, \d+\), type=(?P<type>.*)", "identity", expected="the same object (type {type})"),
-    _form(rf"___check_obj_id\({_SRC}, \d+\)", "identity", expected="the same object"),
+    _same_object,
     _form(rf"___dict_version\({_SRC}\) == (?P<v>\d+)", "value", expected="unchanged since (version {v})"),
     _contains,
     _form(
@@ -281,22 +301,45 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "symbolic_shape",
         "{src}.{a}",
         "within {exp}",
+        operand="{src}.{a}",
     ),
     _form(
         r"\(\((?P<src>.+?)\.(?P<a>_dynamo\w+)\.issubset\((?P<exp>.*?)\)\).*",
         "symbolic_shape",
         "{src}.{a}",
         "within {exp}",
+        operand="{src}.{a}",
     ),
     _form(
         r"\(\(getattr\((?P<src>.+?), '(?P<a>\w+)', None\) == (?P<exp>.*?)\) if hasattr.*",
         "symbolic_shape",
         "{src}.{a}",
+        operand="{src}.{a}",
+    ),
+    # DIMENSION_DYNAMIC_MARKING_GUARD of torch 2.13, which does not name the tensor
+    _form(
+        r"(?P<a>_\w+):? not a subset: runtime (?P<act>.*) is not a subset of compiled (?P<exp>.*)",
+        "symbolic_shape",
+        "",
+        "{a} within {exp}",
+        "{act}",
+    ),
+    _form(
+        r"(?P<a>_\w+) (?:should be absent but is present|is present on runtime tensor but was absent).*",
+        "symbolic_shape",
+        "",
+        "{a} absent",
+        "present",
+    ),
+    _form(
+        r"(?P<a>_\w+):? (?:mismatch: )?expected (?P<exp>.*?)(?:,| but) (?P<act>actual .*|attribute is absent.*)",
+        "symbolic_shape",
+        "",
+        "{a} {exp}",
+        "{act}",
     ),
     _hasattr,
-    _form(
-        rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"
-    ),
+    _form(rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"),
     _form(r"\(type\((?P<src>.+?)\) is (?:float|complex) and .*", "value", expected="nan"),
     _form(rf"___tuple_iterator_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
     _form(rf"___normalize_(?:range|count)_iter\({_SRC}\) == (?P<exp>.*)", "value"),
@@ -304,7 +347,10 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     _form(rf"not (?P<src>{PATH})$", "length", "len({src})", "0"),
     _form(r"list\((?:dict\.keys\()?(?P<src>.+?)(?:\.keys\(\)|\))\) == (?P<exp>.*)", "dict_keys", "{src}.keys()"),
     _form(
-        r"list\(dict\.keys\((?P<src>.+)\)\)\[(?P<i>\d+)\] == (?P<exp>.*)", "dict_keys", "list({src}.keys())[{i}]"
+        r"list\(dict\.keys\((?P<src>.+)\)\)\[(?P<i>\d+)\] == (?P<exp>.*)",
+        "dict_keys",
+        "list({src}.keys())[{i}]",
+        operand="list(dict.keys({src}))[{i}]",
     ),
     _form(rf"(?:int|float|str|bool|complex|bytes)\((?P<src>{PATH})\) == (?P<exp>.*)", "value"),
     _form(r"___check_metadata_\d+.*", "value", "", "the same tensor subclass metadata", "other metadata"),
@@ -330,7 +376,9 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     _form(r"TYPE_MISMATCH\((?P<src>.*)\)", "type", expected=""),
     _form(r"Not a weakref (?:obj )?(?P<src>.*)", "dead_reference", expected="a weak reference"),
     _form(r"Weakref_GetRef failed (?P<src>.*)", "dead_reference", expected="a weak reference"),
-    _form(r"\w+GuardAccessor(?:\(.*?\))?: Not a function on (?P<src>.*)", "type", expected="a function"),
+    _form(
+        r"\w+GuardAccessor(?:\(.*?\))?: Not a function on (?P<src>.*)\.__\w+__$", "type", expected="a Python function"
+    ),
     _form(r"null type dict on .*", "type", "", ""),
     _form(r"Non (?:tuple|integer|float|integer index) found!|symbolic values found", "symbolic_shape", "", ""),
     _form(r'"?Shape guard failed with values: (?P<act>[^"]*)"?', "symbolic_shape", "", "", "{act}"),

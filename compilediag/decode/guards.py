@@ -18,15 +18,17 @@ from compilediag.decode.guard_forms import match_form
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
 _FRAME = re.compile(
-    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
+    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
-_COMMENT = re.compile(r"\s\s?# ")
-_PLACE = re.compile(r"(?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d+) in \S+")
+_COMMENT = re.compile(r"\s+# ")
+_PLACE = re.compile(r"(?:^|  # )(?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 #: Longer texts are kept whole but only so much of them is searched.
 _SEARCHED = 20_000
+#: expected and actual are for a line on a screen; the whole is in `text`.
+_TOLD = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +56,35 @@ def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
     body, _, stack = text[:_SEARCHED].partition(_STACK)
     body = body[_COMPILE_ID.match(body).end() :].rstrip()
     code, comment = _split_comment(body)
-    hint = _HINT.search(comment) or _HINT.search(code)
-    if hint and not comment:
+    hint = _HINT.search(comment)
+    if not comment and (hint := _HINT.search(code)):
         code = code[: hint.start()]
     kind, source, expected, actual, operands = match_form(code.strip(), leaf)
     file, line, user_code = _user_line(comment, stack)
     return ParsedGuard(
-        _closure_name(source, hint), kind, expected, actual, file, line, user_code, text.strip(), operands
+        source=_closure_name(source, hint),
+        kind=kind,
+        expected=_short(expected),
+        actual=_short(actual),
+        user_file=file,
+        user_line=line,
+        user_code=user_code,
+        text=text.strip(),
+        operands=operands,
     )
 
 
+def _short(told: str | None) -> str | None:
+    return told if told is None or len(told) <= _TOLD else told[: _TOLD - 3] + "..."
+
+
 def _split_comment(body: str) -> tuple[str, str]:
-    """The code part, and the comment with the user's line that torch puts behind it."""
+    """The code part, and the comment that torch puts behind it: the user's line, or why the guard is there."""
     for mark in _COMMENT.finditer(body):
-        rest = body[mark.end() :]
-        # A "  # " within a string of the code part is no comment: a comment tells a place.
-        if _PLACE.search(rest) or rest.startswith(("<unknown>", "exclusion guard")):
-            return body[: mark.start()], rest
+        code = body[: mark.start()]
+        # A "  # " within a string of the code part is no comment.
+        if code.count("'") % 2 == code.count('"') % 2 == 0:
+            return code, body[mark.end() :]
     return body, ""
 
 
@@ -80,16 +94,12 @@ def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | 
     if frames:
         # The innermost frame outside torch: what lies below it is torch's own code, such as nn.Linear.forward.
         frame = next((f for f in reversed(frames) if not _TORCH_FILE.search(f["file"])), frames[-1])
-        return frame["file"], int(frame["line"][:9]), (frame["code"] or "").strip() or None
-    code, _, place = comment.rpartition("  # ")
-    found = _PLACE.match(place)
-    if not found:
-        # A shape guard's comment goes on behind the place, and may hold a second one.
-        found = _PLACE.search(comment)
-        if not found:
-            return None, None, None
-        code = comment[: found.start()].removesuffix("# ")
-    return found["file"], int(found["line"][:9]), code.strip() or None
+        return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
+    place = _PLACE.search(comment)
+    if not place or place["file"].startswith("_dynamo"):
+        # Guards on the ambient state come from a line of Dynamo's own.
+        return None, None, None
+    return place["file"], int(place["line"]), comment[: place.start()].strip() or None
 
 
 def _closure_name(source: str | None, hint: re.Match | None) -> str | None:

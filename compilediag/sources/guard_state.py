@@ -69,11 +69,11 @@ def state_now(parsed: ParsedGuard, scope: Scope) -> str | None:
     return None
 
 
-def mode_stack_types(guard_manager: Any) -> str | None:
+def mode_stack_types(parsed: ParsedGuard, closure_vars: dict[str, Any]) -> str | None:
     """The torch function modes of compile time: Dynamo's own Python check keeps their types in its closure."""
-    check = (guard_manager.closure_vars or {}).get("___check_torch_function_mode_stack")
+    check = closure_vars.get("___check_torch_function_mode_stack")
     code = getattr(check, "__code__", None)
-    if code is None or "types" not in code.co_freevars:
+    if parsed.source != "torch function modes" or code is None or "types" not in code.co_freevars:
         return None
     return _names(check.__closure__[code.co_freevars.index("types")].cell_contents)
 

@@ -7,15 +7,22 @@ import linecache
 import os
 import re
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from compilediag.decode.guard_names import class_name, readable
 from compilediag.decode.guards import ParsedGuard
-from compilediag.sources.values import describe, type_name
+from compilediag.sources.values import describe, place, type_name
 
 _STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
-_NOTHING = object()
+_OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
+#: Looking through more of them would cost more than a name is worth (0.1 us each).
+_MOST_FINALIZERS = 20_000
+#: Parts of a Python function that guards look at; what has none of them is no Python function.
+FUNCTION_PARTS = (".__code__", ".__closure__", ".__defaults__", ".__kwdefaults__")
+#: No value is known.
+NOTHING = object()
 
 
 class Scope:
@@ -23,9 +30,9 @@ class Scope:
 
     def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
         self.f_locals = f_locals
-        names = dict(guard_manager.closure_vars or {})
+        self.closure_vars = guard_manager.closure_vars or {}
         # The order is torch's: get_guard_fail_reason_helper lets the closure variables win.
-        self.names = {"L": f_locals, "G": (guard_manager.global_scope or {}).get("G", {}), **names}
+        self.names = {"L": f_locals, "G": (guard_manager.global_scope or {}).get("G", {}), **self.closure_vars}
         entry = guard_manager.cache_entry
         self.own_file = entry.code.co_filename if entry is not None else None
 
@@ -96,17 +103,18 @@ def user_place(stack: Any) -> tuple[str, int, str | None] | None:
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
 
 
-def actual_now(parsed: ParsedGuard, scope: Scope, value: Any = _NOTHING) -> str | None:
-    """What the guarded thing is now, in the words in which `parsed.expected` tells what it was."""
+def tell(parsed: ParsedGuard, scope: Scope, value: Any = NOTHING) -> tuple[str | None, str | None]:
+    """(expected, actual): what the guarded thing had to be and what it is now, in the same words."""
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
-        return _operands_now(parsed, scope)
-    if value is _NOTHING:
+        return parsed.expected, _operands_now(parsed, scope)
+    if value is NOTHING:
         if not parsed.operands:
-            return None
+            return parsed.expected, None
         value, missing = scope.value(parsed.operands[0])
         if missing is not None:
-            return f"missing: {type(missing).__name__}"
-    return _TELL.get(parsed.kind, _tell_value)(parsed, value)
+            return parsed.expected, f"missing: {type(missing).__name__}"
+    teller = _TELLERS.get(parsed.kind)
+    return teller(parsed, value) if teller else (parsed.expected, describe(value))
 
 
 def _operands_now(parsed: ParsedGuard, scope: Scope) -> str | None:
@@ -119,37 +127,65 @@ def _operands_now(parsed: ParsedGuard, scope: Scope) -> str | None:
     return ", ".join(f"{readable(source)} = {text}" for source, text in zip(parsed.operands, told, strict=True))
 
 
-def _tell_value(parsed: ParsedGuard, value: Any) -> str:
+def _tell_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+    expected, actual = parsed.expected, type_name(type(value))
+    if actual.rpartition(".")[2] != expected:
+        return expected, actual
+    expected, actual = class_name(parsed.text, module=True), type_name(type(value), module=True)
+    # A class that was defined again, as by running a notebook's cell again.
+    return expected, f"{actual} (another class)"
+
+
+def _tell_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+    old = _old_object(parsed.text)
+    actual = _identity(value)
+    if old is None:
+        cls = value if isinstance(value, type) else type(value)
+        same = class_name(parsed.text) == type_name(cls).rpartition(".")[2]
+        return parsed.expected, f"{actual} (another object)" if same else actual
+    expected = _identity(old)
+    return expected, f"{actual} (another object)" if actual == expected else actual
+
+
+def _identity(value: Any) -> str:
+    if type(value) is types.CodeType:
+        return f"{getattr(value, 'co_qualname', value.co_name).rpartition('.<locals>.')[2]} at {place(value)}"
     return describe(value)
 
 
-def _tell_type(parsed: ParsedGuard, value: Any) -> str:
-    cls = type(value)
-    return type_name(cls, module=type_name(cls).rpartition(".")[2] == parsed.expected)
+def _old_object(text: str) -> Any:
+    """The object that an ID_MATCH guard wants, or None.
+
+    It lives: torch drops the entry when it dies, by a `weakref.finalize` on it, and that is where it is found.
+    """
+    found = _OBJECT_ID.search(text)
+    registry = getattr(weakref.finalize, "_registry", {})
+    if not found or len(registry) > _MOST_FINALIZERS:
+        return None
+    wanted = int(found[1])
+    for info in list(registry.values()):
+        value = info.weakref()
+        if id(value) == wanted:
+            return value
+    return None
 
 
-def _tell_identity(parsed: ParsedGuard, value: Any) -> str:
-    text = describe(value)
-    same = class_name(parsed.text) in (type_name(type(value)), type_name(value) if isinstance(value, type) else None)
-    return f"{text} (another object)" if same else text
-
-
-def _tell_length(parsed: ParsedGuard, value: Any) -> str:
+def _tell_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     if parsed.text.startswith("___tuple_iterator_len"):
-        return str(value.__length_hint__())
+        return parsed.expected, str(value.__length_hint__())
     try:
-        return str(len(value))
+        return parsed.expected, str(len(value))
     except Exception:
-        return describe(value)
+        # What has no length now fails a guard on it just so.
+        return parsed.expected, describe(value)
 
 
-def _tell_keys(parsed: ParsedGuard, value: Any) -> str:
-    if isinstance(value, (dict, types.MappingProxyType)) and parsed.source and parsed.source.endswith(".keys()"):
-        return describe(list(value))
-    return describe(value)
+def _tell_keys(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+    whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
+    return parsed.expected, describe(list(value) if whole else value)
 
 
-_TELL: dict[str, Callable[[ParsedGuard, Any], str]] = {
+_TELLERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {
     "type": _tell_type,
     "identity": _tell_identity,
     "length": _tell_length,

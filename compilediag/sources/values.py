@@ -147,8 +147,8 @@ def _numpy_value(value: Any) -> str | None:
     cls = type(value)
     if cls is numpy.ndarray:
         return f"ndarray {value.dtype.name}{list(value.shape)}"
-    if cls is numpy.bool_ or cls in numpy.sctypeDict.values() and issubclass(cls, numpy.number):
-        return f"{cls.__name__}({value.item()!r})"
+    if issubclass(cls, numpy.generic) and any(cls is known for known in numpy.sctypeDict.values()):
+        return f"{cls.__name__}({_describe(value.item(), 0)})"
     return None
 
 
