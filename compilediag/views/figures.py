@@ -1,0 +1,111 @@
+"""Plotly figures of a session, for people who analyse, save and restyle. In JupyterLab they need no network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..errors import CompilediagError
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from ..session import Session
+
+#: The colours of the dashboard, which hold in light and dark.
+COLORS = {"compile": "#4c78a8", "recompile": "#e45756", "hit": "#54a24b", "miss": "#eeca3b", "other": "#9d9da1"}
+#: Phases that hold nearly all others say nothing in a sum of phases.
+OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
+SHOWN_PHASES = 25
+
+
+def make_figure(session: Session, name: str) -> go.Figure:
+    """The figure of that name. CompilediagError if there is none, or plotly is not installed."""
+    if name not in FIGURES:
+        raise CompilediagError(f"there is no figure {name!r}: use {', '.join(sorted(FIGURES))}")
+    try:
+        import plotly.graph_objects as go
+    except ImportError:
+        raise CompilediagError("figures need plotly: pip install plotly") from None
+    figure = FIGURES[name](session, go)
+    figure.update_layout(template="plotly_white", margin={"l": 10, "r": 10, "t": 48, "b": 10}, legend_title_text="")
+    return figure
+
+
+def _timeline(session: Session, go: Any) -> Any:
+    """A lane a function, a bar a compile; x in seconds since the first one."""
+    compiles = session.compiles
+    figure = go.Figure(layout={"title": "Compiles over time", "barmode": "overlay"})
+    begin = compiles["time"].min()
+    recompiled = compiles["is_recompile"].fillna(False).astype(bool)
+    for label, color, rows in (
+        ("first compile", COLORS["compile"], compiles[~recompiled]),
+        ("recompile", COLORS["recompile"], compiles[recompiled]),
+    ):
+        figure.add_bar(
+            orientation="h",
+            name=label,
+            marker_color=color,
+            y=_lanes(rows),
+            base=(rows["time"] - begin).dt.total_seconds(),
+            x=rows["duration_s"],
+            customdata=rows[["compile_id", "outcome", "trigger"]].astype(object).fillna(""),
+            hovertemplate="%{y} %{customdata[0]}<br>%{x:.3f} s, %{customdata[1]}, %{customdata[2]}<extra></extra>",
+        )
+    figure.update_xaxes(title="seconds since the first compile")
+    return figure.update_yaxes(autorange="reversed")
+
+
+def _causes(session: Session, go: Any) -> Any:
+    """Seconds lost to recompiles, a bar a root cause, the dearest on top."""
+    recompiles = session.recompiles
+    cause = recompiles["function"].fillna("?") + ": " + recompiles["guard_source"].fillna(recompiles["guard_kind"])
+    lost = recompiles.assign(cause=cause).groupby("cause")["lost_s"].agg(["sum", "size"]).sort_values("sum")
+    figure = go.Figure(layout={"title": "Seconds lost to recompiles, by cause"})
+    figure.add_bar(
+        orientation="h",
+        y=lost.index,
+        x=lost["sum"],
+        marker_color=COLORS["recompile"],
+        customdata=lost["size"],
+        hovertemplate="%{y}<br>%{x:.3f} s in %{customdata} recompiles<extra></extra>",
+    )
+    return figure.update_xaxes(title="seconds")
+
+
+def _caches(session: Session, go: Any) -> Any:
+    """Look-ups by cache and outcome."""
+    lookups = session.cache_lookups
+    counts = lookups.groupby(["cache", "outcome"]).size().unstack(fill_value=0)
+    figure = go.Figure(layout={"title": "Cache look-ups", "barmode": "stack"})
+    for outcome in counts.columns:
+        color = COLORS.get(outcome, COLORS["other"])
+        figure.add_bar(name=outcome, x=counts.index, y=counts[outcome], marker_color=color)
+    return figure.update_yaxes(title="look-ups")
+
+
+def _phases(session: Session, go: Any) -> Any:
+    """Seconds of each phase by itself, what is inside it taken off; the longest on top."""
+    own = _own_seconds(session.phases)
+    figure = go.Figure(layout={"title": "Where the seconds go, by phase"})
+    figure.add_bar(orientation="h", y=own.index, x=own, marker_color=COLORS["compile"])
+    return figure.update_xaxes(title="seconds in the phase itself")
+
+
+def _own_seconds(phases: pd.DataFrame) -> pd.Series:
+    who = ["pid", "compile_id"]
+    inner = phases.groupby([*who, "parent"], dropna=False)["duration_s"].sum()
+    total = phases.groupby([*who, "name"], dropna=False)["duration_s"].sum()
+    inner.index.names = total.index.names
+    own = total.sub(inner.reindex(total.index), fill_value=0).clip(lower=0)
+    summed = own.groupby("name").sum()
+    return summed.drop(labels=list(OUTER_PHASES), errors="ignore").nlargest(SHOWN_PHASES)[::-1]
+
+
+def _lanes(compiles: pd.DataFrame) -> pd.Series:
+    line = compiles["line"].astype("string")
+    return compiles["function"].fillna("?") + (":" + line).fillna("")
+
+
+FIGURES = {"timeline": _timeline, "causes": _causes, "caches": _caches, "phases": _phases}
