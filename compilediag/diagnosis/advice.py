@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from . import paths, wording
-from .causes import Cause
-
-#: torch's mark on the guard of a symbol that Python code needed as a value.
-_EVALUATED = "in evaluate_expr"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+from .causes import EVALUATED, NUMBER, Cause
 
 
 @dataclass(frozen=True)
@@ -28,10 +23,7 @@ class Advice:
 
 def name_of(cause: Cause, fallback: str = "the argument") -> str:
     """The guarded thing without its tensor property, as code of the user, or `fallback`."""
-    if not cause.sources:
-        return fallback
-    base = paths.split_property(cause.sources[0])[0]
-    return wording.spoken(base) or fallback
+    return wording.spoken(paths.split_property(cause.source)[0]) or fallback
 
 
 def at_line(cause: Cause) -> str:
@@ -58,13 +50,13 @@ def dynamic_fix(cause: Cause, others: tuple[str, ...] = ()) -> dict[str, Any] | 
 def is_specialized(cause: Cause) -> bool:
     """True if Python code needed the very number, so that an entry holds for one value even if it is dynamic."""
     return cause.still_static or any(
-        _NUMBER.fullmatch(row["expected"] or "") and _EVALUATED in (row["reason"] or "") for row in cause.rows
+        NUMBER.fullmatch(row["expected"] or "") and EVALUATED in (row["reason"] or "") for row in cause.rows
     )
 
 
 def is_branch(cause: Cause) -> bool:
     """True if Python code compared it, so that an entry holds for a range of values."""
-    return any(not _NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
+    return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
 
 
 def branch(cause: Cause) -> Advice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -26,14 +27,20 @@ COLUMNS = (
     "lost_s",
 )
 ZERO_ONE = frozenset({"0", "1"})
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+#: torch's mark on the guard of a symbol that Python code needed as a value.
+EVALUATED = "in evaluate_expr"
+
+#: Failing guards by recompile.
+Failures = dict[tuple[Any, ...], list[Row]]
 
 
 @dataclass(frozen=True)
 class Cause:
     """All recompiles of one function that one guarded thing brought about, oldest first.
 
-    `also` is what failed beside it at most of these: (kind, source). `still_static`: torch had made the size
-    dynamic, and the entry compiled so was bound to one value even so.
+    `also` is what failed beside it at most of these: (kind, source). `still_static`: an entry that was compiled
+    with the size or number dynamic was bound to one value even so.
     """
 
     rows: tuple[Row, ...]
@@ -78,8 +85,8 @@ class Cause:
     @property
     def bounds(self) -> tuple[str, ...]:
         """What guards of dynamic shapes needed, in order of appearance, each once."""
-        bounds = (row["expected"] for row in self.rows if row["guard_kind"] == "symbolic_shape")
-        return tuple(dict.fromkeys(bound for bound in bounds if bound))
+        bounds = (row["expected"] or "" for row in self.rows if row["guard_kind"] == "symbolic_shape")
+        return tuple(dict.fromkeys(code for bound in bounds if (code := bound.partition("  # ")[0].strip())))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -117,11 +124,14 @@ def find_causes(tables: Any) -> list[Cause]:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows_of(tables, "recompiles", COLUMNS):
         groups[_key(row)].append(row)
-    beside, decided = _failures(tables), _decisions(tables)
-    return [
-        Cause(tuple(rows), key[-1], _also(rows, key[-1], beside), any(_is_static(row, decided) for row in rows))
-        for key, rows in groups.items()
-    ]
+    failures, decided = _failures(tables), _decisions(tables)
+    return [_cause(rows, key[-1], failures, decided) for key, rows in groups.items()]
+
+
+def _cause(rows: list[Row], source: str, failures: Failures, decided: set[tuple[Any, ...]]) -> Cause:
+    beside = [failures.get(_moment(row), []) for row in rows]
+    is_static = any(_is_static(row, decided) for row in rows) or any(_is_pinned(f, source) for fs in beside for f in fs)
+    return Cause(tuple(rows), source, _also(rows, source, beside), is_static)
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -138,27 +148,35 @@ def _family(kind: str, source: str) -> str:
     return "tensor_size" if paths.split_property(source)[1] == "size" else "value"
 
 
-def _failures(tables: Any) -> dict[tuple[Any, ...], list[Row]]:
-    """Failing guards by recompile and entry. The time is in the key: ids begin again after torch._dynamo.reset()."""
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(tables, "guard_failures", ("entry_compile_id", "guard_source", "guard_kind")):
+def _failures(tables: Any) -> Failures:
+    found: Failures = defaultdict(list)
+    for row in rows_of(
+        tables, "guard_failures", ("entry_compile_id", "guard_source", "guard_kind", "expected", "guard")
+    ):
         if row["guard_source"]:
-            found[_entry(row, row["entry_compile_id"])].append(row)
+            found[_moment(row)].append(row)
     return found
 
 
-def _entry(row: Row, entry: str | None) -> tuple[Any, ...]:
-    return (row["rank"], row["pid"], row["compile_id"], row["time"], entry)
+def _moment(row: Row) -> tuple[Any, ...]:
+    """What tells one recompile from another. Ids alone don't: they begin again after torch._dynamo.reset()."""
+    return (row["rank"], row["pid"], row["compile_id"], row["time"])
 
 
-def _also(rows: list[Row], source: str, beside: dict[tuple[Any, ...], list[Row]]) -> tuple[tuple[str, str], ...]:
+def _also(rows: list[Row], source: str, beside: list[list[Row]]) -> tuple[tuple[str, str], ...]:
     """What failed in the same entry at the same recompile, in at least half of the cases."""
     counts: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        failures = beside.get(_entry(row, row["closest_compile_id"]), [])
-        others = {(f["guard_kind"] or "other", paths.normalised(f["guard_source"])) for f in failures}
+    for row, failures in zip(rows, beside, strict=True):
+        same = (f for f in failures if f["entry_compile_id"] == row["closest_compile_id"])
+        others = {(f["guard_kind"] or "other", paths.normalised(f["guard_source"])) for f in same}
         counts.update(sorted(pair for pair in others if pair[1] != source))
     return tuple(pair for pair, n in counts.most_common(8) if 2 * n >= len(rows))
+
+
+def _is_pinned(failure: Row, source: str) -> bool:
+    """True if an entry was bound to one value of this source because Python code needed it."""
+    pinned = EVALUATED in (failure["guard"] or "") and NUMBER.fullmatch(failure["expected"] or "")
+    return bool(pinned) and paths.normalised(failure["guard_source"]) == source
 
 
 def _decisions(tables: Any) -> set[tuple[Any, ...]]:

@@ -61,6 +61,14 @@ def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:
 
 
 def rank_key(finding: Finding) -> tuple[Any, ...]:
-    """Sorts findings: most seconds lost first, then the worse and the more frequent; ties in a fixed order."""
+    """Sorts findings: most seconds lost first, a limit before its causes, then the worse, the more frequent."""
     place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)
-    return (-finding.seconds_lost, SEVERITIES.index(finding.severity), -finding.count, *place, finding.evidence)
+    is_cause = finding.rule != "recompile_limit"
+    return (
+        -finding.seconds_lost,
+        is_cause,
+        SEVERITIES.index(finding.severity),
+        -finding.count,
+        *place,
+        finding.evidence,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from . import wording
 from .advice import Advice, at_line, name_of, usual_price
 from .causes import Cause
 from .values import counts_up
@@ -13,7 +14,8 @@ _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
 
 def advise_identity(cause: Cause) -> Advice:
     name = name_of(cause, "the object")
-    what = f"{name} was another object"
+    came = dict.fromkeys(row["actual"].removesuffix(" (another object)") for row in cause.rows if row["actual"])
+    what = f"{name} was another object" + (f": {wording.listed(tuple(came))}" if came else "")
     if _is_fresh(cause):
         text = (
             f"{name} is likely made anew for each call (a lambda, partial or inner function): make it once, reuse it."

@@ -71,9 +71,16 @@ def failure_findings(tables: Any) -> list[Finding]:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows_of(tables, "compiles", COLUMNS):
         if row["outcome"] == "failed" and row["limit"] is None:
-            reason = wording.first_line(row["fail_reason"] or "")
+            reason = _error_line(row["fail_reason"] or "")
             groups[(row["file"], row["line"], row["function"], row["fail_type"], reason)].append(row)
     return [_failure(*key[-2:], rows) for key, rows in groups.items()]
+
+
+def _error_line(reason: str) -> str:
+    """The first line, and the one after it where the first only announces it."""
+    lines = [line.strip() for line in reason[:2000].splitlines() if line.strip()]
+    announced = len(lines) > 1 and lines[0].endswith(":")
+    return wording.one_line(" ".join(lines[: 2 if announced else 1]), 160)
 
 
 def _failure(fail_type: str | None, reason: str, rows: list[Row]) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import identity, modes, shapes, tensors, values, wording
+from . import identity, modes, paths, shapes, tensors, values, wording
 from .advice import Advice
 from .causes import Cause
 from .finding import Finding, severity_of
@@ -34,6 +34,7 @@ ADVISERS: dict[str, Callable[[Cause], Advice]] = {
     "other": modes.advise_other,
 }
 
+MAX_DETAILS = 64
 #: Kinds whose fix is told by `also` itself, so that it needn't be said again.
 _SIZES = ("tensor_size", "symbolic_shape")
 
@@ -51,7 +52,7 @@ def finding_of(cause: Cause) -> Finding:
         suggestion=advice.suggestion + _beside(cause),
         fix=advice.fix,
         count=cause.count,
-        details=cause.values,
+        details=cause.values[:MAX_DETAILS],
         **_position(cause),
     )
 
@@ -64,5 +65,9 @@ def _position(cause: Cause) -> dict[str, Any]:
 def _beside(cause: Cause) -> str:
     """What failed at the same calls: mending only this cause would leave those."""
     marked = cause.kind in _SIZES
-    others = [source for kind, source in cause.also if not (marked and kind in _SIZES)]
+    others = [_told(*pair) for pair in cause.also if not (marked and pair[0] in _SIZES)]
     return f" At the same calls these failed too: {wording.listed(others)}." if others else ""
+
+
+def _told(kind: str, source: str) -> str:
+    return source if paths.split_property(source)[1] else f"{source} ({kind.replace('_', ' ')})"

@@ -75,12 +75,13 @@ def _mark(source: str) -> str | None:
 
 
 def _zero_one(cause: Cause) -> Advice:
-    special = " and ".join(sorted(ZERO_ONE & set(cause.values))) or "0 or 1"
+    special = sorted(ZERO_ONE & set(cause.values)) or ["0", "1"]
+    own = f"size {special[0]} on its own" if len(special) == 1 else "sizes 0 and 1 on their own"
     _, prop, dim = paths.split_property(cause.source)
     mark = f"torch._dynamo.decorators.mark_unbacked({name_of(cause)}, {dim})"
     text = (
-        f"torch always compiles size {special} on its own, mark_dynamic or not: pad to 2 or more, or handle it "
-        f"outside. {mark} avoids it where no code depends on the size being 0 or 1."
+        f"torch always compiles {own}, mark_dynamic or not: pad to 2 or more, or handle it outside. {mark} avoids it "
+        "where no code depends on the size being 0 or 1."
     )
     fix = {"unbacked_sources": ",".join(cause.torch_sources)} if cause.torch_sources and prop else None
     return Advice("size_zero_one", text, fix, usual_price(cause.count, "medium"))

@@ -9,7 +9,6 @@ from .advice import Advice, at_line, name_of, usual_price
 from .causes import Cause
 
 _KEYS = re.compile(r"\w+")
-_DEVICES = ("CPU", "CUDA", "Meta", "XPU", "MPS", "HPU", "PrivateUse1")
 _LOCAL_CLASS = "<locals>"
 
 
@@ -30,12 +29,9 @@ def advise_device(cause: Cause) -> Advice:
 
 def advise_dispatch_keys(cause: Cause) -> Advice:
     name = name_of(cause, "the tensor")
-    keys = [set(_KEYS.findall(value)) for value in cause.values]
-    changed = set.union(*keys) - set.intersection(*keys) if len(keys) > 1 else set()
+    changed = {key for value in cause.values for key in _KEYS.findall(value)}
     what = f"dispatch keys of {name} changed"
-    if changed and (devices := [d for d in _DEVICES if d in changed]):
-        text = f"{name} was on different devices ({', '.join(devices)}): move it to one before the call."
-    elif any("ADInplaceOrView" in key for key in changed):
+    if any("ADInplaceOrView" in key for key in changed):
         text = (
             f"{name} was likely an inference tensor at one call and an ordinary one at another. Use one of "
             "torch.no_grad() and torch.inference_mode() for all calls, and where tensors are made."

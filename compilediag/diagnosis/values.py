@@ -68,8 +68,8 @@ def _integer(cause: Cause) -> Advice:
 
 
 def _module_integer(cause: Cause, name: str) -> Advice:
-    counter = counts_up(cause.values)
-    kind = f"{name} counts up: each" if counter else "Integers of an nn.Module are built into the code: each new"
+    counter = counts_up(cause.values) and len(cause.sources) == 1
+    kind = f"{name} counts up: each" if counter else f"{name}, an integer of an nn.Module, is built in: each new"
     text = (
         f"{kind} value is a new compile. Let it vary with torch._dynamo.config.allow_unspec_int_on_nn_module = True, "
         f"make it a tensor buffer, or {'count' if counter else 'set it'} outside of the compiled function."

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from ..diagnosis import Finding, fix_code, unobserved
-from ..diagnosis.wording import spent
+from ..diagnosis.wording import one_line, position, spent
 
 WIDTH = 100
 SHOWN = 10
@@ -43,7 +43,8 @@ def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
         compiled = f"{_count(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
     recompiled = "recompiles not observed"
     if "recompiles" not in gaps:
-        recompiled = f"{_count(totals['recompiles'], 'recompile')}, {spent(totals['lost_s'])} lost to them"
+        lost = f", {spent(totals['lost_s'])} lost to them" if totals["recompiles"] else ""
+        recompiled = _count(totals["recompiles"], "recompile") + lost
     return [
         *_wrapped(f"compilediag: {compiled}; {recompiled}"),
         *_wrapped("; ".join((_caches(totals, gaps), _breaks(totals, gaps), _own_cost(totals)))),
@@ -82,9 +83,19 @@ def _findings(findings: list[Finding], gaps: dict[str, str]) -> list[str]:
 
 def _finding(number: int, finding: Finding) -> list[str]:
     lead = f"{number}. [{finding.severity}] "
-    lines = _wrapped(finding.title, lead, "   ") + _wrapped(finding.suggestion, "   ", "   ")
+    lines = _wrapped(finding.title, lead, "   ") + _user_line(finding) + _wrapped(finding.suggestion, "   ", "   ")
     code = fix_code(finding.fix)
     return lines + _wrapped(f"To try it without an edit: {code}", "   ", "   ") if code else lines
+
+
+def _user_line(finding: Finding) -> list[str]:
+    """The line of the user's that made the guard; of a graph break the title has the place."""
+    if not finding.user_code:
+        return []
+    place = position(finding.user_file, finding.user_line)
+    return _wrapped(
+        f"at {place}: {one_line(finding.user_code)}" if place else one_line(finding.user_code), "   ", "   "
+    )
 
 
 def _gaps(gaps: dict[str, str]) -> list[str]:
