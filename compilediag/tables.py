@@ -8,7 +8,6 @@ that a recompile cost.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .events import BY_TABLE, Event, SourceStatus, columns
+from .reading import read_columns, read_rows
 from .store import Store
 
 #: The columns that every table begins with: name -> dtype and meaning.
@@ -48,26 +48,29 @@ def table_columns(table: str) -> dict[str, dict[str, str]]:
 
 def read_table(store: Store, table: str) -> pd.DataFrame:
     """The whole table. Of a damaged file, the rows that can be read."""
-    return _finish(table, _frame(table_columns(table), table_rows(store, table)))
+    spec = table_columns(table)
+    values = read_columns(store, _source(table), "t.event_id", [_sql(name) for name in spec])
+    return _finish(table, _frame(spec, values))
 
 
 def table_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]]:
     """The rows of a table whose event ids are above `after`, as they are stored: times in ns, JSON as text."""
-    own = ", ".join(f"e.{n}" if n == "duration_s" else f't."{n}"' for n in columns(BY_TABLE[table]))
-    select = f"SELECT e.id, e.time_ns, e.rank, e.pid, e.compile_id, {own} FROM {table} t JOIN events e ON e.id = t.event_id"
-    return read_rows(store, f"{select} WHERE t.event_id > {int(after)}", "t.event_id")
+    names = ", ".join(map(_sql, table_columns(table)))
+    return read_rows(store, f"SELECT {names} FROM {_source(table)} WHERE t.event_id > {int(after)}", "t.event_id")
 
 
 def read_events(store: Store) -> pd.DataFrame:
-    names = "id, time_ns, kind, rank, pid, compile_id, title, duration_s"
-    return _frame(EVENT_COLUMNS, read_rows(store, f"SELECT {names} FROM events", "id"))
+    stored = {"time": "time_ns"}
+    expressions = [stored.get(name, name) for name in EVENT_COLUMNS]
+    return _frame(EVENT_COLUMNS, read_columns(store, "events", "id", expressions))
 
 
 def frame_from_events(cls: type[Event], events: Iterable[Event]) -> pd.DataFrame:
     """The table that a session of just these events would give; event ids count from 1."""
     get = attrgetter("time_ns", "rank", "pid", "compile_id", *columns(cls))
     rows = [(number, *get(event)) for number, event in enumerate(events, 1)]
-    return _frame(table_columns(cls.table), rows)
+    spec = table_columns(cls.table)
+    return _frame(spec, list(zip(*rows, strict=True)) if rows else [()] * len(spec))
 
 
 def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:
@@ -93,29 +96,17 @@ def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.Da
     return recompiles.assign(lost_s=recompiles["event_id"].map(lost).astype("float64"))
 
 
-def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
-    """The rows in order; where a damaged page ends the reading, those before it and those after it."""
-    rows: list[tuple[Any, ...]] = []
-    if _read_into(rows, store, f"{select} ORDER BY {order}"):
-        return rows
-    rest: list[tuple[Any, ...]] = []
-    _read_into(rest, store, f"{select} ORDER BY {order} DESC")
-    seen = {row[0] for row in rows}
-    return rows + [row for row in reversed(rest) if row[0] not in seen]
+def _source(table: str) -> str:
+    return f"{table} t JOIN events e ON e.id = t.event_id"
 
 
-def _read_into(rows: list[tuple[Any, ...]], store: Store, query: str) -> bool:
-    try:
-        rows.extend(store.connection.execute(query))
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
-        return False
-    return True
+def _sql(name: str) -> str:
+    """The stored column behind a column of a table: what all events share is in `events`."""
+    shared = {"event_id": "e.id", "time": "e.time_ns", "duration_s": "e.duration_s"}
+    return shared.get(name) or (f"e.{name}" if name in COMMON_COLUMNS else f't."{name}"')
 
 
-def _frame(spec: dict[str, dict[str, str]], rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(spec)
+def _frame(spec: dict[str, dict[str, str]], values: Sequence[Sequence[Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: _column(s["dtype"], v) for (name, s), v in zip(spec.items(), values, strict=True)})
 
 
