@@ -1,0 +1,351 @@
+"""Findings as a whole: how recompiles are grouped, told, weighed and ranked."""
+
+import random
+import time
+
+import pytest
+
+from compilediag.diagnosis import diagnose, fix_code
+from compilediag.diagnosis.wording import spent, was_then
+from compilediag.events import GUARD_KINDS
+from tests.unit.tables_builder import (
+    FORWARD,
+    changes,
+    compiled,
+    decision,
+    failure,
+    graph_break,
+    lookup,
+    recompile,
+    sizes,
+    source,
+    tables,
+)
+
+
+def only(found):
+    assert len(found) == 1, [f.title for f in found]
+    return found[0]
+
+
+def test_the_promise_in_one_line():
+    found = only(diagnose(tables(*sizes("4", "6", "7", "9", "12", lost_s=1.525))))
+    assert found.title == "forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12"
+    assert found.suggestion.startswith("Mark it dynamic: torch._dynamo.mark_dynamic(x, 0).")
+    assert found.fix == {"dynamic_sources": "L['x']"}
+    assert found.severity == "high"
+    assert found.evidence == (1, 2, 3, 4)
+    assert found.details == ("4", "6", "7", "9", "12")
+    assert found.seconds_lost == pytest.approx(6.1)
+    assert (found.function, found.file, found.line) == tuple(FORWARD.values())
+
+
+def test_one_compile_a_function_and_no_more_is_healthy():
+    healthy = tables(
+        compiled(),
+        compiled(function="other", line=60),
+        compiled(outcome="empty"),
+        lookup("miss"),
+        lookup("saved"),
+        lookup("hit", saved_s=3.0),
+        source("recompiles", "active"),
+        source("phases", "off", "the watch has ended"),
+        source("trace", "off", "detail is lean"),
+    )
+    assert diagnose(healthy) == []
+
+
+def test_no_tables_and_empty_tables_have_no_findings():
+    assert diagnose(tables()) == []
+    assert diagnose(object()) == []
+
+
+def test_causes_are_told_apart_by_function_and_by_source():
+    rows = [
+        *sizes("4", "6"),
+        *sizes("4", "6", tensor="y"),
+        *sizes("4", "6", function="backbone", line=80),
+        *sizes("4", "6", file="/home/ada/other.py"),
+    ]
+    found = diagnose(tables(*rows))
+    assert len(found) == 4
+    assert len({(f.function, f.file, f.title) for f in found}) == 4
+
+
+def test_the_same_line_in_instances_of_a_module_is_one_cause():
+    rows = [
+        recompile(
+            f"self.layers[{i}].n",
+            "value",
+            str(i),
+            str(i + 1),
+            i + 1,
+            reason=f"0/0: self._modules['layers']._modules['{i}'].n == {i}  "
+            "# return x * self.n  # model.py:31 in forward (HINT: torch.compile considers integer attributes of the "
+            "nn.Module to be static.)",
+        )
+        for i in range(3)
+    ]
+    found = only(diagnose(tables(*rows)))
+    assert found.count == 3
+    assert "self.layers[*].n was 0, then 1, 2, 3" in found.title
+    assert found.fix == {
+        "dynamic_sources": "L['self']._modules['layers']._modules['0'].n,"
+        "L['self']._modules['layers']._modules['1'].n,L['self']._modules['layers']._modules['2'].n"
+    }
+
+
+def test_inputs_that_differ_by_index_are_two_causes():
+    rows = [*sizes("4", "6", tensor="args[0]"), *sizes("4", "6", tensor="args[1]")]
+    assert len(diagnose(tables(*rows))) == 2
+
+
+def test_ranked_by_seconds_and_what_was_not_timed_counts_nothing():
+    rows = [
+        *sizes("4", "6", "7", tensor="cheap", lost_s=0.1),
+        *sizes("4", "6", "7", tensor="dear", lost_s=9.0),
+        *sizes("4", "6", "7", tensor="untimed", lost_s=None),
+    ]
+    found = diagnose(tables(*rows))
+    assert [f.title.split(": ")[1].split(".")[0] for f in found] == ["dear", "cheap", "untimed"]
+    assert [f.seconds_lost for f in found] == sorted((f.seconds_lost for f in found), reverse=True)
+    assert "not timed" in found[-1].title
+    assert found[-1].seconds_lost == 0
+
+
+def test_a_cause_timed_in_part_says_so():
+    rows = [*sizes("4", "6", lost_s=2.0), recompile("x.size()[0]", "tensor_size", "6", "7", 2, lost_s=None)]
+    assert "recompiled 2x, 2.0 s lost (1 of 2 not timed): " in only(diagnose(tables(*rows))).title
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count", "severity"),
+    [(0.1, 3, "medium"), (0.1, 5, "high"), (3.0, 2, "high"), (1.5, 2, "medium")],
+)
+def test_severity_comes_from_seconds_and_number(seconds, count, severity):
+    rows = sizes(*(str(n) for n in range(10, 11 + count)), lost_s=seconds)
+    assert only(diagnose(tables(*rows))).severity == severity
+
+
+def test_values_keep_the_order_of_time_not_of_rows():
+    rows = sizes("9", "4", "7", "2")
+    assert only(diagnose(tables(*reversed(rows)))).details == ("9", "4", "7", "2")
+
+
+def test_many_values_are_told_by_their_range():
+    values = [str(n) for n in range(17, 29)]
+    assert "x.size(0) was 12 values between 17 and 28" in only(diagnose(tables(*sizes(*values)))).title
+    assert was_then(["'a'", *"bcdefgh"]) == "was 'a', then b, c and 5 more"
+
+
+def test_what_failed_at_the_same_calls_is_told_and_mended_too():
+    rows = sizes("4", "6", "8")
+    beside = [failure("y.size()[1]", "tensor_size", n) for n in (1, 2)]
+    found = only(diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))))
+    assert "mark_dynamic(x, 0); torch._dynamo.mark_dynamic(y, 1)" in found.suggestion
+
+    other = only(diagnose(tables(*rows, failure("flag", "value", 1), failure("flag", "value", 2))))
+    assert other.suggestion.endswith("At the same calls these failed too: flag (value).")
+
+
+def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
+    rows = sizes("4", "6", "8", "10")
+    found = only(
+        diagnose(tables(*rows, failure("flag", "value", 3, entry="0/0"), failure("mode", "value", 2, entry="0/1")))
+    )
+    assert "flag" not in found.suggestion
+    assert "mode" not in found.suggestion
+
+
+def test_a_function_after_a_graph_break_is_named_after_the_users():
+    found = only(diagnose(tables(*sizes("4", "6", function="torch_dynamo_resume_in_forward_at_33"))))
+    assert found.title.startswith("forward after its graph break at line 33 (model.py:30)")
+    assert found.function == "torch_dynamo_resume_in_forward_at_33"
+
+
+def test_a_limit_comes_before_its_causes_and_names_them():
+    rows = changes("k", "value", "'a'", "'b'", "'c'", "'d'")
+    limit = compiled(outcome="skipped", limit="recompile_limit", duration_s=None)
+    found = diagnose(tables(*rows, limit, compiled(function="other", line=1)))
+    assert [f.rule for f in found] == ["recompile_limit", "string_changes"]
+    assert found[0].severity == "high"
+    assert found[0].title == "forward (model.py:30) hit recompile_limit: from here on it runs eagerly, in silence"
+    assert "k was 'a', then 'b', 'c', 'd' (3x)" in found[0].suggestion
+    assert found[0].fix == {"recompile_limit": 64}
+
+
+def test_a_limit_takes_the_fix_of_its_causes_before_it_raises_the_limit():
+    limit = compiled(outcome="skipped", limit="recompile_limit")
+    found = diagnose(tables(*sizes("4", "6", "7"), *sizes("4", "6", "7", tensor="y"), limit))
+    assert found[0].rule == "recompile_limit"
+    assert set(found[0].fix["dynamic_sources"].split(",")) == {"L['x']", "L['y']"}
+
+
+def test_a_limit_whose_causes_were_not_seen_says_so():
+    found = only(diagnose(tables(compiled(outcome="skipped", limit="accumulated_recompile_limit"))))
+    assert "not observed" in found.suggestion
+    assert found.fix == {"accumulated_recompile_limit": 2048}
+
+
+def test_failed_compiles_are_told_with_the_first_line_of_the_error():
+    failed = compiled(
+        outcome="failed", fail_type="Unsupported", fail_reason="no such op\nFile x, line 3", duration_s=7.0
+    )
+    found = only(diagnose(tables(failed)))
+    assert found.rule == "compile_failed"
+    assert found.title == "forward (model.py:30) failed to compile once, 7.0 s lost: Unsupported: no such op"
+    announced = compiled(
+        outcome="failed", fail_type="BackendCompilerFailed", fail_reason="backend='b' raised:\nOSError: x"
+    )
+    assert only(diagnose(tables(announced))).title.endswith("backend='b' raised: OSError: x")
+
+
+def test_graph_breaks_are_grouped_by_reason_and_line():
+    breaks = [graph_break(), graph_break(), graph_break(user_line=50), graph_break(reason="Dynamic control flow")]
+    found = diagnose(tables(*breaks))
+    assert sorted(f.count for f in found) == [1, 1, 2]
+    twice = next(f for f in found if f.count == 2)
+    assert twice.title == "graph break at model.py:33, 2x: Failed to trace builtin operator"
+    assert "Avoid calling builtin `print`." in twice.suggestion
+    assert twice.suggestion.endswith("/gb/gb0059.html")
+
+
+def test_a_graph_break_without_hints_tells_the_explanation():
+    found = only(diagnose(tables(graph_break(hints=None, break_id=None, explanation="Dynamo can't see into C."))))
+    assert found.suggestion == "Dynamo can't see into C."
+    assert only(diagnose(tables(graph_break(hints=[], break_id=None)))).suggestion == "torch gave no hint."
+
+
+def test_a_bypassed_cache_is_told_by_reason():
+    found = diagnose(tables(*[lookup("bypass", reason="custom op")] * 2, lookup("bypass", cache="aot_autograd")))
+    assert [(f.count, f.title) for f in found] == [
+        (2, "fx_graph was bypassed 2x: custom op"),
+        (1, "aot_autograd was bypassed once: no reason was given"),
+    ]
+
+
+@pytest.mark.parametrize("status", ["unavailable", "failed", "off"])
+def test_silence_of_a_source_is_no_health(status):
+    found = only(diagnose(tables(source("recompiles", status, "this torch has no such hook"))))
+    assert found.rule == "not_observed"
+    assert found.severity == "low"
+    assert found.title == "Not observed: recompiles: this torch has no such hook"
+
+
+def test_dropped_events_are_told():
+    found = only(diagnose(tables(source("trace", "active", dropped=7))))
+    assert found.rule == "dropped"
+    assert "7 events" in found.title
+
+
+def test_torch_made_it_dynamic_and_it_is_bound_to_one_value_even_so():
+    rows = sizes("4", "6", "7")
+    found = only(diagnose(tables(*rows, decision("L['x']", "0", 1))))
+    assert found.rule == "specialized"
+    assert found.fix is None
+    assert "mark_dynamic" not in found.suggestion
+    elsewhere = only(diagnose(tables(*rows, decision("L['x']", "1", 1), decision("L['y']", "0", 1))))
+    assert elsewhere.rule == "size_changes"
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\x1b[31mred\x07",
+    "\ud800 lone",
+    "a\nb\tc",
+    "((((" * 500,
+    "9" * 5000,
+    "",
+    "é☃",
+    "'",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_strings_stay_on_one_line_and_break_nothing(text):
+    rows = [
+        recompile(
+            text, kind, text, text + "2", n, function=text, file=text, user_file=text, user_code=text, reason=text
+        )
+        for n, kind in enumerate((*GUARD_KINDS, text), 1)
+    ]
+    others = [
+        compiled(outcome="failed", fail_type=text, fail_reason=text, function=text, file=text),
+        compiled(limit=text, function=text, file=text),
+        graph_break(reason=text, break_id=text, hints=[text], explanation=text, user_file=text, user_code=text),
+        lookup("bypass", cache=text, reason=text),
+        source(text, "failed", text),
+        decision(text, text, 1),
+        failure(text, text, guard=text),
+    ]
+    found = diagnose(tables(*rows, *others))
+    assert len(found) > len(GUARD_KINDS) // 2
+    for finding in found:
+        assert not any(c in finding.title + finding.suggestion for c in "\n\x1b\x07\t")
+        assert len(finding.title) < 800
+        assert len(finding.suggestion) < 2000
+
+
+@pytest.mark.parametrize("kind", [*GUARD_KINDS, None])
+def test_every_kind_stands_all_missing(kind):
+    bare = recompile(
+        None, kind, compile_id=None, closest_compile_id=None, lost_s=None, function=None, file=None, line=None
+    )
+    found = only(diagnose(tables(bare, compiled(function=None, file=None, line=None, duration_s=None, outcome=None))))
+    assert found.title.startswith("unknown function recompiled once, not timed: ")
+    assert found.suggestion
+    assert found.severity == "low"
+
+
+def test_tables_with_columns_missing_are_read():
+    few = tables(*sizes("4", "6"))
+    few.recompiles = few.recompiles[["event_id", "function", "guard_source", "guard_kind"]]
+    assert only(diagnose(few)).title.startswith("forward recompiled once, not timed: ")
+
+
+def many_recompiles():
+    rows, rng = [], random.Random(7)
+    kinds = ["tensor_size", "value", "tensor_stride", "identity", "symbolic_shape", "other"]
+    for n in range(2000):
+        place = {"function": f"f{n % 200}", "file": f"/home/ada/m{n % 20}.py", "line": n % 200}
+        kind, values = kinds[n % 6], [str(rng.randrange(1000)) for _ in range(2)]
+        name = f"self.layers[{n % 48}].x"
+        reason = f"0/{n}: {name} == {values[0]}  # y = x + k  # m.py:7 in f"
+        told = {"reason": reason, "user_file": "/home/ada/m.py", "user_line": 7, "user_code": "y = x + k"}
+        rows.append(recompile(name + ".size()[0]", kind, *values, n, **place, **told))
+        rows.extend(failure(f"{name}.size()[{d}]", "tensor_size", n, guard=reason) for d in range(8))
+    return rows
+
+
+def test_2000_recompiles_of_200_functions_within_two_seconds():
+    many = tables(*many_recompiles())
+    began = time.perf_counter()
+    found = diagnose(many)
+    taken = time.perf_counter() - began
+    assert sum(f.count for f in found) == 2000
+    assert taken < 2.0
+
+
+def test_the_same_tables_give_the_same_findings_whatever_the_order_of_rows():
+    many = tables(*many_recompiles()[:900])
+    shuffled = tables()
+    shuffled.recompiles = many.recompiles.sample(frac=1, random_state=3)
+    shuffled.guard_failures = many.guard_failures.sample(frac=1, random_state=3)
+    before = many.recompiles.copy()
+    assert diagnose(many) == diagnose(many) == diagnose(shuffled)
+    assert many.recompiles.equals(before)
+
+
+def test_fixes_are_told_as_statements():
+    assert fix_code(None) is None
+    assert fix_code({"dynamic_sources": "L['x']", "recompile_limit": 64}) == (
+        "torch.compiler.config.dynamic_sources = \"L['x']\"; torch._dynamo.config.recompile_limit = 64"
+    )
+    assert fix_code({"use_duck_shape": False}) == "torch.fx.experimental._config.use_duck_shape = False"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(135.2, "135 s"), (6.07, "6.1 s"), (0.043, "0.04 s"), (0.0, "under 0.01 s")]
+)
+def test_seconds_are_told_for_reading(seconds, text):
+    assert spent(seconds) == text

@@ -1,0 +1,330 @@
+"""What each rule says, on the texts that torch 2.13 writes. live/test_fix_configs.py tests that its fixes hold."""
+
+import pytest
+
+from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.paths import normalised, split_property, torch_source
+from compilediag.diagnosis.recompiles import ADVISERS
+from compilediag.diagnosis.values import counts_up, type_of
+from compilediag.events import GUARD_KINDS
+from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
+
+MODULE_INT = (
+    "0/0: {source} == {old}  # return x * self.n  # model.py:31 in forward (HINT: torch.compile considers integer "
+    "attributes of the nn.Module to be static. If you are observing recompilation, ...)"
+)
+GLOBAL_INT = "0/0: G['{source}'] == {old}  # return x * N  # model.py:31 in forward"
+EVALUATED = (
+    "0/1: {source} == {old}  # for i in range(k):  # model.py:31 in forward "
+    "(_dynamo/variables/tensor.py:2606 in evaluate_expr)"
+)
+
+
+def told(*events):
+    found = diagnose(tables(*events))
+    assert len(found) == 1, [f.title for f in found]
+    return found[0]
+
+
+def test_every_kind_of_guard_has_a_rule():
+    assert set(ADVISERS) == set(GUARD_KINDS)
+
+
+def test_one_recompile_of_a_size_is_its_usual_price():
+    found = told(*sizes("4", "6"))
+    assert found.severity == "low"
+    assert "usual price" in found.suggestion
+    assert "torch._dynamo.mark_dynamic(x, 0) before the first call saves it" in found.suggestion
+    assert told(*sizes("4", "6", lost_s=60.0)).severity == "medium"
+
+
+def test_many_recompiles_of_a_size_have_a_likely_reason():
+    found = told(*sizes("4", "6", "8"))
+    assert "likely this is compiled with dynamic=False" in found.suggestion
+
+
+@pytest.mark.parametrize(("values", "own"), [(("4", "1"), "size 1 on its own"), (("4", "1", "0"), "sizes 0 and 1")])
+def test_sizes_0_and_1_are_not_mended_by_marking(values, own):
+    found = told(*sizes(*values))
+    assert found.rule == "size_zero_one"
+    assert own in found.suggestion
+    assert "pad to 2 or more" in found.suggestion
+    assert found.fix == {"unbacked_sources": "L['x']"}
+
+
+def test_the_lower_bound_of_a_dynamic_size_is_about_0_and_1():
+    row = recompile(
+        "x.size()[0]", "symbolic_shape", ">= 2", "1", reason="0/0: 2 <= x.size()[0]  # y = x  # m.py:1 in f"
+    )
+    assert told(row).rule == "size_zero_one"
+
+
+def test_a_size_that_is_also_0_or_1_keeps_an_entry_for_it():
+    found = told(*sizes("4", "6", "8", "1"))
+    assert found.rule == "size_changes"
+    assert "Sizes 0 and 1 keep entries of their own" in found.suggestion
+
+
+def test_a_guard_on_the_range_of_a_size_joins_the_guard_on_its_value():
+    late = recompile("x.size()[0]", "symbolic_shape", ">= 2 and <= 9", "15", 2)
+    found = told(*sizes("4", "6"), late)
+    assert found.rule == "branch"
+    assert found.details == ("4", "6", "15")
+    assert "x.size(0) >= 2 and <= 9" in found.suggestion
+    assert found.fix is None
+
+
+def test_sizes_of_module_tensors_are_static():
+    rows = changes(
+        "self.b.size()[1]",
+        "tensor_size",
+        "4",
+        "5",
+        "6",
+        reason="0/0: tensor 'self._buffers['b']' size mismatch at index 1. expected {old}, actual {new}",
+    )
+    found = told(*rows)
+    assert found.rule == "module_tensor_size"
+    assert "pass it as an argument" in found.suggestion
+    assert found.fix == {"dynamic_sources": "L['self']._buffers['b']"}
+
+
+def test_sizes_that_no_longer_relate():
+    row = recompile(
+        "y.size()[0], x.size()[0]",
+        "symbolic_shape",
+        "x.size()[0]  # (unknown var s17, please file a bug)",
+        "y.size()[0] = 7, x.size()[0] = 6",
+        reason="0/1: y.size()[0] == x.size()[0]  # (unknown var s17, please file a bug)",
+    )
+    found = told(row)
+    assert found.rule == "size_relation"
+    assert "bug" not in found.title
+    assert found.fix is None
+
+
+def test_duck_sizing_has_a_setting():
+    reason = (
+        "0/0: y.size()[0] == x.size()[0]  # duck sizing added this equality because these variables had the same size"
+    )
+    found = told(recompile("y.size()[0], x.size()[0]", "symbolic_shape", "x.size()[0]", None, reason=reason))
+    assert found.rule == "duck_sizing"
+    assert found.fix == {"use_duck_shape": False}
+
+
+def test_a_value_on_the_stack_cannot_be_marked_by_name():
+    found = told(*sizes("4", "6", "8", tensor="___stack0"))
+    assert "mark_dynamic(___stack0" not in found.suggestion
+
+
+def test_an_integer_of_a_module_that_counts_up():
+    found = told(*changes("self.step", "value", "0", "1", "2", "3", reason=MODULE_INT))
+    assert found.rule == "counter"
+    assert found.suggestion.startswith("self.step counts up: each value is a new compile.")
+    assert "allow_unspec_int_on_nn_module = True" in found.suggestion
+    assert "tensor buffer" in found.suggestion
+    assert found.fix == {"dynamic_sources": "L['self'].step"}
+
+
+def test_an_integer_of_a_module_that_does_not():
+    found = told(*changes("self.n", "value", "3", "1", "2", reason=MODULE_INT))
+    assert found.rule == "module_int"
+    unnamed = told(*changes("self.d[('a', 1)]", "value", "3", "1", "2", reason=MODULE_INT))
+    assert unnamed.fix == {"allow_unspec_int_on_nn_module": True}
+
+
+def test_a_global_integer_is_never_made_dynamic():
+    found = told(*changes("N", "value", "3", "1", "2", reason=GLOBAL_INT))
+    assert found.rule == "global_int"
+    assert found.fix == {"dynamic_sources": "G['N']"}
+
+
+def test_an_integer_argument():
+    once = told(*changes("k", "value", "3", "5"))
+    assert (once.rule, once.severity) == ("int_changes", "low")
+    often = told(*changes("k", "value", "3", "9", "5"))
+    assert "likely" in often.suggestion
+    assert often.fix == {"dynamic_sources": "L['k']"}
+
+
+def test_an_integer_that_code_needs_as_a_number():
+    found = told(*changes("k", "value", "3", "4", "5", reason=EVALUATED))
+    assert found.rule == "specialized"
+    assert found.fix is None
+    by_failure = told(
+        *changes("k", "value", "3", "4", "5"),
+        failure("k", "value", 2, entry="0/7", expected="4", guard=EVALUATED.format(source="L['k']", old="4")),
+    )
+    assert by_failure.rule == "specialized"
+
+
+def test_a_float_is_passed_as_a_tensor():
+    found = told(*changes("k", "value", "0.1", "0.2", "1e-05"))
+    assert found.rule == "float_changes"
+    assert "torch.tensor(k)" in found.suggestion
+    assert found.fix is None
+    rate = told(*changes("self.param_groups[0]['lr']", "value", "0.1", "0.05", "0.03"))
+    assert "lr=torch.tensor(lr)" in rate.suggestion
+
+
+def test_train_and_eval_are_two_entries():
+    found = told(*changes("self.drop.training", "value", "True", "False"))
+    assert (found.rule, found.severity) == ("train_eval", "low")
+    assert told(*changes("flag", "value", "True", "False")).rule == "flag"
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        (("'a'", "'b'"), "string_changes"),
+        (("None", "3"), "optional_argument"),
+        (("(1, 2)", "(2, 2)"), "value_changes"),
+        (("3", "'a'"), "value_changes"),
+    ],
+)
+def test_other_values(values, rule):
+    assert told(*changes("k", "value", *values)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "values", "rule", "says"),
+    [
+        ("x.stride()[0]", "tensor_stride", ("6", "1"), "stride_changes", "x = x.contiguous()"),
+        ("x.dim()", "tensor_rank", ("2", "1"), "rank_changes", "x.unsqueeze(0)"),
+        ("x.dtype", "tensor_dtype", ("torch.float32", "torch.float64"), "dtype_changes", "x = x.to(dtype)"),
+        ("x.device", "tensor_device", ("cpu", "cuda"), "device_changes", "x = x.to(device)"),
+        ("x.requires_grad", "requires_grad", ("False", "True"), "requires_grad_changes", "x.detach()"),
+        (
+            "x",
+            "dispatch_keys",
+            ("without ADInplaceOrView", "ADInplaceOrView"),
+            "dispatch_keys_change",
+            "inference_mode",
+        ),
+        ("x", "dispatch_keys", ("without Python", "Python"), "dispatch_keys_change", "subclass"),
+        ("x", "dispatch_keys", ("without Conjugate", "Conjugate"), "dispatch_keys_change", "another kind of tensor"),
+        ("x", "type", ("Tensor", "Parameter"), "type_changes", "Parameter"),
+        ("x, y", "alias", ("different tensors", "the same tensor"), "alias_changes", "tensor.clone()"),
+        ("g", "identity", ("the same object", "E.a (another object)"), "identity_changes", "Reuse one object"),
+        ("self", "dead_reference", ("alive", "deallocated"), "dead_reference", "made anew"),
+        ("backend", "backend", ("a", "b"), "backend_changes", "same object to every torch.compile"),
+        ("len(l)", "length", ("5", "2"), "length_changes", "torch.stack(l)"),
+        ("d['b']", "dict_keys", ("absent", "present"), "dict_keys_change", "same keys in the same order"),
+        ("o.extra", "hasattr", ("absent", "present"), "hasattr_changes", "set it in __init__"),
+        ("grad_mode", "global_state", ("True", "False"), "grad_mode", "torch.no_grad()"),
+        ("autocast(cpu)_enabled", "global_state", ("unchanged", "changed"), "autocast", "torch.autocast"),
+        ("num_threads", "global_state", ("2", "1"), "num_threads", "call it once"),
+        ("something new", "global_state", ("unchanged", "changed"), "global_state", "A mode of the whole program"),
+        ("torch.get_default_device()", "default_device", ("None", "meta"), "default_device", "set_default_device()"),
+        ("torch function modes", "mode_stack", ("no mode", "DeviceContext"), "mode_stack", "same mode object"),
+    ],
+)
+def test_one_change_is_told_with_what_mends_it(source, kind, values, rule, says):
+    found = told(*changes(source, kind, *values))
+    assert found.rule == rule
+    assert says in found.suggestion
+    assert found.severity == "low"
+    assert found.fix is None
+    assert found.details == values
+
+
+def test_two_modes_at_once_are_both_told():
+    found = told(*changes("grad_mode num_threads", "global_state", "unchanged", "changed"))
+    assert found.rule == "global_state"
+    assert "no_grad" in found.suggestion
+    assert "set_num_threads" in found.suggestion
+    assert found.title.endswith("grad_mode num_threads changed")
+
+
+def test_what_looks_the_same_and_is_another_object_is_likely_made_anew():
+    rows = [recompile("g", "identity", "the same object", "Config object (another object)", n) for n in (1, 2)]
+    found = told(*rows)
+    assert found.rule == "fresh_object"
+    assert "likely" in found.suggestion
+    lambdas = told(recompile("g", "identity", "the same object", "<lambda> at m.py:3 (another object)"))
+    assert lambdas.rule == "fresh_object"
+
+
+def test_a_class_made_in_a_function():
+    reason = "0/0: ___check_type_id(c, 9487), type=<class '__main__.go.<locals>.C'>  # x + c.v  # m.py:3 in f"
+    assert told(*changes("c", "type", "C", "__main__.C", reason=reason)).rule == "fresh_class"
+
+
+def test_a_list_that_grows():
+    found = told(*changes("len(l)", "length", "2", "3", "4"))
+    assert found.rule == "growing_container"
+    assert found.suggestion.startswith("l grows. ")
+    assert "len(l) was 2, then 3, 4" in found.title
+
+
+def test_an_unknown_guard_gets_torchs_own_words_and_no_advice():
+    found = told(recompile(None, "other", reason="0/0: ___mystery(x) is 3\nUser stack trace: ..."))
+    assert found.suggestion == "torch says: 0/0: ___mystery(x) is 3"
+    assert found.fix is None
+    assert told(recompile(None, "other")).suggestion == "torch gave no reason."
+    two = diagnose(tables(recompile(None, "other", reason="a"), recompile(None, "other", reason="b", number=2)))
+    assert len(two) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "name"),
+    [
+        ("x.size()[0]", "0/0: tensor 'x' size mismatch at index 0. expected 4, actual 6", "L['x']"),
+        ("x.size()[0]", "tensor 'L['x']' size mismatch at index 0. expected 4, actual 6", "L['x']"),
+        (
+            "self.b.size()[1]",
+            "tensor 'self._buffers['b']' size mismatch at index 1. expected 4, actual 5",
+            "L['self']._buffers['b']",
+        ),
+        ("d['a'].size()[0]", "tensor 'd['a']' size mismatch at index 0. expected 4, actual 6", "L['d']['a']"),
+        ("N", "0/0: G['N'] == 3  # x * N  # m.py:3 in f", "G['N']"),
+        ("cfg.n", "0/0: G['cfg'].n == 3  # x * N  # m.py:3 in f", "G['cfg'].n"),
+        ("k", None, "L['k']"),
+        ("x.size()[0]", None, "L['x']"),
+        ("self.n", None, None),
+        ("d['a,b']", "0/0: d['a,b'] == 3  # x  # m.py:3 in f", None),
+        ("d['a']", "torch gave another text", None),
+    ],
+)
+def test_torchs_name_of_a_source_or_none_if_it_is_not_certain(source, reason, name):
+    assert torch_source(source, reason) == name
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("x.size()[12]", ("x", "size", 12)),
+        ("self.w.stride()[0]", ("self.w", "stride", 0)),
+        ("x.dim()", ("x", "dim", None)),
+        ("x.dtype", ("x", "dtype", None)),
+        ("self.size", ("self.size", None, None)),
+    ],
+)
+def test_a_source_is_split_from_its_property(source, parts):
+    assert split_property(source) == parts
+
+
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        ("self.layers[3].attn.n", "self.layers[*].attn.n"),
+        ("self.layers.3.attn.n", "self.layers.*.attn.n"),
+        ("self.layers[3].w.size()[1]", "self.layers[*].w.size()[1]"),
+        ("args[0].size()[1]", "args[0].size()[1]"),
+        ("self.sizes[3]", "self.sizes[3]"),
+        ("self.xs[3].size()[0]", "self.xs[3].size()[0]"),
+        ("len(l)", "len(l)"),
+    ],
+)
+def test_instances_are_put_together_and_inputs_are_not(source, same):
+    assert normalised(source) == same
+
+
+def test_types_of_values():
+    values = ["True", "None", "-3", "0.5", "1e-05", "nan", "inf", "'a'", '"a"', "(1,)", "<Config object>", ""]
+    types = ["bool", "none", "int", "float", "float", "float", "float", "str", "str", "other", "other", "other"]
+    assert [type_of(v) for v in values] == types
+    assert counts_up(("1", "2", "5"))
+    assert not counts_up(("1", "2"))
+    assert not counts_up(("1", "3", "2"))
+    assert not counts_up(("a", "b", "c"))

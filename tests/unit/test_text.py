@@ -1,0 +1,111 @@
+"""The plain-text summary: what it says, and that it prints anywhere."""
+
+import pytest
+
+from compilediag.diagnosis import diagnose, unobserved
+from compilediag.views.text import WIDTH, printable, render
+from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
+
+TOTALS = {
+    "compiles": 14,
+    "recompiles": 6,
+    "compile_s": 21.4,
+    "lost_s": 12.6,
+    "cache_hits": 3,
+    "cache_misses": 11,
+    "cache_saved_s": 9.8,
+    "graph_breaks": 1,
+    "limit_hits": 0,
+    "own_s": 0.06,
+    "own_share": 0.003,
+    "events": 99,
+    "dropped": 0,
+}
+
+
+def text_of(*events, **changed):
+    made = tables(*events)
+    return render({**TOTALS, **changed}, diagnose(made), unobserved(made))
+
+
+def test_the_header_has_the_totals():
+    lines = text_of().splitlines()
+    assert lines[0] == "compilediag: 14 compiles, 21.4 s compiling; 6 recompiles, 12.6 s lost to them"
+    assert lines[1] == "3 cache hits saved 9.8 s, 11 misses; 1 graph break; own cost 0.06 s (0.3 %)"
+
+
+def test_a_healthy_session():
+    lines = text_of(compiled(), compiles=1, recompiles=0, lost_s=0.0, cache_hits=0, own_share=None).splitlines()
+    assert lines[0] == "compilediag: 1 compile, 21.4 s compiling; 0 recompiles"
+    assert lines[1] == "no cache hits, 11 misses; 1 graph break; own cost 0.06 s"
+    assert "Nothing to fix." in lines
+
+
+def test_findings_stand_ranked_with_what_to_do():
+    rows = [
+        *sizes("4", "6", "7", "9", "12", lost_s=1.525),
+        *changes("flag", "value", "True", "False", user_file="/a/m.py", user_line=7, user_code="if flag:"),
+    ]
+    text = text_of(*rows)
+    flat = " ".join(text.split())
+    assert "1. [high] forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12" in flat
+    assert "Mark it dynamic: torch._dynamo.mark_dynamic(x, 0)." in flat
+    assert "To try it without an edit: torch.compiler.config.dynamic_sources = \"L['x']\"" in flat
+    assert (
+        "2. [low] forward (model.py:30) recompiled once, 1.0 s lost: flag was True, then False at m.py:7: if flag:"
+        in flat
+    )
+    assert flat.index("1. [high]") < flat.index("2. [low]")
+    assert text.splitlines()[-1].startswith("More: session.dashboard()")
+
+
+def test_what_was_not_observed_is_told_in_place_of_numbers():
+    gone = [
+        source(name, "unavailable", "no such hook") for name in ("compiles", "recompiles", "caches", "graph_breaks")
+    ]
+    text = text_of(*gone, compiles=0, recompiles=0)
+    assert text.startswith("compilediag: compiles not observed; recompiles not observed\n")
+    assert "cache look-ups not observed; graph breaks not observed" in text
+    assert "Nothing to fix in what was observed." in text
+    assert "Not observed: recompiles: no such hook" in text
+    assert "0 recompiles" not in text
+
+
+def test_recompile_limits_are_in_the_header():
+    assert "1 graph break, 2 recompile limits hit;" in text_of(limit_hits=2)
+
+
+def test_only_so_many_findings_are_told():
+    breaks = [graph_break(user_line=n) for n in range(25)]
+    text = text_of(*breaks)
+    assert "10. [low]" in text
+    assert "11. [low]" not in text
+    assert "... and 15 more in session.findings()" in text
+
+
+def test_no_line_is_wider_than_a_terminal():
+    names = [f"self.blocks.attention.projection.{'weight' * 3}.{n}" for n in range(9)]
+    text = text_of(
+        *[row for name in names for row in sizes("4", "6", "8", tensor=name)],
+        *[source("caches", "failed", "word " * 60)],
+    )
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_it_prints_where_the_users_characters_do_not(encoding):
+    rows = changes("größe", "value", "'☃'", "'\ud800'", function="прямо", user_code="x = '☃'")
+    text = printable(text_of(*rows), encoding)
+    assert text.encode(encoding)
+    assert "\\ud800" in text
+
+
+def test_its_own_words_are_ascii():
+    rows = [
+        *sizes("4", "6", "8"),
+        *changes("k", "value", "None", "3"),
+        compiled(limit="recompile_limit"),
+        graph_break(),
+    ]
+    text = text_of(*rows, source("caches", "failed", "why"))
+    assert text.isascii()
