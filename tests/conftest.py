@@ -14,6 +14,28 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: Put before a program: the given packages are not there for it.
+WITHOUT = """
+import sys
+
+class Without:
+    finders = list(sys.meta_path)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages!r}:
+            return None
+        specs = (finder.find_spec(name, path, target) for finder in self.finders)
+        return next((spec for spec in specs if spec is not None), None)
+
+    def find_distributions(self, context):
+        if context.name in {packages!r}:
+            return []
+        finders = (f for f in self.finders if hasattr(f, "find_distributions"))
+        return [found for finder in finders for found in finder.find_distributions(context)]
+
+sys.meta_path[:] = [Without()]
+"""
+
 #: The folders whose tests run the compiler.
 COMPILING = {"live", "gpu"}
 
@@ -109,5 +131,15 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
         command = [sys.executable, *map(str, args)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **options)
+
+    return run
+
+
+@pytest.fixture
+def python_without(python: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., object]:
+    """`python_without({"torch"}, code)`: runs code where these packages are not installed."""
+
+    def run(packages: set[str], code: str) -> subprocess.CompletedProcess[str]:
+        return python("-c", WITHOUT.format(packages=sorted(packages)) + code)
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from .program import Program, find_module, find_script
 
 if TYPE_CHECKING:
     from compilediag.session import Session
+
+_HERE = os.path.dirname(__file__)
 
 
 class Run:
@@ -58,8 +61,9 @@ def _execute(program: Program, argv: list[str]) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        # The script's first frame stands below this function's and `Program.run`'s.
-        frames = error.__traceback__.tb_next.tb_next
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_HERE):
+            frames = frames.tb_next
         sys.excepthook(type(error), error.with_traceback(frames), frames)
         if not isinstance(error, KeyboardInterrupt):
             raise SystemExit(1) from None
@@ -85,3 +89,8 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     for path in filter(None, (args.report, args.save)):
         if not args.quiet and os.path.exists(path):
             print(f"compilediag: wrote {path}", file=sys.stderr)
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        # Whether to end by SIGINT is a note that CPython takes of the last text that it executed; the imports above
+        # executed some. This renews the note.
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")

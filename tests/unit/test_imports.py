@@ -6,32 +6,7 @@ import pytest
 
 import compilediag
 
-WITHOUT = """
-import sys
-
-class Without:
-    '''Finds what the interpreter finds, but for some packages, which are not there.'''
-    finders = list(sys.meta_path)
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {packages!r}:
-            return None
-        specs = (finder.find_spec(name, path, target) for finder in self.finders)
-        return next((spec for spec in specs if spec is not None), None)
-
-sys.meta_path[:] = [Without()]
-"""
 HOST = {"torch", "triton", "IPython", "ipykernel", "plotly", "anywidget", "ipywidgets"}
-
-
-@pytest.fixture
-def python_without(python):
-    """Runs code where the given packages can't be imported."""
-
-    def run(blocked, code, *args):
-        return python("-c", WITHOUT.format(packages=sorted(blocked)) + code, *args)
-
-    return run
 
 
 def test_import_needs_neither_torch_nor_pandas_nor_jupyter(python_without):

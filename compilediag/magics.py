@@ -1,0 +1,230 @@
+"""`%compilewatch` and `%%compilewatch`: parse, then call what `import compilediag` offers.
+
+A cell under `%%compilewatch` is not run by the magic: an input transformation puts the beginning of the watch
+in the place of its first line, and the end hangs on IPython's `post_run_cell`. So the cell runs as any other, with its
+own line numbers, result, traceback, history and top-level `await`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import cell_magic as transform_cell_magic
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+
+from .errors import CompilediagError
+from .outputs import check_output
+from .session import Session
+from .watch import DETAILS, current, start, stop, stop_all
+
+ACTIONS = ("on", "off", "status", "report", "findings", "save")
+WITH_PATH = ("report", "save")
+
+_FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
+
+
+class Recompiled(CompilediagError):
+    """A cell under `--fail-on-recompile` recompiled, or nobody could see whether it did."""
+
+    def _render_traceback_(self) -> list[str]:
+        """One line in IPython: where our own frames are is no news to the user."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A running `%%compilewatch` cell. Its events are those of `session` after `last_event`."""
+
+    session: Session
+    last_event: int
+    report: str | None
+    quiet: bool
+    fail_on_recompile: bool
+
+
+@magics_class
+class CompileWatch(Magics):
+    """The two magics, and what they remember between cells."""
+
+    def __init__(self, shell: InteractiveShell):
+        super().__init__(shell)
+        self._session: Session | None = None
+        self._cells: list[_Cell] = []
+
+    @magic_arguments("%compilewatch")
+    @argument("action", nargs="?", choices=ACTIONS, default="on", help="what to do (default: on)")
+    @argument("path", nargs="?", help="where to: an .html file for report, a .cdiag file for save")
+    @argument("--detail", choices=DETAILS, default="full", help="how much to record (default: full)")
+    @line_magic("compilewatch")
+    def line(self, line: str) -> Session | None:
+        """Watch torch.compile from here on, live; `off` ends it. `on` gives the session."""
+        args = parse_argstring(self.line, line)
+        if (args.path is not None) != (args.action in WITH_PATH):
+            raise UsageError(f"%compilewatch {args.action} takes {'a' if args.action in WITH_PATH else 'no'} path")
+        with _one_line_errors():
+            if args.action == "on":
+                return self._on(args.detail)
+            if args.action == "off":
+                print(f"compilediag: {'stopped' if stop_all() else 'no watch was on'}")
+            else:
+                self._show(args.action, args.path)
+        return None
+
+    def _on(self, detail: str) -> Session:
+        self._session = current() or start(detail=detail)
+        self._show_dashboard(self._session)
+        return self._session
+
+    def _show_dashboard(self, session: Session) -> None:
+        if getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget"):
+            display(session.dashboard())
+        else:
+            print("compilediag: watching (the live dashboard needs Jupyter and anywidget)")
+
+    def _show(self, action: str, path: str | None) -> None:
+        session = current() or self._session
+        if session is None:
+            raise UsageError("there is no session yet: %compilewatch on")
+        if action == "status":
+            for source in session.status():
+                print(
+                    f"{source['name']:<16} {source['status']:<12} {source['events']} events  {source['reason'] or ''}"
+                )
+        elif action == "findings":
+            for rank, finding in enumerate(session.findings(), 1):
+                print(f"{rank}. {finding.title} ({finding.seconds_lost:.1f} s lost)\n   {finding.suggestion}")
+        else:
+            write = session.report if action == "report" else session.save
+            print(f"compilediag: wrote {write(_path(path))}")
+
+    @magic_arguments("%%compilewatch")
+    @argument("--report", metavar="PATH", help="write one offline HTML file when the cell has ended")
+    @argument("--quiet", action="store_true", help="neither dashboard nor summary")
+    @argument("--fail-on-recompile", action="store_true", help="the cell fails if anything in it was recompiled")
+    @argument("--detail", choices=DETAILS, default="full", help="how much to record (default: full)")
+    @cell_magic("compilewatch")
+    def cell(self, line: str, cell: str) -> None:
+        """Watch torch.compile while this cell runs."""
+        # Only `run_cell_magic` comes here: a cell that was typed has been transformed.
+        self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
+
+    def begin_cell(self, line: str) -> None:
+        """What a `%%compilewatch` line became: the first statement of the cell."""
+        args = parse_argstring(self.cell, line)
+        with _one_line_errors():
+            report = args.report and _path(args.report)
+            if report:
+                check_output(report)
+            nested = current() is not None
+            session = self._session = start(detail=args.detail)
+        last_event = int(session.events["id"].max()) if nested and len(session.events) else 0
+        self._cells.append(_Cell(session, last_event, report, args.quiet, args.fail_on_recompile))
+        if not (nested or args.quiet):
+            self._show_dashboard(session)
+
+    def end_cell(self, result: ExecutionResult) -> None:
+        """After every cell: if it was ours, end its watch and say what happened."""
+        # Cells that our cell runs (%%capture in it does) end before it does.
+        if not self._cells or "%%compilewatch" not in result.info.raw_cell:
+            return
+        cell = self._cells.pop()
+        unseen = _unseen(cell.session) if cell.fail_on_recompile else None
+        stop()
+        if not cell.quiet:
+            print(_headline(cell))
+        if cell.report:
+            with self._failing(result):
+                cell.session.report(cell.report)
+        if cell.fail_on_recompile and result.success:
+            with self._failing(result):
+                _check_recompiles(cell, unseen)
+
+    @contextlib.contextmanager
+    def _failing(self, result: ExecutionResult) -> Iterator[None]:
+        """An error of ours becomes the cell's, as if its last line had raised it: "run all" stops here."""
+        try:
+            yield
+        except CompilediagError as error:
+            result.error_in_exec = error
+            self.shell.showtraceback((type(error), error, None))
+
+
+def load(shell: InteractiveShell) -> None:
+    """Add the magics to this IPython; once, however often it is asked for."""
+    if CompileWatch.__name__ in shell.magics_manager.registry:
+        return
+    magics = CompileWatch(shell)
+    shell.register_magics(magics)
+    shell.input_transformers_cleanup.append(transform)
+    shell.events.register("post_run_cell", magics.end_cell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take the magics out again and end the watch."""
+    magics = shell.magics_manager.registry.pop(CompileWatch.__name__, None)
+    if magics is None:
+        return
+    stop_all()
+    shell.events.unregister("post_run_cell", magics.end_cell)
+    shell.input_transformers_cleanup.remove(transform)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("compilewatch")
+
+
+def transform(lines: list[str]) -> list[str]:
+    """The lines of a cell, with `%%compilewatch ARGS` replaced by the call that begins the watch: line for line."""
+    match = _FIRST_LINE.match(lines[0]) if lines else None
+    if match is None:
+        return lines
+    begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
+    return [begin, *transform_cell_magic(lines[1:])]
+
+
+@contextlib.contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except CompilediagError as error:
+        raise UsageError(str(error)) from None
+
+
+def _path(text: str) -> str:
+    """A path as it was typed: IPython leaves the quotes around it."""
+    return os.path.expanduser(text.strip("\"'"))
+
+
+def _headline(cell: _Cell) -> str:
+    compiles = cell.session.compiles.query("event_id > @cell.last_event")
+    recompiles = cell.session.recompiles.query("event_id > @cell.last_event")
+    seconds = compiles["duration_s"].sum()
+    return f"compilediag: {len(compiles)} compiles, {len(recompiles)} recompiles, {seconds:.1f} s compiling"
+
+
+def _unseen(session: Session) -> str | None:
+    """Why recompiles can't be seen in this session; None if they can."""
+    source = next((s for s in session.status() if s["name"] == "recompiles"), None)
+    if source is not None and source["status"] == "active":
+        return None
+    return f"recompiles were not observed: {source['reason'] if source else 'there is no source for them'}"
+
+
+def _check_recompiles(cell: _Cell, unseen: str | None) -> None:
+    """Recompiled if there was a recompile in the cell, or nobody was looking."""
+    events = cell.session.events
+    causes = events[(events["kind"] == "recompile") & (events["id"] > cell.last_event)]["title"]
+    if len(causes):
+        listed = "; ".join(
+            f"{cause} ({n}x)" if n > 1 else cause for cause, n in causes.value_counts(sort=False).items()
+        )
+        raise Recompiled(f"{len(causes)} recompiles in this cell: {listed}")
+    if unseen:
+        raise Recompiled(unseen)

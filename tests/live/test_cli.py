@@ -1,0 +1,278 @@
+"""The command as users start it: a process of its own, the real compiler."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import compilediag
+from compilediag.store import SCHEMA_VERSION
+
+#: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
+COMPILES = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+
+for size in (2, 3, 4):
+    double(torch.ones(size))
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script, gives its path."""
+
+    def write(text, name="script.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(python, tmp_path):
+    """`compilediag run ...` in an empty folder."""
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    return lambda *args, **options: python("-m", "compilediag", "run", *args, cwd=folder, **options)
+
+
+def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
+    done = run("--save", "run.cdiag", "--report", tmp_path / "run.html", script(COMPILES + "print('the script')"))
+    assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
+    assert {name.removesuffix("-wal").removesuffix("-shm") for name in os.listdir(tmp_path / "cwd")} == {"run.cdiag"}
+    session = compilediag.load(shutil.copy(tmp_path / "cwd" / "run.cdiag", tmp_path / "alone.cdiag"))
+    assert session.recompiles[["function", "expected", "actual"]].values.tolist() == [
+        ["double", "2", "3"],
+        ["double", "3", "4"],
+    ]
+    assert "failed" not in set(session.sources["status"])
+    assert session.summary() in done.stderr
+    assert "double" in (tmp_path / "run.html").read_text()
+
+
+def test_the_script_sees_what_python_would_show_it(run, python, script, tmp_path):
+    path = script("""
+        import os, sys, json, pickle
+        class Local: pass
+        module = sys.modules["__main__"]
+        pickle.loads(pickle.dumps(Local()))
+        names = sorted(n for n in vars(module) if n.startswith("__") and n != "__annotations__")
+        print(json.dumps([sys.argv, sys.path[0], __name__, __file__, __package__, str(__spec__), names]))
+    """)
+    arguments = ["--report", "x", "-h", "--", "-m", "a b"]
+    under_watch = run("--quiet", path, *arguments)
+    plain = python(path, *arguments, cwd=tmp_path / "cwd")
+    assert plain.returncode == 0, plain.stderr
+    assert (under_watch.stdout, under_watch.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_a_module_runs_like_python_m(run, python, script, tmp_path):
+    code = "import sys; print(sys.argv, sys.path[0], __package__, __spec__.name, __file__)"
+    script(code, "cwd/pkg/__main__.py")
+    under_watch = run("--quiet", "-m", "pkg", "--flag")
+    plain = python("-m", "pkg", "--flag", cwd=tmp_path / "cwd")
+    assert plain.returncode == 0, plain.stderr
+    assert (under_watch.stdout, under_watch.stderr) == (plain.stdout, plain.stderr)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "raise SystemExit(7)",
+        "raise SystemExit('some words')",
+        "raise SystemExit",
+        "raise ValueError('mine')",
+        "def f():\n    raise KeyboardInterrupt\nf()",
+        "this is no python",
+        "import sys\nsys.excepthook = lambda *a: print('hooked', a[0].__name__)\nraise ValueError",
+        "from compilediag.errors import CompilediagError\nraise CompilediagError('not ours to catch')",
+        "import threading, time\nthreading.Thread(target=lambda: time.sleep(0.2) or print('late')).start()",
+        "import atexit, os\natexit.register(os._exit, 5)",
+    ],
+)
+def test_endings_are_the_scripts_own(run, python, script, tmp_path, ending):
+    path = script(ending)
+    under_watch = run("--quiet", path)
+    plain = python(path, cwd=tmp_path / "cwd")
+    assert under_watch.returncode == plain.returncode
+    assert (under_watch.stdout, under_watch.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_what_was_recorded_before_a_failure_is_reported(run, script, tmp_path):
+    done = run("--save", "run.cdiag", "--report", "run.html", script(COMPILES + "raise ValueError('mine')"))
+    assert done.returncode == 1
+    assert done.stderr.index("ValueError: mine") < done.stderr.index("double")
+    assert len(compilediag.load(tmp_path / "cwd" / "run.cdiag").recompiles) == 2
+    assert "double" in (tmp_path / "cwd" / "run.html").read_text()
+
+
+def test_compiles_in_a_thread_that_outlives_the_script_are_seen(run, script, tmp_path):
+    work = textwrap.indent(COMPILES, "    ")
+    path = script(f"import threading\ndef work():\n{work}\nthreading.Thread(target=work).start()")
+    done = run("--save", "run.cdiag", path)
+    assert done.returncode == 0, done.stderr
+    assert len(compilediag.load(tmp_path / "cwd" / "run.cdiag").recompiles) == 2
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_forked_child_writes_no_report(run, script, tmp_path):
+    path = script("""
+        import os, sys
+        child = os.fork()
+        if child == 0:
+            sys.exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        assert not os.path.exists("run.html")
+        print("parent")
+    """)
+    done = run("--report", "run.html", path)
+    assert (done.returncode, done.stdout) == (0, "parent\n"), done.stderr
+    assert done.stderr.count("wrote run.html") == 1
+    assert (tmp_path / "cwd" / "run.html").exists()
+
+
+def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
+    path = script(COMPILES + "print('ready', flush=True)\nimport time\ntime.sleep(60)")
+    command = [sys.executable, "-m", "compilediag", "run", "--report", tmp_path / "run.html", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGINT
+    assert stderr.count("KeyboardInterrupt") == 1
+    assert "compilediag/cli" not in stderr
+    assert "double" in (tmp_path / "run.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], "can't run none.py: No such file or directory"),
+        (["."], "can't run .: Is a directory"),
+        (["-m", "no.such.module"], "can't run no.such.module: there is no module"),
+        (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
+        (["--save", ".", "SCRIPT"], "can't write .: it is a folder"),
+        (["--report", "/dev/full/x.html", "SCRIPT"], "can't write /dev/full/x.html: there is no folder /dev/full"),
+    ],
+)
+def test_what_cannot_work_is_one_line_before_the_script_starts(run, script, tmp_path, arguments, message):
+    path = script("open('it_ran', 'w')")
+    done = run(*[str(path) if a == "SCRIPT" else a for a in arguments])
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"compilediag: {message}") and done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path / "cwd") == []
+
+
+def test_an_unknown_option_is_a_usage_error(run, script):
+    done = run("--bogus", script("open('it_ran', 'w')"))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("compilediag")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A saved session with two recompiles, made in this process."""
+    import torch
+
+    path = tmp_path_factory.mktemp("saved") / "run.cdiag"
+    torch._dynamo.reset()
+    with compilediag.watch(path):
+        exec(COMPILES, {})
+    return path
+
+
+def test_report_writes_one_file(python, saved, tmp_path):
+    done = python("-m", "compilediag", "report", saved, "-o", "out.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path) == ["out.html"]
+    assert "double" in (tmp_path / "out.html").read_text()
+
+
+def test_a_redacted_report_holds_no_path(python, saved, tmp_path):
+    done = python("-m", "compilediag", "report", saved, "-o", "out.html", "--redact", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert str(saved.parent) not in (tmp_path / "out.html").read_text()
+
+
+def bad_session(kind, path):
+    if kind == "text":
+        path.write_text("no session")
+    elif kind == "another database":
+        sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["absent", "text", "another database"])
+def test_report_of_what_is_no_session_is_one_line(python, tmp_path, kind):
+    session = bad_session(kind, tmp_path / "x.cdiag")
+    done = python("-m", "compilediag", "report", session, "-o", tmp_path / "out.html")
+    assert done.returncode == 2
+    assert done.stderr.startswith("compilediag: ") and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_report_of_a_newer_session_says_so(python, saved, tmp_path):
+    newer = tmp_path / "newer.cdiag"
+    newer.write_bytes(saved.read_bytes())
+    with sqlite3.connect(newer) as connection:
+        assert bump_schema(connection), "no schema_version was found to change"
+    done = python("-m", "compilediag", "report", newer, "-o", tmp_path / "out.html")
+    assert done.returncode == 2
+    assert "newer" in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out.html").exists()
+
+
+def bump_schema(connection):
+    query = "UPDATE meta SET value = ? WHERE key = 'schema_version'"
+    return connection.execute(query, (str(SCHEMA_VERSION + 1),)).rowcount
+
+
+@pytest.mark.parametrize("command", ["report", "help"])
+def test_reading_needs_no_torch(python, saved, tmp_path, command):
+    arguments = ["report", str(saved), "-o", str(tmp_path / "out.html")] if command == "report" else ["--help"]
+    code = f"""
+import sys
+from compilediag.cli import main
+try:
+    main({arguments!r})
+except SystemExit:
+    pass
+print("torch" in sys.modules)
+"""
+    done = python("-c", code)
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
+def test_doctor_finds_every_source_with_this_torch(python):
+    done = python("-m", "compilediag", "doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sources = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("source ")]
+    assert {"compiles", "recompiles"} <= {name for _, name, _ in sources}
+    assert {status for _, _, status in sources} == {"available"}
+    assert "recording" in done.stdout and "works" in done.stdout
+
+
+def test_doctor_without_torch_says_so(python_without):
+    done = python_without({"torch"}, "from compilediag.cli import main; sys.exit(main(['doctor']))")
+    assert done.returncode == 1, done.stderr
+    assert "torch        not installed" in done.stdout
+    assert "recording        no: torch is not installed" in done.stdout
+
+
+def test_run_without_torch_is_one_line(python_without, script):
+    path = script("print('it ran')")
+    done = python_without({"torch"}, f"from compilediag.cli import main; sys.exit(main(['run', {str(path)!r}]))")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("compilediag: torch is not installed") and done.stderr.count("\n") == 1

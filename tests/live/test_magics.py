@@ -1,0 +1,214 @@
+"""The magics in a real IPython, and in a real kernel; the compiler is real in both."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from traitlets.config import Config
+
+import compilediag
+
+SETUP = """
+import torch
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+"""
+TWO_RECOMPILES = "for size in (2, 3, 4):\n    double(torch.ones(size))\n"
+
+
+@pytest.fixture(scope="module")
+def ipython(tmp_path_factory):
+    """An IPython that leaves the user's own history and profile alone."""
+    settings = Config()
+    settings.HistoryManager.hist_file = ":memory:"
+    settings.InteractiveShell.colors = "nocolor"
+    settings.InteractiveShell.ipython_dir = str(tmp_path_factory.mktemp("ipython"))
+    InteractiveShell.clear_instance()
+    yield InteractiveShell.instance(config=settings)
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def shell(ipython):
+    """An IPython with the extension loaded and a compiled function `double`."""
+    ipython.run_cell("%load_ext compilediag")
+    assert ipython.run_cell(SETUP).success
+    yield ipython
+    ipython.run_cell("%unload_ext compilediag")
+    ipython.user_ns.pop("started", None)
+
+
+def run(shell, cell):
+    return shell.run_cell(cell, store_history=True)
+
+
+def test_a_cell_under_watch_gives_its_result_as_ever(shell, capsys):
+    result = run(shell, f"%%compilewatch\n{TWO_RECOMPILES}double(torch.ones(2)).sum().item()")
+    out = capsys.readouterr().out
+    assert (result.success, result.result) == (True, 4.0)
+    assert "compilediag: 3 compiles, 2 recompiles, " in out
+    assert out.index("4.0") < out.index("compilediag: 3 compiles")
+    assert shell.user_ns["_"] == 4.0
+    assert shell.user_ns["In"][-1].endswith(".item()")
+    assert compilediag.current() is None
+
+
+def test_history_holds_the_cell_as_typed(shell):
+    typed = "%%compilewatch --quiet\nx = 1"
+    run(shell, typed)
+    assert [raw for *_, raw in shell.history_manager.get_range(raw=True)][-1] == typed
+    assert shell.user_ns["x"] == 1
+
+
+def test_an_exception_is_shown_once_with_the_line_of_the_cell(shell, capsys):
+    result = run(shell, "%%compilewatch\nimport math\nmath.sqrt(-1)")
+    out = capsys.readouterr().out
+    assert isinstance(result.error_in_exec, ValueError)
+    assert out.count("Traceback (most recent call last)") == 1
+    assert "----> 3 math.sqrt(-1)" in out
+    assert "compilediag: 0 compiles" in out
+    assert compilediag.current() is None
+
+
+def test_top_level_await_works(shell):
+    result = run(shell, "%%compilewatch --quiet\nimport asyncio\nawait asyncio.sleep(0, 'awaited')")
+    assert result.result == "awaited"
+
+
+def test_other_cell_magics_work_inside_and_outside(shell, capsys):
+    assert run(shell, f"%%compilewatch\n%%capture inner\n{TWO_RECOMPILES}print('in')").success
+    assert shell.user_ns["inner"].stdout == "in\n"
+    assert "2 recompiles" in capsys.readouterr().out
+    assert run(shell, "%%capture outer\n%%compilewatch\nprint('in')").success
+    assert "in\n" in shell.user_ns["outer"].stdout and "0 recompiles" in shell.user_ns["outer"].stdout
+    assert compilediag.current() is None
+
+
+def test_quiet_prints_nothing(shell, capsys):
+    run(shell, f"%%compilewatch --quiet\n{TWO_RECOMPILES}")
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
+def test_the_report_of_a_cell_is_written(shell, tmp_path):
+    assert run(shell, f"%%compilewatch --quiet --report '{tmp_path}/a b.html'\n{TWO_RECOMPILES}").success
+    assert "double" in (tmp_path / "a b.html").read_text()
+
+
+def test_a_report_that_cannot_be_written_stops_the_cell_before_it_starts(shell, tmp_path, capsys):
+    result = run(shell, f"%%compilewatch --report {tmp_path}/none/x.html\nstarted = True")
+    assert not result.success and "started" not in shell.user_ns
+    assert capsys.readouterr().err.startswith("UsageError: can't write")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%compilewatch --bogus",
+        "%compilewatch fly",
+        "%compilewatch report",
+        "%compilewatch on there",
+        "%compilewatch --detail most",
+        "%compilewatch status",
+        "%%compilewatch --bogus\nstarted = True",
+    ],
+)
+def test_a_wrong_use_is_one_line(shell, capsys, cell):
+    result = run(shell, cell)
+    captured = capsys.readouterr()
+    assert not result.success and "started" not in shell.user_ns
+    assert captured.err.startswith("UsageError: ") and captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert compilediag.current() is None
+
+
+def test_a_recompile_fails_the_cell_in_one_line(shell, capsys):
+    result = run(shell, f"%%compilewatch --fail-on-recompile\n{TWO_RECOMPILES}")
+    out = capsys.readouterr().out
+    assert type(result.error_in_exec).__name__ == "Recompiled"
+    assert "2 recompiles in this cell: " in str(result.error_in_exec)
+    assert "x.size()[0]" in str(result.error_in_exec)
+    assert "Traceback" not in out and out.count("Recompiled: ") == 1
+
+
+def test_without_a_recompile_the_cell_passes(shell):
+    assert run(shell, "%%compilewatch --fail-on-recompile --quiet\ndouble(torch.ones(2))").success
+
+
+@pytest.mark.swallows
+def test_recompiles_that_nobody_could_see_fail_the_cell(shell, monkeypatch):
+    monkeypatch.delattr("torch._dynamo.convert_frame.get_and_maybe_log_recompilation_reasons")
+    result = run(shell, "%%compilewatch --fail-on-recompile --quiet\npass")
+    assert "recompiles were not observed" in str(result.error_in_exec)
+
+
+def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
+    with compilediag.watch() as session:
+        run(shell, TWO_RECOMPILES)
+        assert run(shell, "%%compilewatch --fail-on-recompile\ndouble(torch.ones(2))").success
+        run(shell, "%%compilewatch\ndouble(torch.ones(5))")
+        assert "compilediag: 1 compiles, 1 recompiles" in capsys.readouterr().out
+        assert compilediag.current() is session
+    assert len(session.recompiles) == 3
+
+
+def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
+    assert run(shell, "session = %compilewatch on --detail lean").success
+    session = shell.user_ns["session"]
+    assert session is compilediag.current() and session.meta["detail"] == "lean"
+    run(shell, TWO_RECOMPILES)
+    for line in ("status", "findings", f"report {tmp_path}/x.html", f"save {tmp_path}/x.cdiag", "off"):
+        assert run(shell, f"%compilewatch {line}").success
+    out = capsys.readouterr().out
+    assert "recompiles" in out and "active" in out
+    assert "double" in out and "mark_dynamic" in out
+    assert "compilediag: stopped" in out
+    assert compilediag.current() is None
+    assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
+    assert "double" in (tmp_path / "x.html").read_text()
+    assert run(shell, "%compilewatch findings").success
+
+
+def test_unloading_takes_everything_away(shell):
+    run(shell, "%compilewatch")
+    run(shell, "%unload_ext compilediag")
+    assert compilediag.current() is None
+    assert "compilewatch" not in shell.magics_manager.magics["line"]
+    assert "compilewatch" not in shell.magics_manager.magics["cell"]
+    assert not run(shell, "%%compilewatch\npass").success
+    for _ in range(2):
+        run(shell, "%load_ext compilediag")
+    assert run(shell, "%%compilewatch --quiet\npass").success
+
+
+def test_help_names_every_option(shell):
+    text = shell.find_cell_magic("compilewatch").__doc__
+    assert all(option in text for option in ("--report", "--quiet", "--fail-on-recompile", "--detail"))
+
+
+def notebook(*cells):
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+
+
+def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(tmp_path):
+    cells = notebook(
+        f"%load_ext compilediag\n{SETUP}",
+        "%%compilewatch\nimport asyncio\nawait asyncio.sleep(0)\ndouble(torch.ones(2)).sum()",
+        f"%%compilewatch --fail-on-recompile --quiet\n{TWO_RECOMPILES}",
+        "print('not reached')",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(compilediag.__file__).parents[1]), "IPYTHONDIR": str(tmp_path)}
+    with pytest.raises(CellExecutionError, match="recompiles in this cell"):
+        NotebookClient(cells, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path), env=environment)
+    _, watched, failing, last = (cell["outputs"] for cell in cells["cells"])
+    shown = [output["data"] for output in watched if "data" in output]
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    assert shown[-1]["text/plain"] == "tensor(4.)"
+    assert [output["output_type"] for output in failing] == ["error"]
+    assert last == []
