@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilediag.decode.guards import ParsedGuard, parse_guard
+from compilediag.sources.guard_prune import Pruner
 from compilediag.sources.guard_state import global_state_changes, mode_stack_types, state_now
 from compilediag.sources.guard_tensors import TensorCheck, mismatches, overlap_now
 from compilediag.sources.guard_values import FUNCTION_PARTS, NOTHING, Scope, tell
@@ -101,6 +102,10 @@ class Walk:
         self.deadline = deadline
         self.found = FailingGuards()
         self.path = [guard_manager.root.get_source()]
+        self.pruner = Pruner(guard_manager, scope.f_locals)
+        #: Do all leaf guards from the root to here hold? What hangs on the path beside it?
+        self.clean = True
+        self.beside: frozenset[str] = frozenset()
         self.aliasing = False
         self.relational: dict[str, int] = {}
 
@@ -110,6 +115,7 @@ class Walk:
         root, f_locals = self.guard_manager.root, self.scope.f_locals
         # The state guards look at torch function mode themselves; C++ checks the rest with it disabled.
         passed, go_on = self.leaves(root, f_locals)
+        self.clean = passed
         with torch._C.DisableTorchFunction():
             if go_on:
                 self.children(root, "", NOTHING, passed)
@@ -129,24 +135,31 @@ class Walk:
             return
         passed, go_on = self.leaves(mgr, value)
         if go_on:
+            clean, self.clean = self.clean, self.clean and passed
             self.children(mgr, source, value, passed)
             if key_values is not None:
                 self.items(key_values())
+            self.clean = clean
 
     def children(self, mgr: Any, source: str, value: Any, passed: bool) -> None:
-        for position, child in enumerate(mgr.get_child_managers()):
+        children = mgr.get_child_managers()
+        names = frozenset(child.get_source() for child in children)
+        beside = self.beside
+        for position, child in enumerate(children):
             if self.late():
-                return
+                break
             name = child.get_source()
+            self.beside = beside | names - {name}
+            if self.clean and len(children) > 1 and self.pruner.holds(child, name, self.beside):
+                continue
             if name == source:
                 # HASATTR names its child after the parent; the accessor knows the attribute.
                 name = _attribute_of(mgr, position, source)
             # Below a failing length, what is missing is that failure again.
             self.visit(child, name, source, value, passed)
+        self.beside = beside
 
-    def visit(
-        self, child: Any, name: str, source: str = "", value: Any = NOTHING, missing_matters: bool = True
-    ) -> None:
+    def visit(self, child: Any, name: str, source: str, value: Any, missing_matters: bool) -> None:
         child_value, missing = self.scope.step(name, source, value)
         if missing is None:
             self.path.append(child.get_source())
@@ -171,22 +184,12 @@ class Walk:
         elif dict.__len__(value) == len(mgr.get_key_value_managers()):
             return True
         else:
-            text = self.only_complaint()
+            text = self.pruner.complaint(self.path)
             if not text.startswith("len("):
                 # It guards some of the keys only, and its size is right.
                 return True
         self.keep(parse_guard(text), mgr.fail_count())
         return False
-
-    def only_complaint(self) -> str:
-        """What C++ says about the manager that the walk is at: a copy of the tree that is this path alone says it."""
-        import torch
-
-        path = set(self.path)
-        root = self.guard_manager.root.clone_manager(lambda mgr: mgr.get_source() in path)
-        with torch._C._EnableTorchFunction():
-            parts = root.check_verbose(self.scope.f_locals).verbose_code_parts
-        return parts[0] if parts else ""
 
     def leaves(self, mgr: Any, value: Any) -> tuple[bool, bool]:
         """Ask the leaf guards of a manager: (do all hold?, may what is below be looked at?)."""
