@@ -7,6 +7,7 @@ import re
 from . import paths, wording
 from .advice import Advice, at_line, branch, dynamic_fix, is_branch, is_specialized, name_of, specialized, usual_price
 from .causes import ZERO_ONE, Cause
+from .finding import fix_code
 from .rows import Row
 from .values import advise_value
 
@@ -49,10 +50,10 @@ def _touches_zero_one(row: Row) -> bool:
 
 def _dynamic(cause: Cause) -> Advice:
     others = tuple(source for kind, source in cause.also if kind in _SIZES)
-    marks = [mark for source in (cause.source, *others) if (mark := _mark(source))]
-    how = "Mark it dynamic: " + ("; ".join(marks) or "torch._dynamo.mark_dynamic(tensor, dim)")
-    rest = ". Sizes 0 and 1 keep entries of their own even so" if ZERO_ONE & set(cause.values) else ""
     fix = dynamic_fix(cause, others)
+    how = _across_a_break(fix) if wording.is_resumed(cause.first("function")) else None
+    how = how or "Mark it dynamic: " + _marks(cause.source, *others)
+    rest = ". Sizes 0 and 1 keep entries of their own even so" if ZERO_ONE & set(cause.values) else ""
     if cause.count == 1:
         text = (
             f"{how} before the first call saves it{rest}. One recompile is the usual price of a first change: torch "
@@ -65,6 +66,19 @@ def _dynamic(cause: Cause) -> Advice:
         "is refused."
     )
     return Advice("size_changes", text, fix)
+
+
+def _across_a_break(fix: dict[str, str] | None) -> str | None:
+    """What lives across a graph break may have no place where the user could mark it, but can be named."""
+    return (
+        f"It comes from before a graph break: mark the input that it is made from, or set {fix_code(fix)}"
+        if fix
+        else None
+    )
+
+
+def _marks(*sources: str) -> str:
+    return "; ".join(mark for s in sources if (mark := _mark(s))) or "torch._dynamo.mark_dynamic(tensor, dim)"
 
 
 def _mark(source: str) -> str | None:

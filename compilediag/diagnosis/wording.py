@@ -37,6 +37,11 @@ def place(function: str | None, file: str | None, line: int | None) -> str:
     return f"{name} ({where})" if where else name
 
 
+def is_resumed(function: str | None) -> bool:
+    """True for the function that Dynamo makes of the code after a graph break."""
+    return bool(_RESUMED.fullmatch(function or ""))
+
+
 def position(file: str | None, line: int | None) -> str:
     if not file:
         return ""

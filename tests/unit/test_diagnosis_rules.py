@@ -117,6 +117,13 @@ def test_a_value_on_the_stack_cannot_be_marked_by_name():
     assert "mark_dynamic(___stack0" not in found.suggestion
 
 
+def test_a_size_after_a_graph_break_can_be_named_where_it_cannot_be_marked():
+    found = told(*sizes("4", "6", "8", tensor="y", function="torch_dynamo_resume_in_forward_at_33"))
+    assert "mark the input that it is made from" in found.suggestion
+    assert "torch.compiler.config.dynamic_sources = \"L['y']\"" in found.suggestion
+    assert "mark_dynamic" not in found.suggestion
+
+
 def test_an_integer_of_a_module_that_counts_up():
     found = told(*changes("self.step", "value", "0", "1", "2", "3", reason=MODULE_INT))
     assert found.rule == "counter"
