@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis import diagnose
+from ..diagnosis import diagnose, fix_code
 from ..events import BY_TABLE
 from ..store import deflate, inflate
 from ..tables import table_columns
@@ -328,7 +328,7 @@ def _finding(found: Finding) -> dict[str, Any]:
         "seconds_lost": found.seconds_lost,
         "count": found.count,
         "suggestion": found.suggestion,
-        "fix": None if found.fix is None else ", ".join(f"{k}={v!r}" for k, v in found.fix.items()),
+        "fix": fix_code(found.fix),
         "function": found.function,
         "file": found.file,
         "line": found.line,
