@@ -9,6 +9,12 @@ from typing import Any
 
 from .store import Store
 
+TIME = "datetime64[ns, UTC]"
+#: What the cells of a column are, as they are stored.
+TYPES = {"string": str, "Int64": int, "float64": (float, int), "boolean": int, TIME: int}
+#: What SQLite says of a file that is damaged or cut off, and not of one that is busy.
+DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
+
 
 def read_columns(store: Store, source: str, order: str, columns: Sequence[str]) -> list[Sequence[Any]]:
     """The values of each column, rows ordered by `order`, as they are stored.
@@ -39,6 +45,7 @@ def _by_column(db: sqlite3.Connection, source: str, order: str, columns: Sequenc
 
 def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
     """The rows in order; where a damaged page ends the reading, those before it and those after it."""
+    store.connection.text_factory = _text
     rows: list[tuple[Any, ...]] = []
     if _read_into(rows, store, f"{select} ORDER BY {order}"):
         return rows
@@ -51,8 +58,48 @@ def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
 def _read_into(rows: list[tuple[Any, ...]], store: Store, query: str) -> bool:
     try:
         rows.extend(store.connection.execute(query))
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
         return False
     return True
+
+
+def last_id(store: Store, table: str, key: str) -> int:
+    """The highest id of a table, 0 if it is empty; -1 where damage hides it."""
+    try:
+        return store.connection.execute(f"SELECT coalesce(max({key}), 0) FROM {table}").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        return -1
+
+
+def legible(rows: list[tuple[Any, ...]], dtypes: Sequence[str]) -> list[tuple[Any, ...]]:
+    """`rows`, without the cells that are not of their column's dtype and the rows without a time: damage only."""
+    time = dtypes.index(TIME)
+    for index, dtype in enumerate(dtypes):
+        if not all(_fits(value, dtype) for value in {row[index] for row in rows}):
+            rows = [(*row[:index], row[index] if _fits(row[index], dtype) else None, *row[index + 1 :]) for row in rows]
+    return rows if all(row[time] is not None for row in rows) else [row for row in rows if row[time] is not None]
+
+
+def _fits(value: Any, dtype: str) -> bool:
+    if value is None:
+        return dtype != TIME
+    if dtype != "json":
+        return isinstance(value, TYPES[dtype])
+    try:
+        return isinstance(value, str) and isinstance(json.loads(value), list)
+    except ValueError:
+        return False
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """True if the file is to blame, not somebody who has it locked."""
+    return error.sqlite_errorcode & 0xFF in DAMAGE or "no such table" in str(error)
+
+
+def _text(stored: bytes) -> str:
+    """Text as it is, and of what damage has made illegible that which is not."""
+    return stored.decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .errors import CompilediagError
+from .reading import last_id
 from .store import Store, inflate
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ class Session:
     def _table(self, name: str) -> pd.DataFrame:
         self.flush()
         with self._lock:
-            key = "id" if name == "events" else "event_id"
-            last = self._store.connection.execute(f"SELECT coalesce(max({key}), 0) FROM {name}").fetchone()[0]
+            last = last_id(self._store, name, "id" if name == "events" else "event_id")
             cached = self._cache.get(name)
             if cached is None or cached[0] != last:
                 frame = tables.read_events(self._store) if name == "events" else tables.read_table(self._store, name)

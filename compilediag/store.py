@@ -25,6 +25,8 @@ from .events import KINDS, Event, columns
 logger = logging.getLogger("compilediag")
 SCHEMA_VERSION = 1
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
+#: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
+NORMAL = "PRAGMA synchronous=NORMAL"
 COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
 
 
@@ -106,6 +108,7 @@ class Store:
         """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written."""
         store = cls(_connect(f"{path.absolute().as_uri()}"), path)
         store.connection.execute("PRAGMA journal_mode=WAL")
+        store.connection.execute(NORMAL)
         with store.connection as db:
             db.execute("BEGIN IMMEDIATE")
             for statement in _schema():
@@ -187,29 +190,30 @@ class Store:
         """Close; what WAL holds beside the file goes into it, so that the one file can be copied."""
         try:
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             # A reader in another process, or a file that can't be written: the side file stays, nothing is lost.
             logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
 
 
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
-    for uri in uris:
-        store = Store(_connect(uri), path)
-        try:
-            return store, store.meta().get("schema_version")
-        except sqlite3.DatabaseError:
-            store.close()
-            if uri == uris[-1]:
-                raise
-    raise ValueError("no way to open it")
+    for cut_off in (False, True):
+        for uri in uris:
+            store = Store(_connect(uri), path)
+            try:
+                if cut_off:
+                    # SQLite refuses a file that is shorter than its header says, unless it is told not to mind.
+                    store.connection.execute("PRAGMA writable_schema=ON")
+                store.connection.execute(NORMAL)
+                return store, store.meta().get("schema_version")
+            except sqlite3.DatabaseError as error:
+                store.connection.close()
+                refused = error
+    raise refused
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
-    # A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
-    connection.execute("PRAGMA synchronous=NORMAL")
-    return connection
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
 
 
 def _common_row(event_id: int, event: Event) -> tuple[Any, ...]:

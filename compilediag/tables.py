@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .events import BY_TABLE, Event, SourceStatus, columns
-from .reading import read_columns, read_rows
+from .reading import legible, read_columns, read_rows
 from .store import Store
 
 #: The columns that every table begins with: name -> dtype and meaning.
@@ -55,8 +55,10 @@ def read_table(store: Store, table: str) -> pd.DataFrame:
 
 def table_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]]:
     """The rows of a table whose event ids are above `after`, as they are stored: times in ns, JSON as text."""
-    names = ", ".join(map(_sql, table_columns(table)))
-    return read_rows(store, f"SELECT {names} FROM {_source(table)} WHERE t.event_id > {int(after)}", "t.event_id")
+    spec = table_columns(table)
+    names = ", ".join(map(_sql, spec))
+    rows = read_rows(store, f"SELECT {names} FROM {_source(table)} WHERE t.event_id > {int(after)}", "t.event_id")
+    return legible(rows, [column["dtype"] for column in spec.values()])
 
 
 def read_events(store: Store) -> pd.DataFrame:
@@ -107,7 +109,13 @@ def _sql(name: str) -> str:
 
 
 def _frame(spec: dict[str, dict[str, str]], values: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    return pd.DataFrame({name: _column(s["dtype"], v) for (name, s), v in zip(spec.items(), values, strict=True)})
+    dtypes = [column["dtype"] for column in spec.values()]
+    try:
+        made = [_column(dtype, v) for dtype, v in zip(dtypes, values, strict=True)]
+    except (ValueError, TypeError, OverflowError):
+        rows = legible(list(zip(*values, strict=True)), dtypes)
+        made = [_column(dtype, [row[i] for row in rows]) for i, dtype in enumerate(dtypes)]
+    return pd.DataFrame(dict(zip(spec, made, strict=True)))
 
 
 def _column(dtype: str, values: Sequence[Any]) -> Any:

@@ -1,0 +1,46 @@
+"""Sessions for tests: events go through the real recorder into a real file, and no torch is needed."""
+
+from compilediag.events import SourceStatus
+from compilediag.recorder import Recorder
+from compilediag.session import Session
+
+SECOND = 1_000_000_000
+META = {"pid": 1, "detail": "full", "title": "test", "torch_version": "2.13", "created_ns": SECOND, "stopped_ns": None}
+
+
+class Feed:
+    """What a recorder asks of a source; keeps what went wrong."""
+
+    def __init__(self, name="compiles"):
+        self.name, self.events, self.dropped, self.errors = name, 0, 0, []
+
+    def failed(self, error):
+        self.errors.append(error)
+
+    def status(self):
+        return SourceStatus(
+            time_ns=SECOND, name=self.name, status="active", events=self.events, dropped=self.dropped, overhead_s=0.5
+        )
+
+
+def put(recorder, *items, feed=None):
+    """Hand events, or (artifact, text) pairs, to a recorder at once."""
+    feed = feed or (recorder.feeds[0] if recorder.feeds else Feed())
+    recorder.put(feed, lambda: items)
+
+
+def recording(folder, *items, **options):
+    """(session, recorder, feed) of a recording that goes on; the caller closes the recorder."""
+    recorder = Recorder(folder / "run.cdiag", dict(META), **options)
+    feed = Feed()
+    recorder.feeds = [feed]
+    put(recorder, *items)
+    return Session(recorder.path, recorder=recorder), recorder, feed
+
+
+def saved(folder, *items):
+    """The session of a recording that is over and holds just these items."""
+    session, recorder, _ = recording(folder, *items)
+    recorder.close()
+    session.ended()
+    return session

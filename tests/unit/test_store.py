@@ -1,0 +1,238 @@
+"""The file: what goes in comes out, what is damaged costs only itself, and nothing in it is ever executed."""
+
+import dataclasses
+import json
+import random
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from compilediag.errors import NewerSchema, NotASession
+from compilediag.events import BY_TABLE, KINDS, Artifact, Compile, GraphBreak, Phase, SourceStatus
+from compilediag.session import load
+from compilediag.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
+from tests.unit.session_builder import META, SECOND, put, recording, saved
+
+HOSTILE = {
+    "lone surrogate": "a\ud800b",
+    "NUL bytes": "a\0b\0",
+    "line separators": "a\u2028b\u2029c\x85",
+    "end of a script": "</script><!--<script>",
+    "quotes": "'; DROP TABLE events; --\"",
+    "right to left": "\u202eabc\u202c",
+    "outside the BMP": "\U0001f525" * 3,
+    "empty": "",
+    "10 MB": "x" * 10_000_000,
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store.create(tmp_path / "s.cdiag", dict(META))
+    yield made
+    made.close()
+
+
+def example(cls):
+    """An event of a kind with a value of its dtype in every column."""
+    values = {"string": "text", "Int64": 2**62, "float64": 0.25, "boolean": True, "json": ["a", "b -> c"]}
+    own = {f.name: values[f.metadata["dtype"]] for f in dataclasses.fields(cls) if f.metadata}
+    return cls(time_ns=SECOND, compile_id="0/1", duration_s=0.5, rank=3, pid=4, **own)
+
+
+@pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.kind)
+def test_every_column_of_every_kind_comes_back_as_it_was(store, cls):
+    event = example(cls)
+    store.append([event])
+    names = [f.name for f in dataclasses.fields(cls) if f.metadata]
+    quoted = ", ".join(f'"{name}"' for name in names)
+    row = store.connection.execute(f"SELECT {quoted} FROM {cls.table}").fetchone()
+    dtypes = {f.name: f.metadata["dtype"] for f in dataclasses.fields(cls) if f.metadata}
+    back = {n: json.loads(v) if dtypes[n] == "json" else v for n, v in zip(names, row, strict=True)}
+    assert back == {name: getattr(event, name) for name in names}
+    common = store.connection.execute("SELECT time_ns, kind, rank, pid, compile_id, title, duration_s FROM events")
+    assert common.fetchone() == (SECOND, cls.kind, 3, 4, "0/1", clean(event.title), 0.5)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_kept(tmp_path, name):
+    text = HOSTILE[name]
+    items = [GraphBreak(time_ns=SECOND, reason=text, user_code=text, hints=[text])]
+    items.append((Artifact(time_ns=SECOND, name=text[:100]), text))
+    session = saved(tmp_path, *items)
+    row = session.graph_breaks.iloc[0]
+    assert row["reason"] == row["user_code"] == clean(text)
+    assert row["hints"] == [text]
+    assert session.artifact(int(session.artifacts["event_id"].iloc[0])) == clean(text)
+
+
+def test_a_lone_surrogate_becomes_its_escape_and_other_text_stays():
+    assert clean("a\ud800b") == "a\\ud800b"
+    assert all(clean(text) is text for name, text in HOSTILE.items() if name != "lone surrogate")
+
+
+def test_a_text_is_stored_once_a_digest_and_compressed(store):
+    text = "graph():\n" * 10_000
+    pair = (digest_of(text), text)
+    store.append([Artifact(time_ns=1, name="a", digest=pair[0])], [pair])
+    store.append([Artifact(time_ns=2, name="b", digest=pair[0])], [pair])
+    (count, size, stored) = store.connection.execute("SELECT count(*), size, length(body) FROM payloads").fetchone()
+    assert (count, size) == (1, len(text)) and stored < size / 50
+    assert inflate(store.payload(pair[0])) == text
+    assert store.payload("no such digest") is None
+
+
+def test_ids_go_on_where_another_writer_left_off(tmp_path, store):
+    store.append([Phase(time_ns=1), Phase(time_ns=2)])
+    other = Store.open(store.path, writable=True)
+    other.append([Compile(time_ns=3)])
+    other.close()
+    store.append([Phase(time_ns=4)])
+    assert [row[0] for row in store.connection.execute("SELECT id FROM events ORDER BY time_ns")] == [1, 2, 3, 4]
+    assert store.connection.execute("SELECT event_id FROM compiles").fetchall() == [(3,)]
+
+
+def test_a_batch_is_written_whole_or_not_at_all(store):
+    with pytest.raises(OverflowError):
+        store.append([Phase(time_ns=1, name="first"), Phase(time_ns=2**70, name="second")])
+    assert store.connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
+    store.append([Phase(time_ns=1)])
+    assert store.connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
+
+
+def test_a_reader_sees_what_a_writer_has_written_and_can_not_write(store):
+    reader = Store.open(store.path)
+    store.append([Phase(time_ns=1)])
+    assert reader.connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    with pytest.raises(sqlite3.OperationalError):
+        reader.append([Phase(time_ns=1)])
+    reader.close()
+
+
+def test_the_file_has_its_schema_version_and_a_newer_one_is_refused_in_one_line(store):
+    assert store.meta()["schema_version"] == SCHEMA_VERSION
+    store.set_meta(schema_version=SCHEMA_VERSION + 1)
+    with pytest.raises(NewerSchema, match=r"newer compilediag .*upgrade") as error:
+        Store.open(store.path)
+    assert "\n" not in str(error.value)
+
+
+NOT_SESSIONS = {
+    "text": b"not a database at all, but long enough to look like one" * 50,
+    "empty": b"",
+    "zeros": bytes(8192),
+    "header only": b"SQLite format 3\0",
+}
+
+
+@pytest.mark.parametrize("name", NOT_SESSIONS)
+def test_a_file_that_is_no_session_is_refused_in_one_line(tmp_path, name):
+    path = tmp_path / "x.cdiag"
+    path.write_bytes(NOT_SESSIONS[name])
+    with pytest.raises(NotASession) as error:
+        load(path)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert path.read_bytes() == NOT_SESSIONS[name]
+
+
+def test_another_programs_database_a_folder_and_nothing_are_refused(tmp_path):
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE meta (key TEXT, value TEXT)")
+    other.execute("INSERT INTO meta VALUES ('schema_version', '\"x\"'), ('bad', '{')")
+    other.commit()
+    other.close()
+    for path in (tmp_path / "other.db", tmp_path, tmp_path / "missing.cdiag"):
+        with pytest.raises(NotASession):
+            load(path)
+
+
+# Damage
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A session of 4000 events of four kinds, and its bytes."""
+    folder = tmp_path_factory.mktemp("whole")
+    texts = [f"graph {n}\n" * 200 for n in range(20)]
+    items = [
+        *(
+            Compile(time_ns=n * SECOND, compile_id=f"{n}/0", function="f" * 50, line=n, graph_ops=n)
+            for n in range(1000)
+        ),
+        *(Phase(time_ns=n * SECOND, compile_id=f"{n}/0", name="phase" * 10, duration_s=1.0) for n in range(2000)),
+        *(GraphBreak(time_ns=n, reason="r" * 60, hints=["a", "b"]) for n in range(980)),
+        *((Artifact(time_ns=n, name="graph"), text) for n, text in enumerate(texts)),
+    ]
+    random.Random(0).shuffle(items)
+    session, recorder, _ = recording(folder)
+    for begin in range(0, len(items), 200):  # as a recording writes them: a batch at a time
+        put(recorder, *items[begin : begin + 200])
+        recorder.flush()
+    recorder.close()
+    return session.path.read_bytes()
+
+
+def legible(path):
+    """Events that can be read from each table of a file; every table must open."""
+    session = load(path)
+    assert list(session.events.columns) == ["id", "time", "kind", "rank", "pid", "compile_id", "title", "duration_s"]
+    return {table: len(getattr(session, table)) for table in BY_TABLE}
+
+
+def test_pages_of_zeros_in_the_middle_cost_only_the_events_in_them(tmp_path, whole):
+    path = tmp_path / "damaged.cdiag"
+    rng = random.Random(1)
+    for _ in range(12):
+        begin = rng.randrange(40 * 4096, len(whole) - 8192) // 4096 * 4096
+        path.write_bytes(whole[:begin] + bytes(8192) + whole[begin + 8192 :])
+        found = legible(path)
+        assert sum(found.values()) > 1500, (begin, found)
+
+
+def test_garbage_anywhere_is_legible_or_refused_but_never_a_traceback_of_ours(tmp_path, whole):
+    path = tmp_path / "damaged.cdiag"
+    rng = random.Random(2)
+    read = 0
+    for _ in range(25):
+        damaged = bytearray(whole)
+        begin = rng.randrange(100, len(whole) - 300)
+        damaged[begin : begin + 300] = rng.randbytes(300)
+        path.write_bytes(damaged)
+        try:
+            found = legible(path)
+        except NotASession as refused:
+            assert "\n" not in str(refused)
+            continue
+        read += sum(found.values()) > 2000
+    assert read >= 15
+
+
+def test_of_a_file_that_was_cut_off_the_beginning_is_legible(tmp_path, whole):
+    path = tmp_path / "cut.cdiag"
+    path.write_bytes(whole[: len(whole) * 6 // 10])
+    assert sum(legible(path).values()) > 1000
+
+
+# Nothing is executed
+
+
+def test_no_module_reads_anything_that_could_execute():
+    package = Path(__file__).resolve().parents[2] / "compilediag"
+    dangerous = re.compile(r"\b(?:pickle|marshal|shelve|dill|joblib|eval|exec|load_extension|read_pickle)\b\s*[.(]")
+    reading = [package / name for name in ("store.py", "tables.py", "session.py", "views/model.py", "events.py")]
+    assert [p.name for p in reading if dangerous.search(p.read_text())] == []
+
+
+def test_a_saved_session_holds_numbers_text_json_and_deflated_text_only(tmp_path):
+    text = "cposix\nsystem\n(S'touch /tmp/x'\ntR."
+    items = [example(cls) for cls in KINDS if cls is not SourceStatus]
+    session = saved(tmp_path, *items, (Artifact(time_ns=1, name="graph"), text))
+    db = sqlite3.connect(session.path)
+    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    cells = [c for table in tables for row in db.execute(f"SELECT * FROM {table}") for c in row]
+    blobs = [c for c in cells if isinstance(c, bytes)]
+    assert {type(c) for c in cells} <= {int, float, str, bytes, type(None)}
+    assert [inflate(blob) for blob in blobs] == [text]
+    assert session.artifact(int(session.artifacts["event_id"].iloc[-1])) == text
