@@ -16,7 +16,7 @@ bench: $(READY)  ## what watching costs
 	$(PY) benchmarks/overhead.py
 
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
-	$(PY) -m jupyterlab --ip=127.0.0.1 notebooks/01_quickstart.ipynb
+	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
 
 docs: $(READY)  ## write docs/tables.md anew from compilediag/events.py
 	$(PY) docs/make_tables.py > docs/tables.md
