@@ -344,7 +344,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     _form(rf"___tuple_iterator_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
     _form(rf"___normalize_(?:range|count)_iter\({_SRC}\) == (?P<exp>.*)", "value"),
     _form(rf"len\({_SRC}\) (?:==|!=) (?P<exp>\d+)$", "length", "len({src})"),
-    _form(rf"not (?P<src>{PATH})$", "length", "len({src})", "0"),
+    _form(rf"not (?P<src>(?=\w){PATH})$", "length", "len({src})", "0"),
     _form(r"list\((?:dict\.keys\()?(?P<src>.+?)(?:\.keys\(\)|\))\) == (?P<exp>.*)", "dict_keys", "{src}.keys()"),
     _form(
         r"list\(dict\.keys\((?P<src>.+)\)\)\[(?P<i>\d+)\] == (?P<exp>.*)",

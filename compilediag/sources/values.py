@@ -12,6 +12,7 @@ import enum
 import os
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 MAX_CHARS = 200
@@ -20,8 +21,8 @@ MAX_DEPTH = 2
 #: str(int) takes quadratic time, so longer integers are told by their size.
 MAX_INT_BITS = 512
 
-_EXACT = (bool, int, float, complex, type(None), type(Ellipsis), type(NotImplemented), slice, range)
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
+_EXACT = (bool, int, float, complex, type(None), type(Ellipsis), type(NotImplemented))
+_BRACKETS = {id(list): "[]", id(tuple): "()", id(set): "{}", id(frozenset): "{}", id(dict): "{}"}
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
@@ -36,8 +37,8 @@ def type_name(cls: type, module: bool = False) -> str:
     name = type.__dict__["__qualname__"].__get__(cls).rpartition(".<locals>.")[2]
     if not module:
         return name
-    # `cls.__module__` could be a property of a metaclass; the class's own dict cannot run code.
-    owner = type.__dict__["__dict__"].__get__(cls).get("__module__")
+    # The slot of `type` itself: `cls.__module__` could run a metaclass's code.
+    owner = type.__dict__["__module__"].__get__(cls)
     return f"{owner}.{name}" if type(owner) is str and owner != "builtins" else name
 
 
@@ -46,19 +47,24 @@ def place(code: types.CodeType) -> str:
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
+def _is_one(cls: type, known: Iterable[type]) -> bool:
+    """`cls in known` without the comparing and hashing that a metaclass can take over."""
+    return any(cls is one for one in known)
+
+
 def _describe(value: Any, depth: int) -> str:
     cls = type(value)
     if cls is int and value.bit_length() > MAX_INT_BITS:
         return f"<int of {value.bit_length()} bits>"
-    if cls in (slice, range):
-        return _span(value, depth)
-    if cls in _EXACT:
+    if _is_one(cls, _EXACT):
         return repr(value)
-    if cls in (str, bytes, bytearray):
+    if _is_one(cls, (slice, range)):
+        return _span(value, depth)
+    if _is_one(cls, (str, bytes, bytearray)):
         return _text(value)
-    if cls in _BRACKETS:
+    if id(cls) in _BRACKETS:
         return _container(value, depth)
-    if cls in _FUNCTIONS:
+    if _is_one(cls, _FUNCTIONS):
         return _function(value)
     if cls is types.ModuleType:
         return f"<module {_plain(types.ModuleType.__getattribute__(value, '__dict__').get('__name__'))}>"
@@ -87,7 +93,7 @@ def _span(value: slice | range, depth: int) -> str:
 
 
 def _container(value: Any, depth: int) -> str:
-    opening, closing = _BRACKETS[type(value)]
+    opening, closing = _BRACKETS[id(type(value))]
     size = len(value)
     if not size:
         return repr(value)
@@ -95,15 +101,15 @@ def _container(value: Any, depth: int) -> str:
         return f"{opening}{size} items{closing}"
     shown = []
     try:
-        for item in value:
+        # By items, since `value[key]` would run the key's __hash__.
+        for item in value.items() if type(value) is dict else value:
             if len(shown) == MAX_ITEMS:
                 shown.append(f"... {size} items")
                 break
-            text = _describe(item, depth - 1)
-            shown.append(f"{text}: {_describe(value[item], depth - 1)}" if type(value) is dict else text)
-    except (RuntimeError, LookupError, TypeError) as change:
-        # Another thread changed it meanwhile; what was read so far still helps.
-        shown.append(f"... ({type(change).__name__})")
+            shown.append(": ".join(_describe(part, depth - 1) for part in (item if type(value) is dict else (item,))))
+    except RuntimeError:
+        # Another thread changed its size meanwhile; what was read so far still helps.
+        shown.append("...")
     if type(value) is tuple and size == 1:
         shown.append("")
     inner = ", ".join(shown).rstrip(" ")
@@ -113,7 +119,7 @@ def _container(value: Any, depth: int) -> str:
 def _function(value: Any) -> str:
     name = value.__qualname__.rpartition(".<locals>.")[2] if type(value) is not types.MethodType else None
     if type(value) is types.MethodType:
-        return _describe(value.__func__, 1) if type(value.__func__) in _FUNCTIONS else "<method object>"
+        return _describe(value.__func__, 1) if _is_one(type(value.__func__), _FUNCTIONS) else "<method object>"
     code = getattr(value, "__code__", None)
     return f"{name} at {place(code)}" if code is not None else f"<builtin {name}>"
 
@@ -131,7 +137,7 @@ def _torch_value(value: Any, depth: int) -> str | None:
     cls = type(value)
     if issubclass(cls, torch.Tensor):
         return tensor(value)
-    if cls in (torch.dtype, torch.device, torch.layout, torch.memory_format):
+    if _is_one(cls, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         return repr(value)
     if cls is torch.Size:
         return f"torch.Size({_describe(list(value), depth)})"
@@ -147,7 +153,7 @@ def _numpy_value(value: Any) -> str | None:
     cls = type(value)
     if cls is numpy.ndarray:
         return f"ndarray {value.dtype.name}{list(value.shape)}"
-    if issubclass(cls, numpy.generic) and any(cls is known for known in numpy.sctypeDict.values()):
+    if issubclass(cls, numpy.generic) and _is_one(cls, numpy.sctypeDict.values()):
         return f"{cls.__name__}({_describe(value.item(), 0)})"
     return None
 

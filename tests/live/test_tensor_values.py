@@ -1,0 +1,65 @@
+"""describe() of torch's own values: metadata only."""
+
+from __future__ import annotations
+
+import pytest
+
+from compilediag.sources.values import describe
+
+torch = pytest.importorskip("torch")
+
+
+class Loud(torch.Tensor):
+    """A tensor subclass whose every operation, property and repr fails."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError(f"{func} ran")
+
+    def __repr__(self, *args):
+        raise AssertionError("repr ran")
+
+    @property
+    def shape(self):
+        raise AssertionError("shape ran")
+
+
+class Net(torch.nn.Linear):
+    def __repr__(self):
+        raise AssertionError("repr ran")
+
+    def extra_repr(self):
+        raise AssertionError("extra_repr ran")
+
+
+def test_tensors_are_told_by_dtype_shape_and_device():
+    assert describe(torch.zeros(2, 3)) == "Tensor float32[2, 3] cpu"
+    assert describe(torch.zeros(4, dtype=torch.bool, device="meta")) == "Tensor bool[4] meta"
+    assert describe(torch.nn.Parameter(torch.zeros(2))) == "Parameter float32[2] cpu"
+    assert describe([torch.zeros(())]) == "[Tensor float32[] cpu]"
+
+
+def test_no_code_of_a_tensor_subclass_runs():
+    assert describe(torch.zeros(2).as_subclass(Loud)) == "Loud float32[2] cpu"
+
+
+def test_modules_are_told_by_their_class():
+    assert describe(Net(2, 2)) == "Net module"
+    assert describe(torch.nn.Sequential(Net(1, 1))) == "Sequential module"
+
+
+@pytest.mark.parametrize(
+    "value", [torch.float16, torch.device("cpu"), torch.device("cuda", 1), torch.strided, torch.channels_last], ids=repr
+)
+def test_torch_constants_are_told_exactly(value):
+    assert describe(value) == repr(value)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_sizes_numpy_and_odd_layouts():
+    numpy = pytest.importorskip("numpy")
+    assert describe(torch.Size([2, 3])) == "torch.Size([2, 3])"
+    assert describe(numpy.int64(3)) == "int64(3)"
+    assert describe(numpy.zeros((2, 3), "f4")) == "ndarray float32[2, 3]"
+    assert describe(torch.zeros(2, 2).to_sparse()) == "Tensor float32[2, 2] cpu"
+    assert describe(torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)])).startswith("Tensor float32[")
