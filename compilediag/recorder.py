@@ -53,7 +53,8 @@ class Running(Protocol):
 class Recorder:
     """Takes events from any thread, writes them from one.
 
-    `path` must not exist, or with `meta` None be the file of another process's recording. `max_payload_mb` bounds the texts that are kept; what is beyond is counted as dropped.
+    `path` must not exist, or with `meta` None be the file of another process's recording. `max_payload_mb` bounds
+    the texts that are kept; what is beyond is counted as dropped.
     """
 
     def __init__(self, path: Path, meta: dict[str, Any] | None, max_payload_mb: float = 256):
@@ -65,7 +66,6 @@ class Recorder:
         self.cpu_ns = 0
         self._owner = meta is not None
         self._store: Store | None = Store.open(path, writable=True) if meta is None else Store.create(path, meta)
-        self._inherited: list[Store] = []
         self._payload_left = int(max_payload_mb * 2**20)
         self._digests: set[str] = set()
         self._waiting: deque[tuple[Feed, Callable[..., Made], tuple[Any, ...]]] = deque()
@@ -128,16 +128,23 @@ class Recorder:
         try:
             if events:
                 self._store.append(events, payloads)
-            progress = {thread: running.state() for thread, running in list(self.progress.items())}
-            if progress != self._shown_progress:
-                self._store.set_progress(os.getpid(), progress)
-                self._shown_progress = progress
         except sqlite3.OperationalError as error:
             self._lost(events, error)
-        except (sqlite3.Error, OverflowError) as error:
-            # One event with a value that SQLite can't hold must not take the batch with it.
+        except Exception as error:
+            # One event with a value that its column can't hold must not take the batch with it.
             logger.debug("compilediag: a batch is written one by one: %s", error)
             self._write_singly(events, payloads)
+        self._write_progress()
+
+    def _write_progress(self) -> None:
+        progress = {thread: running.state() for thread, running in list(self.progress.items())}
+        if progress == self._shown_progress:
+            return
+        try:
+            self._store.set_progress(os.getpid(), progress)
+            self._shown_progress = progress
+        except sqlite3.Error as error:
+            self._lost([], error)
 
     def _take(self) -> tuple[list[Event], list[tuple[str, str]]]:
         events: list[Event] = []
@@ -145,12 +152,11 @@ class Recorder:
         for _ in range(len(self._waiting)):
             feed, make, args = self._waiting.popleft()
             try:
-                made = list(make(*args))
+                made = [self._keep(feed, i, payloads) if isinstance(i, tuple) else i for i in make(*args)]
             except Exception as error:
                 feed.failed(error)
                 continue
-            for item in made:
-                events.append(self._keep(feed, item, payloads) if isinstance(item, tuple) else item)
+            events += made
             feed.events += len(made)
         pid, rank = os.getpid(), _rank()
         for event in events:
@@ -178,7 +184,7 @@ class Recorder:
             return []
         self._status_due = now + STATUS_INTERVAL_S
         changed = []
-        for status in (feed.status() for feed in self.feeds):
+        for status in self._statuses():
             status.pid, status.rank = os.getpid(), _rank()
             shown = self._shown_status.get(status.name)
             if shown is None or _state(shown) != _state(status):
@@ -186,12 +192,19 @@ class Recorder:
                 changed.append(status)
         return changed
 
+    def _statuses(self) -> Iterable[SourceStatus]:
+        for feed in self.feeds:
+            try:
+                yield feed.status()
+            except Exception as error:
+                feed.failed(error)
+
     def _write_singly(self, events: list[Event], payloads: list[tuple[str, str]]) -> None:
         for event in events:
             try:
                 self._store.append([event], payloads)
                 payloads = []
-            except (sqlite3.Error, OverflowError) as error:
+            except Exception as error:
                 self._lost([event], error)
 
     def _lost(self, events: list[Event], error: Exception) -> None:
@@ -203,14 +216,21 @@ class Recorder:
 
     def before_fork(self) -> None:
         self._lock.acquire()
+        if self._store is not None:
+            self._store.release()
 
     def after_fork_in_parent(self) -> None:
-        self._lock.release()
+        try:
+            if self._store is not None:
+                self._store.reopen()
+        except sqlite3.Error as error:
+            self._store = None
+            self._lost([], error)
+        finally:
+            self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """The child has no writer thread and must not use the parent's connection: both begin with its first event."""
-        if self._store is not None:
-            self._inherited.append(self._store)
         self._store, self._owner = None, False
         self._lock = threading.RLock()
         self._waiting.clear()

@@ -171,6 +171,22 @@ class Session:
         if self._recorder is not None:
             self._recorder.flush()
 
+    # Around a fork of the recording process
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        self._store.release()
+
+    def after_fork_in_parent(self) -> None:
+        try:
+            self._store.reopen()
+        finally:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.RLock()
+        self._store.reopen()
+
     # Views
 
     def findings(self) -> list[Finding]:

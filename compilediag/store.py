@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from .errors import NewerSchema, NotASession
-from .events import KINDS, Event, columns
+from .events import KINDS, Event
 
 logger = logging.getLogger("compilediag")
 SCHEMA_VERSION = 1
+#: What every SQLite file begins with.
+SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL = "PRAGMA synchronous=NORMAL"
@@ -89,7 +91,7 @@ class _Layout:
         self.insert = f"INSERT INTO {cls.table} (event_id{names}) VALUES (?{marks})"
 
     def row(self, event_id: int, event: Event) -> tuple[Any, ...]:
-        return (event_id, *(f(v) for f, v in zip(self.convert, self.get(event))))
+        return (event_id, *(f(v) for f, v in zip(self.convert, self.get(event), strict=True)))
 
 
 _LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
@@ -99,14 +101,24 @@ _INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)}) VALUES (?, ?, ?, 
 class Store:
     """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path):
-        self.connection = connection
+    def __init__(self, uri: str, path: Path):
+        self._uri = uri
         self.path = path
+        self.connection = _connect(uri)
+
+    def release(self) -> None:
+        """Close the connection before a fork: SQLite's locks don't survive one, so that no child may inherit it."""
+        self.connection.close()
+
+    def reopen(self) -> None:
+        """Connect again after a fork, in either process. sqlite3.OperationalError if the file is gone."""
+        self.connection = _connect(self._uri)
+        self.connection.execute(NORMAL)
 
     @classmethod
     def create(cls, path: Path, meta: dict[str, Any]) -> Store:
         """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written."""
-        store = cls(_connect(f"{path.absolute().as_uri()}"), path)
+        store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
         store.connection.execute("PRAGMA journal_mode=WAL")
         store.connection.execute(NORMAL)
         with store.connection as db:
@@ -127,7 +139,8 @@ class Store:
         uri = path.absolute().as_uri()
         try:
             # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
-            store, version = _first_that_reads(path, [uri] if writable else [f"{uri}?mode=ro", f"{uri}?immutable=1"])
+            modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
+            store, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
         except (sqlite3.DatabaseError, ValueError) as error:
             raise NotASession(f"{path} is no compilediag session ({error})") from None
         if not isinstance(version, int):
@@ -199,7 +212,7 @@ class Store:
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
     for cut_off in (False, True):
         for uri in uris:
-            store = Store(_connect(uri), path)
+            store = Store(uri, path)
             try:
                 if cut_off:
                     # SQLite refuses a file that is shorter than its header says, unless it is told not to mind.

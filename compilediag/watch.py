@@ -6,6 +6,7 @@ with the outermost one. Hooks go in when it begins and come out when it ends.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import platform
@@ -21,7 +22,7 @@ from pathlib import Path
 from .errors import CompilediagError
 from .recorder import Recorder
 from .session import Session
-from .store import Store
+from .store import SQLITE, Store
 
 DETAILS = ("lean", "full")
 
@@ -109,7 +110,12 @@ def _begin(path: str | os.PathLike[str] | None, detail: str) -> _Watch:
     session = Session(file, recorder=recorder)
     if path is None:
         weakref.finalize(session, _remove, file, os.getpid())
-    sources.attach(recorder, detail)
+    try:
+        sources.attach(recorder, detail)
+    except BaseException:
+        sources.detach()
+        recorder.close()
+        raise
     return _Watch(session, recorder, depth=1)
 
 
@@ -123,8 +129,8 @@ def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
         file = Path(path).absolute()
         if not file.parent.is_dir():
             raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-        if file.is_dir():
-            raise CompilediagError(f"{file} can't be written: it is a folder")
+        if file.exists() and not _replaceable(file):
+            raise CompilediagError(f"{file} is there and is no session, so it is not replaced: give another path")
         if _recorded_elsewhere(file):
             return file, True
     try:
@@ -132,6 +138,14 @@ def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
     except OSError as error:
         raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
     return file, False
+
+
+def _replaceable(file: Path) -> bool:
+    """True of an earlier session, even a damaged one, and of an empty file."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(SQLITE)) in (b"", SQLITE)
 
 
 def _recorded_elsewhere(file: Path) -> bool:
@@ -183,10 +197,27 @@ def _after_fork_in_child() -> None:
     _lock = threading.RLock()
     if _current is not None:
         _current.recorder.after_fork_in_child()
+        _current.session.after_fork_in_child()
+
+
+def _before_fork() -> None:
+    """No watch begins or ends while a process forks, nothing is read or written, no connection is open."""
+    _lock.acquire()
+    if _current is not None:
+        _current.session.before_fork()
+        _current.recorder.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    try:
+        if _current is not None:
+            _current.recorder.after_fork_in_parent()
+            _current.session.after_fork_in_parent()
+    finally:
+        _lock.release()
 
 
 os.register_at_fork(
-    before=lambda: _current and _current.recorder.before_fork(),
-    after_in_parent=lambda: _current and _current.recorder.after_fork_in_parent(),
-    after_in_child=_after_fork_in_child,
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
 )
+atexit.register(lambda: stop_all())

@@ -10,7 +10,7 @@ from ..recorder import Made, Recorder
 from . import shield
 from .patching import Patch
 
-#: After so many errors in a row of its own a source takes itself out.
+#: After so many errors of its own a source takes itself out.
 MAX_ERRORS = 5
 
 
@@ -33,6 +33,7 @@ class Source:
         self.events = 0
         self.dropped = 0
         self.errors = 0
+        self._last_error = ""
         self.overhead_ns = 0
         self._state: tuple[str, str | None] = ("off", None)
         self._patches: list[Patch] = []
@@ -69,7 +70,7 @@ class Source:
             self._state = ("unavailable", str(why))
         except Exception as error:
             self._take_out()
-            self._state = ("unavailable", f"{type(error).__name__}: {error}")
+            self._state = ("unavailable", shield.told(error))
             shield.swallowed(self.name, error)
 
     def end(self) -> None:
@@ -78,8 +79,15 @@ class Source:
         The status stays as it was: a session says of each source whether it was active while it was recorded.
         """
         if self._state[0] == "active":
-            self._take_out()
+            self._shut()
+
+    def _shut(self) -> None:
+        """Take everything out, whatever `close` meets."""
+        self._take_out()
+        try:
             self.close()
+        except Exception as error:
+            shield.swallowed(self.name, error)
 
     def _take_out(self) -> None:
         for patch in reversed(self._patches):
@@ -101,16 +109,16 @@ class Source:
     def failed(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source is switched off and says so."""
         self.errors += 1
+        self._last_error = shield.told(error)
         shield.swallowed(self.name, error)
         if self.errors >= MAX_ERRORS and self._state[0] == "active":
-            self._take_out()
-            self.close()
-            self._state = ("failed", f"switched off after {self.errors} errors, the last {type(error).__name__}: {error}")
+            self._state = ("failed", f"switched off after {self.errors} errors, the last {self._last_error}")
+            self._shut()
 
     def status(self) -> SourceStatus:
         state, reason = self._state
         if state == "active" and self.errors:
-            reason = f"{self.errors} errors so far"
+            reason = f"{self.errors} errors so far, the last {self._last_error}"
         return SourceStatus(
             time_ns=time.time_ns(),
             name=self.name,

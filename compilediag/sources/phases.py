@@ -39,7 +39,8 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """What a view shows of it; JSON."""
-        stack, frame = list(self.stack), self.frames[-1][1] if self.frames else {}
+        stack, frames = list(self.stack), list(self.frames)  # Another thread's, and changing.
+        frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
             "compile_id": self.compile_id,

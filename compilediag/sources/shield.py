@@ -8,6 +8,15 @@ from collections.abc import Callable
 listeners: list[Callable[[str, BaseException], None]] = []
 
 
+def told(error: BaseException) -> str:
+    """An error in one line, even if its own text can't be had."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception as worse:
+        text = f"(its text raised {type(worse).__name__})"
+    return f"{type(error).__name__}: {text}"
+
+
 def swallowed(name: str, error: BaseException) -> None:
     """Tell the listeners. Never raises."""
     for listener in listeners:

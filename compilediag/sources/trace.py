@@ -33,19 +33,22 @@ class Trace(Source):
         _compat.structured_logging_s()
 
     def open(self) -> None:
+        self._logger = _compat.trace_logger()
         self._spent_s = _compat.structured_logging_s()
-        _compat.trace_logger().addHandler(self._handler)
+        self._logger.addHandler(self._handler)
 
     def close(self) -> None:
-        self._spent_s, self._ended = self._cost_s(), True
-        _compat.trace_logger().removeHandler(self._handler)
+        try:
+            self._spent_s, self._ended = self._cost_s(), True
+        finally:
+            self._logger.removeHandler(self._handler)
 
     def _cost_s(self) -> float:
         """Seconds that torch spent on building records; 0 where somebody else had asked for them too.
 
         Until the first record torch's own handler is there, which takes itself out unless TORCH_TRACE is set.
         """
-        alone = _compat.trace_logger().handlers == [self._handler]
+        alone = self._logger.handlers == [self._handler]
         return _compat.structured_logging_s() - self._spent_s if alone else 0.0
 
     def received(self, metadata: dict[str, Any], payload: str | None) -> None:

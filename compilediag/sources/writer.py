@@ -6,6 +6,7 @@ import time
 
 from ..events import SourceStatus
 from ..recorder import Recorder
+from .shield import told
 
 
 class Writer:
@@ -20,7 +21,7 @@ class Writer:
         self.reason: str | None = None
 
     def failed(self, error: BaseException) -> None:
-        self.reason = f"{type(error).__name__}: {error}"
+        self.reason = told(error)
 
     def status(self) -> SourceStatus:
         return SourceStatus(
