@@ -1,8 +1,7 @@
 """The forms of torch's guard texts: one entry a form, tried in order, the first that matches counts.
 
-Each entry names the site in torch that makes the text. Groups of a pattern: `src` is the guarded source,
-`exp` and `act` what was expected and found; groups whose name begins with `type`, `dtype` or `flag` are
-turned into a class name, a torch dtype or True/False.
+Groups of a pattern: `src` is the guarded source, `exp` and `act` what was expected and found; groups whose
+name begins with `type` or `dtype` are turned into a class name or a torch dtype.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from compilediag.decode.guard_names import PATH, class_name, dispatch_difference, dtype_name, readable
-
-#: (kind, source, expected, actual, operands)
-Parts = tuple[str, str | None, str | None, str | None, tuple[str, ...]]
+from compilediag.decode.guard_names import PATH, SCOPED, class_name, dispatch_difference, dtype_name, readable
+from compilediag.decode.guard_shapes import Parts, equality, shape
 
 _LEAF_KINDS = {
     "TYPE_MATCH": "type",
@@ -47,11 +44,6 @@ _LEAF_KINDS = {
     "GLOBAL_STATE": "global_state",
     "DUAL_LEVEL_MATCH": "global_state",
 }
-_SHAPE_SOURCE = re.compile(rf"(?:[A-Za-z_]\w*(?:{PATH})?\.(?:size\(\)\[\d+\]|stride\(\)\[\d+\]|storage_offset\(\)))")
-_SCOPED = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\]|\(\))*")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*(?![\w.(])")
-_COMPARED = re.compile(r" (?:<=|<|>=|>|!=|==|%|//) |\b(?:Eq|Ne|Mod|Max|Min|And|Or)\(|^not |__math_isnan")
-_NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 
 def _form(
@@ -89,8 +81,6 @@ def _told(group: str, value: str) -> str:
         return class_name(value) or value
     if group.startswith("dtype"):
         return dtype_name(value)
-    if group.startswith("flag"):
-        return str(value not in ("0", "False"))
     return value.strip()
 
 
@@ -154,7 +144,7 @@ def _duplicates(text: str) -> Parts | None:
     found = found or re.match(r"check_no_aliasing\((.*)\)", text, re.S)
     if not found:
         return None
-    names = _SCOPED.findall(found[1]) or re.findall(r"[\w.]+", found[1])
+    names = SCOPED.findall(found[1]) or re.findall(r"[\w.]+", found[1])
     told = ", ".join(readable(name) for name in names) or None
     return "alias", told, "different tensors", "the same tensor", tuple(n for n in names if n[1:2] == "[")
 
@@ -189,45 +179,6 @@ def _is(text: str) -> Parts | None:
     expected = f"{'not ' if negated else ''}the same object as {readable(other)}"
     actual = f"the same object as {readable(other)}" if negated else "another object"
     return "alias", readable(source), expected, actual, (source, other)
-
-
-def _equality(text: str) -> Parts | None:
-    found = re.match(rf"({PATH}) == (.*)$", text, re.S)
-    if not found or _is_shape(found[1]) or _SCOPED.match(found[2]) or _SHAPE_SOURCE.match(found[2]):
-        return None
-    return "value", readable(found[1]), found[2].strip(), None, (found[1],)
-
-
-def _is_shape(source: str) -> bool:
-    return source.endswith("storage_offset()") or bool(re.search(r"\.(?:size|stride)\(\)\[\d+\]$", source))
-
-
-def _shape(text: str) -> Parts | None:
-    """An expression over sizes and ints, from ShapeEnv.produce_guards_verbose."""
-    if not _COMPARED.search(text):
-        return None
-    sources = list(dict.fromkeys(_SHAPE_SOURCE.findall(text) + _SCOPED.findall(_SHAPE_SOURCE.sub("", text))))
-    sources = sources or [n for n in dict.fromkeys(_NAME.findall(text)) if n not in _NOT_NAMES]
-    if not sources:
-        return None
-    names = ", ".join(readable(s) for s in sources)
-    expected = _bound(text, sources[0]) if len(sources) == 1 else readable(text)
-    return "symbolic_shape", names, expected, None, tuple(sources)
-
-
-def _bound(text: str, source: str) -> str:
-    """What the expression asks of its first source, where it has a simple form: `2 <= n` -> `>= 2`."""
-    first = re.escape(source)
-    if found := re.fullmatch(rf"(-?\d+) (<=?) {first}(?: (<=?) (-?\d+))?", text):
-        upper = f" and {found[3]} {found[4]}" if found[3] else ""
-        return f"{found[2].replace('<', '>')} {found[1]}{upper}"
-    if found := re.fullmatch(rf"{first} (<=?|>=?|!=) (-?\d+)", text):
-        return f"{found[1]} {found[2]}"
-    if found := re.fullmatch(rf"{first} == (-?\d+)|Eq\({first}, (-?\d+)\)", text):
-        return found[1] or found[2]
-    if found := re.fullmatch(rf"Ne\({first}, (-?\d+)\)", text):
-        return f"!= {found[1]}"
-    return readable(text)
 
 
 _SRC = r"(?P<src>.+)"
@@ -393,8 +344,8 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         actual="deallocated",
     ),
     _is,
-    _equality,
-    _shape,
+    equality,
+    shape,
 )
 
 
@@ -407,4 +358,4 @@ def match_form(code: str, leaf: str | None = None) -> Parts:
     return _LEAF_KINDS.get(leaf or "", "other"), None, None, None, ()
 
 
-_SHAPE_FIRST = (_is, _shape, *_FORMS)
+_SHAPE_FIRST = (_is, shape, *_FORMS)

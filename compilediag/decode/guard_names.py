@@ -10,6 +10,8 @@ PATH = (
     r"(?:[\w.]|\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"\[]*)\]"
     r"|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+"
 )
+#: A source in torch's own words, without calls: it begins in the locals (L) or globals (G).
+SCOPED = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\]|\(\))*")
 _KEY = r"'((?:[^'\\]|\\.)*)'"
 _MODULE_DICTS = re.compile(rf"\.(?:_modules|_parameters|_buffers|__dict__)\[{_KEY}\]")
 _LOCAL = re.compile(rf"\bL\[{_KEY}\]")

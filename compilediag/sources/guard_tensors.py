@@ -142,8 +142,9 @@ def overlap_now(parsed: ParsedGuard, scope: Scope) -> str | None:
     if any(missing is not None for _, missing in values):
         return None
     now = compute_overlapping_tensors([value for value, _ in values], symbolic=False)
-    wanted = parsed.text.partition("non_overlapping=")[0]
-    shared = [readable(source) for position, source in enumerate(parsed.operands) if position in now]
-    if {source for source in parsed.operands if source in wanted} == {parsed.operands[i] for i in now}:
+    listed = parsed.text.partition("overlapping=[")[2].partition("], non_overlapping=")[0]
+    wanted = {source.strip() for source in listed.split(",") if source.strip()}
+    shared = [source for position, source in enumerate(parsed.operands) if position in now]
+    if wanted == set(shared):
         return None
-    return f"overlapping storage: {', '.join(shared) or 'none'}"
+    return f"overlapping storage: {', '.join(map(readable, shared)) or 'none'}"

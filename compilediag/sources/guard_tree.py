@@ -12,7 +12,7 @@ reasons, and asks each leaf guard. What keeps the caller's program as it was:
   It goes on only below a leaf whose failing says nothing about the type.
 - Tensors are told by metadata; no data is read and no device is waited for.
 
-What the C++ side does was read in torch/csrc/dynamo/guards.cpp and holds for torch 2.11 and 2.13.
+What the C++ side does was read in torch/csrc/dynamo/guards.cpp; the tests hold torch to it.
 """
 
 from __future__ import annotations

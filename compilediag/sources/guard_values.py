@@ -131,9 +131,10 @@ def _tell_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
         return expected, actual
-    expected, actual = class_name(parsed.text, module=True), type_name(type(value), module=True)
-    # A class that was defined again, as by running a notebook's cell again.
-    return expected, f"{actual} (another class)"
+    expected = class_name(parsed.text, module=True)
+    actual = class_name(type.__repr__(type(value)), module=True)
+    # A class that was defined again, as by running a notebook's cell again, has the same name.
+    return expected, f"{actual} (another class)" if actual == expected else actual
 
 
 def _tell_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:

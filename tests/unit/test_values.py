@@ -99,11 +99,11 @@ def _raise(*args, **kwargs):
 
 
 HOSTILE = {
-    name: _raise
-    for name in (
-        "__repr__ __str__ __eq__ __ne__ __hash__ __len__ __bool__ __iter__ __getattr__ __getattribute__ __format__ "
-        "__contains__ __int__ __index__ __float__ __dir__ __getitem__ __fspath__"
-    ).split()
+    f"__{name}__": _raise
+    for name in [
+        *("repr", "str", "format", "eq", "ne", "hash", "len", "bool", "iter", "contains", "getitem"),
+        *("getattr", "getattribute", "int", "index", "float", "dir", "fspath"),
+    ]
 }
 
 
@@ -135,7 +135,7 @@ def test_no_code_of_a_key_runs():
     keyed = {Key(): 1}
     Key.armed = True
     assert describe(keyed) == f"{{<{__name__}.Key object>: 1}}"
-    assert describe(set(())) == "set()"
+    assert describe(set()) == "set()"
 
 
 def test_no_code_of_the_metaclass_runs():

@@ -1,0 +1,723 @@
+"""Failing guards of real cache entries: what is told for each kind, and that looking changes nothing."""
+
+from __future__ import annotations
+
+import enum
+import gc
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch._dynamo.convert_frame as convert_frame  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+
+from compilediag.events import GUARD_KINDS  # noqa: E402
+from compilediag.sources.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
+
+randn = torch.randn
+FILE = __file__
+GLOBAL = 3
+
+
+class Seen(list):
+    """What failing_guards told of each earlier entry at each recompile, in order."""
+
+    @property
+    def all(self) -> FailingGuards:
+        return self[-1][0]
+
+    @property
+    def first(self):
+        return self[-1][1]
+
+
+@pytest.fixture
+def seen(monkeypatch) -> Seen:
+    told = Seen()
+    original = convert_frame.get_and_maybe_log_recompilation_reasons
+
+    def wrapper(entries, frame, *args, **kwargs):
+        for entry in _entries(entries):
+            manager, f_locals = entry.guard_manager, frame.f_locals
+            told.append((failing_guards(manager, f_locals, budget_s=60), first_failing_guard(manager, f_locals)))
+        return original(entries, frame, *args, **kwargs)
+
+    monkeypatch.setattr(convert_frame, "get_and_maybe_log_recompilation_reasons", wrapper)
+    return told
+
+
+def _entries(entries):
+    """torch 2.13 gives a list, torch 2.11 a linked list."""
+    if isinstance(entries, list):
+        return entries
+    return list(itertools.takewhile(bool, _chain(entries)))
+
+
+def _chain(entry):
+    while entry is not None:
+        yield entry
+        entry = entry.next
+
+
+def compiled(function: Callable, **options) -> Callable:
+    return torch.compile(function, backend="eager", **{"dynamic": False, **options})
+
+
+def told(found: FailingGuards) -> list[tuple]:
+    return [(f.kind, f.source, f.expected, f.actual) for f in found]
+
+
+def double(x):
+    return x * 2
+
+
+def line_of(function: Callable, offset: int = 1) -> int:
+    return function.__code__.co_firstlineno + offset
+
+
+def channels_last():
+    return randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+
+
+def inference_tensor():
+    with torch.inference_mode():
+        return randn(4, 4)
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+TENSORS = {
+    "size": (lambda: randn(2, 4), lambda: randn(3, 4), [("tensor_size", "x.size()[0]", "2", "3")]),
+    "two sizes": (
+        lambda: randn(2, 4),
+        lambda: randn(3, 5),
+        [("tensor_size", "x.size()[0]", "2", "3"), ("tensor_size", "x.size()[1]", "4", "5")],
+    ),
+    "size and stride": (
+        lambda: randn(4, 4),
+        lambda: randn(4, 3).t(),
+        [
+            ("tensor_size", "x.size()[0]", "4", "3"),
+            ("tensor_stride", "x.stride()[0]", "4", "1"),
+            ("tensor_stride", "x.stride()[1]", "1", "3"),
+        ],
+    ),
+    "strides": (
+        lambda: randn(4, 4),
+        lambda: randn(4, 4).t(),
+        [("tensor_stride", "x.stride()[0]", "4", "1"), ("tensor_stride", "x.stride()[1]", "1", "4")],
+    ),
+    "rank": (lambda: randn(4, 4), lambda: randn(4), [("tensor_rank", "x.dim()", "2", "1")]),
+    "dtype": (
+        lambda: randn(4),
+        lambda: randn(4, dtype=torch.float64),
+        [("tensor_dtype", "x.dtype", "torch.float32", "torch.float64")],
+    ),
+    "device": (lambda: randn(4), lambda: randn(4, device="meta"), [("tensor_device", "x.device", "cpu", "meta")]),
+    "requires_grad": (
+        lambda: randn(4),
+        lambda: randn(4, requires_grad=True),
+        [("requires_grad", "x.requires_grad", "False", "True")],
+    ),
+    "conjugate": (
+        lambda: randn(4, dtype=torch.complex64),
+        lambda: randn(4, dtype=torch.complex64).conj(),
+        [("dispatch_keys", "x", "without Conjugate", "Conjugate")],
+    ),
+    "subclass": (lambda: randn(4), lambda: randn(4).as_subclass(Subclass), [("type", "x", "Tensor", "Subclass")]),
+    "all at once": (
+        lambda: randn(4, 2),
+        lambda: randn(3, 2, dtype=torch.float64, requires_grad=True),
+        [
+            ("tensor_dtype", "x.dtype", "torch.float32", "torch.float64"),
+            ("requires_grad", "x.requires_grad", "False", "True"),
+            ("tensor_size", "x.size()[0]", "4", "3"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "expected"), TENSORS.values(), ids=TENSORS)
+def test_every_differing_property_of_a_tensor_is_told(seen, before, now, expected):
+    call = compiled(double)
+    call(before())
+    call(now())
+    assert told(seen.all) == expected
+    assert [f.is_first for f in seen.all] == [True] + [False] * (len(expected) - 1)
+    assert (seen.first.kind, seen.first.source, seen.first.actual) == (expected[0][0], expected[0][1], expected[0][3])
+    assert {(f.user_file, f.user_line, f.user_code) for f in seen.all} == {(FILE, line_of(double), "return x * 2")}
+
+
+def test_inference_tensor_differs_in_its_dispatch_keys(seen):
+    call = compiled(double)
+    call(randn(4, 4))
+    call(inference_tensor())
+    [found] = seen.all
+    assert (found.kind, found.source) == ("dispatch_keys", "x")
+    assert "AutogradCPU" in found.expected and found.actual.startswith("without ")
+
+
+def test_channels_last_is_a_stride(seen):
+    call = compiled(double)
+    call(randn(2, 3, 4, 4))
+    call(channels_last())
+    assert [f.kind for f in seen.all] == ["tensor_stride"] * 3
+    assert told(seen.all)[0] == ("tensor_stride", "x.stride()[1]", "16", "1")
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+class Plain:
+    def __init__(self, k):
+        self.k = k
+
+
+def use(x, k):
+    return x + 1 if k else x - 1
+
+
+def use_float(x, k):
+    return x * k
+
+
+def use_mode(x, k):
+    return x + 1 if k is Mode.FAST else x
+
+
+def use_text(x, k):
+    return x + 1 if k == "a" else x
+
+
+def use_none(x, k):
+    return x + 1 if k is None else x
+
+
+def use_attribute(x, k):
+    return x * k.k
+
+
+def use_len(x, k):
+    return x * len(k)
+
+
+def use_items(x, k):
+    for key, value in k.items():
+        x = x + value + len(key)
+    return x
+
+
+def use_function(x, k):
+    return k(x)
+
+
+def use_class(x, k):
+    return x + 1 if isinstance(k, Plain) else x
+
+
+def plus_one(x):
+    return x + 1
+
+
+def plus_two(x):
+    return x + 2
+
+
+def scaled_by(scale):
+    def inner(x):
+        return x * scale
+
+    return inner
+
+
+VALUES = {
+    "int": (use_float, 1, 2, "value", "k", "1", "2"),
+    "float": (use_float, 1.5, 2.5, "value", "k", "1.5", "2.5"),
+    "bool": (use, True, False, "value", "k", "True", "False"),
+    "str": (use_text, "a", "b", "value", "k", "'a'", "'b'"),
+    "None": (use_none, None, 1, "value", "k", "None", "1"),
+    "attribute": (use_attribute, Plain(1), Plain(2), "value", "k.k", "1", "2"),
+    "nan": (use_float, float("nan"), 1.0, "value", "k", "nan", "1.0"),
+    "type": (use_len, [1], (1,), "type", "k", "list", "tuple"),
+    "type of object": (use_class, Plain(1), [1], "type", "k", "Plain", "list"),
+    "length": (use_len, [1], [1, 2], "length", "len(k)", "1", "2"),
+    "empty": (use_len, [], [1, 2], "length", "len(k)", "0", "2"),
+    "dict length": (use_items, {"a": 1}, {"a": 1, "b": 2}, "length", "len(k)", "1", "2"),
+    "dict keys": (use_items, {"a": 1}, {"b": 1}, "dict_keys", "list(k.keys())[0]", "'a'", "'b'"),
+    "dict value": (use_items, {"a": 1}, {"a": 2}, "value", "k['a']", "1", "2"),
+    "builtin": (
+        use_function,
+        torch.sin,
+        torch.cos,
+        "identity",
+        "k",
+        "<builtin _VariableFunctionsClass.sin>",
+        "<builtin _VariableFunctionsClass.cos>",
+    ),
+    "closure": (use_function, scaled_by(2), scaled_by(3), "value", None, "2", "3"),
+    "no function": (use_function, plus_one, torch.sin, "type", "k", "a Python function", "builtin_function_or_method"),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "now", "kind", "source", "expected", "actual"), VALUES.values(), ids=VALUES
+)
+def test_values_are_told_as_they_were_and_are(seen, function, before, now, kind, source, expected, actual):
+    call = compiled(function)
+    call(randn(2), before)
+    call(randn(2), now)
+    [found] = [f for f in seen.all if f.is_first]
+    assert (found.kind, found.expected, found.actual) == (kind, expected, actual)
+    # torch 2.13 names a closure variable in its text, torch 2.11 has only its cell.
+    assert found.source in ([source] if source else ["scale", "k.__closure__[0].cell_contents"])
+    assert (seen.first.kind, seen.first.source, seen.first.expected, seen.first.actual) == (
+        found.kind,
+        found.source,
+        expected,
+        actual,
+    )
+
+
+def use_key(x, k):
+    return x * k["a"]
+
+
+def test_key_that_is_gone(seen):
+    call = compiled(use_key)
+    call(randn(2), {"a": 1})
+    with pytest.raises(KeyError):
+        call(randn(2), {"b": 1})
+    assert told(seen.all) == [("dict_keys", "k['a']", "present", "missing")]
+
+
+def test_enum_member_is_told_by_name(seen):
+    call = compiled(use_mode)
+    call(randn(2), Mode.FAST)
+    call(randn(2), Mode.SLOW)
+    assert (seen.first.source, seen.first.actual) == ("k", "Mode.SLOW")
+    assert seen.first.kind in ("value", "identity")
+
+
+def test_functions_are_told_by_name_and_place(seen):
+    call = compiled(use_function)
+    call(randn(2), plus_one)
+    call(randn(2), plus_two)
+    place = "test_guard_tree.py"
+    expected = f"plus_one at {place}:{line_of(plus_one, 0)}"
+    assert told(seen.all) == [("identity", "k", expected, f"plus_two at {place}:{line_of(plus_two, 0)}")]
+
+
+def test_same_name_is_another_object(seen):
+    def make():
+        class Config:
+            k = 1
+
+        return Config
+
+    old, new = make(), make()
+    call = compiled(use_attribute)
+    call(randn(2), old())
+    call(randn(2), new())
+    [found] = seen.all
+    assert found.kind == "type"
+    assert found.expected.endswith(".Config") and found.actual == f"{found.expected} (another class)"
+
+
+def read_global(x):
+    return x * GLOBAL
+
+
+def test_globals(seen, monkeypatch):
+    call = compiled(read_global)
+    call(randn(2))
+    monkeypatch.setitem(globals(), "GLOBAL", 4)
+    call(randn(2))
+    assert told(seen.all) == [("value", "GLOBAL", "3", "4")]
+    assert (seen.first.user_file, seen.first.user_line) == (FILE, line_of(read_global))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+        self.steps = 0
+        self.names = ["a"]
+
+    def forward(self, x):
+        if hasattr(self, "extra"):
+            x = x + 1
+        return self.layers(x) + self.steps + len(self.names)
+
+
+CHANGES = {
+    "attribute": (lambda net: setattr(net, "steps", 1), ("value", "self.steps", "0", "1")),
+    "list": (lambda net: net.names.append("b"), ("length", "len(self.names)", "1", "2")),
+    "new attribute": (lambda net: setattr(net, "extra", 1), ("hasattr", "self.extra", "absent", "present")),
+    "dropout": (lambda net: net.layers[2].eval(), ("value", "self.layers[2].training", "True", "False")),
+    "parameter": (
+        lambda net: net.layers[0].requires_grad_(False),
+        ("requires_grad", "self.layers[0].weight.requires_grad", "True", "False"),
+    ),
+    "module": (
+        lambda net: net.layers.__setitem__(1, torch.nn.GELU()),
+        ("type", "self.layers[1]", "ReLU", "GELU"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+def test_module_state(seen, change, expected):
+    net = Net()
+    call = compiled(net)
+    call(randn(2, 4))
+    change(net)
+    call(randn(2, 4))
+    assert expected in told(seen.all)
+    assert "other" not in {f.kind for f in seen.all}
+
+
+def test_all_of_several_failures_are_found(seen):
+    net = Net()
+    call = compiled(net)
+    call(randn(2, 4))
+    net.steps, net.names = 7, ["a", "b", "c"]
+    net.layers[2].eval()
+    call(randn(3, 4))
+    assert sorted(told(seen.all)) == sorted(
+        [
+            ("tensor_size", "x.size()[0]", "2", "3"),
+            ("value", "self.steps", "0", "7"),
+            ("length", "len(self.names)", "1", "3"),
+            ("value", "self.layers[2].training", "True", "False"),
+        ]
+    )
+    assert sum(f.is_first for f in seen.all) == 1
+    assert not seen.all.truncated
+
+
+def add(x, y):
+    return x + y
+
+
+def test_tensors_that_became_one(seen):
+    call = compiled(add)
+    same = randn(3)
+    call(randn(3), randn(3))
+    call(same, same)
+    assert told(seen.all) == [("alias", "x, y", "different tensors", "the same tensor")]
+    assert seen.first.kind == "alias" and seen.first.source == "x, y"
+
+
+def test_tensor_that_became_two(seen):
+    call = compiled(add)
+    same = randn(3)
+    call(same, same)
+    call(randn(3), randn(3))
+    [(kind, source, expected, actual)] = told(seen.all)
+    assert (kind, actual) == ("alias", "another object")
+    assert (source, expected) in [("x", "the same object as y"), ("y", "the same object as x")]
+
+
+def in_place(x, y):
+    x.add_(1)
+    return x + y
+
+
+def test_storage_that_no_longer_overlaps(seen):
+    call = torch.compile(in_place, backend="aot_eager", dynamic=True)
+    base = randn(64)
+    call(base[0:10], base[5:15])
+    call(base[0:10], base[20:30])
+    assert told(seen.all) == [("alias", "x, y", "overlapping storage: x, y", "overlapping storage: none")]
+    assert seen.first.kind == "alias" and seen.first.source == "x, y"
+
+
+def small_or_large(x, y):
+    return x.sum() + y.sum() if x.size(0) < 10 else x.sum()
+
+
+def test_symbolic_shapes(seen):
+    call = compiled(small_or_large, dynamic=True)
+    call(randn(4), randn(5))
+    call(randn(14), randn(5))
+    assert told(seen.all) == [("symbolic_shape", "x.size()[0]", ">= 2 and <= 9", "14")]
+    assert (seen.all[0].user_file, seen.all[0].user_line) == (FILE, line_of(small_or_large))
+    seen.clear()
+    call(randn(1), randn(1))
+    assert told(seen[0][0])[0] == ("symbolic_shape", "x.size()[0]", ">= 10", "1")
+    assert [t[0] for t in told(seen[1][0])] == ["symbolic_shape", "symbolic_shape"]
+
+
+def test_sizes_that_are_no_longer_equal(seen):
+    call = compiled(add, dynamic=True)
+    call(randn(4), randn(4))
+    call(randn(4), randn(1))
+    found = seen.all[0]
+    assert found.kind == "symbolic_shape"
+    assert found.expected in ("x.size()[0] == y.size()[0]", "y.size()[0] == x.size()[0]")
+    assert "x.size()[0] = 4" in found.actual and "y.size()[0] = 1" in found.actual
+
+
+def test_marked_dimension(seen):
+    call = compiled(double, dynamic=None)
+    call(randn(4, 4))
+    marked = randn(4, 4)
+    torch._dynamo.mark_dynamic(marked, 0)
+    call(marked)
+    assert told(seen.all) == [("symbolic_shape", "x._dynamo_dynamic_indices", "absent", "present")]
+    assert seen.first.source == "x._dynamo_dynamic_indices"
+
+
+class OwnMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def with_threads():
+    threads = torch.get_num_threads()
+
+    class Threads:
+        def __enter__(self):
+            torch.set_num_threads(threads + 1)
+
+        def __exit__(self, *exc):
+            torch.set_num_threads(threads)
+
+    return Threads()
+
+
+class DefaultDtype:
+    def __enter__(self):
+        torch.set_default_dtype(torch.float64)
+
+    def __exit__(self, *exc):
+        torch.set_default_dtype(torch.float32)
+
+
+class Deterministic:
+    def __enter__(self):
+        torch.use_deterministic_algorithms(True)
+
+    def __exit__(self, *exc):
+        torch.use_deterministic_algorithms(False)
+
+
+class DefaultDevice:
+    def __enter__(self):
+        torch.set_default_device("meta")
+
+    def __exit__(self, *exc):
+        torch.set_default_device(None)
+
+
+STATES = {
+    "no_grad": (torch.no_grad, [("global_state", "grad_mode", "True", "False")]),
+    "autocast": (
+        lambda: torch.autocast("cpu", torch.bfloat16),
+        [("global_state", "autocast", "off", "on: cpu torch.bfloat16")],
+    ),
+    "default dtype": (DefaultDtype, [("global_state", "default_dtype", "torch.float32", "torch.float64")]),
+    "deterministic": (Deterministic, [("global_state", "deterministic_algorithms", "False", "True")]),
+    "function mode": (OwnMode, [("mode_stack", "torch function modes", "no mode", "OwnMode")]),
+    "default device": (
+        DefaultDevice,
+        [
+            ("mode_stack", "torch function modes", "no mode", "DeviceContext"),
+            ("default_device", "torch.get_default_device()", "None", "meta"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("context", "expected"), STATES.values(), ids=STATES)
+def test_ambient_state(seen, context, expected):
+    call = compiled(double)
+    x = randn(2)
+    call(x)
+    with context():
+        call(x)
+    found = [t if t[0] != "default_device" else (*t[:3], "meta") for t in told(seen.all)]
+    assert found == expected
+    assert told([seen.first]) == expected[:1]
+
+
+def test_num_threads(seen):
+    call = compiled(double)
+    call(randn(2))
+    with with_threads():
+        call(randn(2))
+    assert [(f.kind, f.source, int(f.actual) - int(f.expected)) for f in seen.all] == [
+        ("global_state", "num_threads", 1)
+    ]
+
+
+def test_entry_whose_object_died():
+    call = compiled(use_attribute)
+
+    def compile_with_a_class_that_dies():
+        class Shortlived:
+            k = 1
+
+        call(randn(2), Shortlived())
+
+    compile_with_a_class_that_dies()
+    [entry] = _entries_of(use_attribute)
+    gc.collect()
+    [found] = failing_guards(entry.guard_manager, {})
+    assert (found.kind, found.source, found.expected, found.actual) == (
+        "dead_reference",
+        "type(k)",
+        "alive",
+        "deallocated",
+    )
+    assert found.is_first
+    assert first_failing_guard(entry.guard_manager, {}).kind == "dead_reference"
+
+
+def _entries_of(function):
+    return _debug_get_cache_entry_list(function.__code__)
+
+
+def test_backend_change_fails_no_guard():
+    compiled(double)(randn(2))
+    [entry] = _entries_of(double)
+    assert failing_guards(entry.guard_manager, {"x": randn(2)}) == []
+    assert first_failing_guard(entry.guard_manager, {"x": randn(2)}) is None
+
+
+def fail_counts(manager) -> list[tuple[str, int]]:
+    """Sources with their counts, in the accessors' order."""
+    told = [(manager.get_source(), manager.fail_count())]
+    for child in manager.get_child_managers():
+        told += fail_counts(child)
+    if hasattr(manager, "get_key_value_managers"):
+        for _, pair in sorted(manager.get_key_value_managers().items(), key=lambda item: item[0]):
+            told += [t for part in pair if part is not None for t in fail_counts(part)]
+    return told
+
+
+def alias_workload() -> list[tuple]:
+    a, b, c = randn(3), randn(3), randn(4)
+    return [(a, b), (a, a), (b, a), (c, c), (a, b), (c, randn(4)), (b, b), (randn(5), randn(5)), (a, b), (c, c)]
+
+
+def run_alias_workload() -> tuple[int, list]:
+    torch._dynamo.reset()
+    call = compiled(add)
+    for x, y in alias_workload():
+        assert torch.equal(call(x, y), x + y)
+    entries = _entries_of(add)
+    return len(entries), [fail_counts(entry.guard_manager.root) for entry in entries]
+
+
+def test_looking_changes_neither_recompiles_nor_counts_nor_order(seen, monkeypatch):
+    with monkeypatch.context() as undone:
+        undone.undo()
+        plain = run_alias_workload()
+    looked = run_alias_workload()
+    assert seen
+    assert looked == plain
+
+
+def test_looking_at_live_entries_leaves_their_guards_as_they_are():
+    """NO_TENSOR_ALIASING keeps the tensors that it met: a leftover would fail the next real look-up."""
+    net, x, y = Net(), randn(3), randn(3)
+    calls = [(compiled(add), (x, y)), (compiled(Net.forward), (net, randn(2, 4)))]
+    for call, args in calls:
+        call(*args)
+    [first], [second] = _entries_of(add), _entries_of(Net.forward)
+    wrong = {"x": x, "y": x}, {"self": net, "x": randn(5, 4)}
+    before = [fail_counts(entry.guard_manager.root) for entry in (first, second)]
+    for _ in range(5):
+        assert failing_guards(first.guard_manager, wrong[0])[0].kind == "alias"
+        assert failing_guards(first.guard_manager, {"x": y, "y": y})[0].kind == "alias"
+        assert failing_guards(first.guard_manager, {"x": x, "y": y}) == []
+        assert failing_guards(second.guard_manager, wrong[1])[0].kind == "tensor_size"
+        for call, args in calls:
+            call(*args)
+    assert (len(_entries_of(add)), len(_entries_of(Net.forward))) == (1, 1)
+    assert [fail_counts(entry.guard_manager.root) for entry in (first, second)] == before
+
+
+def test_fail_count_is_torchs_own(seen):
+    call = compiled(double)
+    for size in (2, 3, 4, 5):
+        call(randn(size))
+    assert [found[0].fail_count for found, _ in seen[-3:]] == sorted(
+        (found[0].fail_count for found, _ in seen[-3:]), key=lambda count: count
+    )
+    assert max(found[0].fail_count for found, _ in seen) == 3
+
+
+def test_a_short_budget_cuts_and_says_so(seen):
+    call = compiled(Net.forward)
+    net = Net()
+    call(net, randn(2, 4))
+    [entry] = _entries_of(Net.forward)
+    found = failing_guards(entry.guard_manager, {"self": net, "x": randn(3, 4)}, budget_s=0)
+    assert found.truncated
+    assert told(found) == [("tensor_size", "x.size()[0]", "2", "3")]
+
+
+class Lazy:
+    """Raises from attribute access, once told so."""
+
+    broken = False
+
+    def __getattr__(self, name):
+        if Lazy.broken or name != "late":
+            raise RuntimeError("user code fails")
+        return 2
+
+
+def read_late(x, k):
+    return x * k.late
+
+
+def test_user_code_that_raises_is_not_our_failure(monkeypatch):
+    call = compiled(read_late)
+    lazy = Lazy()
+    call(randn(2), lazy)
+    [entry] = _entries_of(read_late)
+    monkeypatch.setattr(Lazy, "broken", True)
+    found = failing_guards(entry.guard_manager, {"x": randn(3), "k": lazy})
+    assert ("tensor_size", "x.size()[0]", "2", "3") in told(found)
+
+
+def test_missing_attribute_is_told():
+    call = compiled(use_attribute)
+    call(randn(2), Plain(1))
+    [entry] = _entries_of(use_attribute)
+    gone = Plain(1)
+    del gone.k
+    found = failing_guards(entry.guard_manager, {"x": randn(2), "k": gone})
+    assert [(f.kind in ("hasattr", "dict_keys"), f.source, f.actual) for f in found] == [(True, "k.k", "missing")]
+
+
+def test_parameter_of_a_functional_call(seen):
+    def functional(x, w):
+        return F.linear(x, w)
+
+    call = compiled(functional)
+    call(randn(2, 4), torch.nn.Parameter(randn(3, 4)))
+    call(randn(2, 4), torch.nn.Parameter(randn(5, 4)))
+    assert told(seen.all) == [("tensor_size", "w.size()[0]", "3", "5")]
+
+
+def test_kinds_are_known_and_none_is_other(seen):
+    call = compiled(use_items)
+    values = [{"a": 1}, {"b": 1}, {"a": 1, "b": 2}, {}, {"a": 2.5}, {"a": randn(2)}]
+    for value in values:
+        call(randn(2), value)
+    kinds = [f.kind for found, _ in seen for f in found]
+    assert len(kinds) >= 5
+    assert kinds.count("other") == 0 and set(kinds) <= set(GUARD_KINDS)
