@@ -12,7 +12,7 @@ import { DataTable } from "./table.js";
 import { Tabs } from "./tabs.js";
 import { followTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
-import { latestOnly, silentSources, TABS, TAB_TABLES } from "./views.js";
+import { TABS, TAB_TABLES, whySilent } from "./views.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
@@ -116,18 +116,15 @@ export class App {
   }
 
   counts() {
-    return new Map(TABS.map(({ table: name, latestBy }) => {
-      const table = this.store.table(name);
-      const count = (positions) => (latestBy ? latestOnly(positions, table, latestBy).length : positions.length);
-      const all = latestBy ? count([...table.rows.keys()]) : table.rows.length;
-      return [name, { shown: count(this.result.passed.get(name)), all, blind: this.store.observed[name] === false }];
+    return new Map(TAB_TABLES.map((name) => {
+      const all = this.store.table(name).rows.length;
+      return [name, { shown: this.result.passed.get(name).length, all, blind: this.store.observed[name] === false }];
     }));
   }
 
   noteFor(table) {
     if (this.store.observed[table.name] === false) {
-      const reasons = silentSources(this.store.table("sources"));
-      return [`not observed: ${reasons.join(" · ") || "no source for it was active"}`, true];
+      return [`not observed: ${whySilent(this.tab, this.store.table("sources"))}`, true];
     }
     if (!table.rows.length) return [this.tab.empty, false];
     return this.result.passed.get(table.name).length ? [null, false] : ["nothing matches", false];

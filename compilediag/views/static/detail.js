@@ -118,21 +118,23 @@ export class Detail {
   }
 
   recompile(list, failures) {
-    return list.flatMap((row) => {
-      const get = this.reader("recompiles", row);
-      const line = formatPlace(get("user_file"), get("user_line"));
-      const main = make("div", "cdiag-cause", this.changed(get));
-      const code = get("user_code") === null ? null : make("pre", "cdiag-code", longText(get("user_code")));
-      const facts = this.pairs([
-        ["guarded at", line],
-        ["nearest entry", get("closest_compile_id")],
-        ["entries checked", get("entries_checked")],
-        ["guards failed", get("guards_failed")],
-        ["cost", get("lost_s") === null ? null : formatSeconds(get("lost_s"))],
-        ["torch's words", get("reason")],
-      ]);
-      return [main, code, facts];
-    }).concat(this.failures(failures)).filter(Boolean);
+    const causes = list.flatMap((row) => this.cause(this.reader("recompiles", row)));
+    const reasons = list.map((row) => this.reader("recompiles", row)("reason")).filter(Boolean);
+    const words = reasons.map((text) => make("details", "cdiag-words", make("summary", "", "in torch's own words"), make("p", "", longText(text))));
+    return [...causes, ...this.failures(failures), ...words];
+  }
+
+  cause(get) {
+    const line = formatPlace(get("user_file"), get("user_line"));
+    const said = (before, value, after = "") => (value === null ? null : `${before}${value}${after}`);
+    const facts = [
+      said("nearest entry ", get("closest_compile_id")),
+      said("", get("entries_checked"), " entries checked"),
+      said("", get("guards_failed"), " guards failed"),
+      get("lost_s") === null ? null : `${formatSeconds(get("lost_s"))} lost`,
+    ];
+    const code = get("user_code") === null ? null : make("pre", "cdiag-code", line === null ? "" : `${line}   `, longText(get("user_code")));
+    return [make("div", "cdiag-cause", this.changed(get)), code, make("p", "cdiag-dim", facts.filter(Boolean).join(" · "))].filter(Boolean);
   }
 
   changed(get) {
@@ -150,8 +152,10 @@ export class Detail {
       if (!entries.has(id)) entries.set(id, []);
       entries.get(id).push(row);
     }
-    const blocks = [...entries].map(([id, rows]) => make("div", "cdiag-entry", make("h4", "", `entry ${id} did not fit: ${rows.length} failing`), ...rows.slice(0, MOST).map((row) => this.failure(row))));
-    return blocks;
+    return [...entries].map(([id, rows]) => {
+      const heading = make("h4", "", `entry ${id}: ${rows.length === 1 ? "1 guard fails" : `${rows.length} guards fail`}`);
+      return make("div", "cdiag-entry", heading, ...rows.slice(0, MOST).map((row) => this.failure(row)));
+    });
   }
 
   failure(row) {

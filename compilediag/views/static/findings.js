@@ -3,7 +3,7 @@ import { make, makeButton, prose, setShown } from "./dom.js";
 import { formatPlace, formatSeconds, oneLine } from "./format.js";
 
 const FIRST = 3; // findings that are shown before "show all"
-const VALUES = 8; // values seen that a finding lists
+const VALUES = 20; // values seen that the tooltip lists
 
 export class Findings {
   /** `onPick(finding)` runs when one is chosen. */
@@ -42,16 +42,18 @@ export class Findings {
     const lost = make("span", "cdiag-finding-lost", finding.seconds_lost === null ? "" : `${formatSeconds(finding.seconds_lost)} lost`);
     const severity = make("span", "cdiag-severity", finding.severity);
     severity.dataset.severity = finding.severity;
-    const place = formatPlace(finding.file, finding.line);
-    const about = [finding.function, place].filter(Boolean).join(" · ");
-    const seen = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
     const top = make("span", "cdiag-finding-top", make("span", "cdiag-rank", `${i + 1}`), severity, make("span", "cdiag-finding-title", finding.title), lost);
     const advice = make("span", "cdiag-advice", ...prose(finding.suggestion ?? ""));
-    const facts = make("span", "cdiag-finding-facts", about, about && seen ? " · seen: " : "", seen);
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
     button.dataset.rule = finding.rule;
+    button.title = this.whereAndWhat(finding);
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
-    button.append(top, advice, facts);
+    button.append(top, advice);
     return make("li", "", button);
+  }
+
+  whereAndWhat(finding) {
+    const values = (finding.values ?? []).slice(0, VALUES).map((value) => oneLine(String(value), 60)).join(", ");
+    return [formatPlace(finding.file, finding.line), values && `seen: ${values}`].filter(Boolean).join("\n");
   }
 }

@@ -69,7 +69,7 @@ export class Groups {
     for (const row of table.rows) {
       const group = this.of(table, row);
       if (group === null || (this.functions.has(group) && table.get(row, "function") === null)) continue;
-      this.functions.set(group, describeFunction(...["function", "file", "line"].map((key) => table.get(row, key))));
+      this.functions.set(group, describeFunction(table.get(row, "function"), table.get(row, "file"), table.get(row, "line")));
     }
   }
 
@@ -85,10 +85,12 @@ export class Groups {
     return found.sort((a, b) => table.get(a, "time") - table.get(b, "time"));
   }
 
-  /** The group of a compile in flight, which has no row of its own yet. */
+  /** The group of a compile in flight, which has no row of its own yet; it runs in the process that is watched. */
   ofFlight(flight) {
-    const meta = this.store.meta;
-    const key = `${flight.rank ?? ""}|${flight.pid ?? meta.pid ?? ""}|${flight.compile_id}`;
+    const sources = this.store.table("sources");
+    const pid = this.store.meta.pid ?? null;
+    const own = sources.rows.find((row) => sources.get(row, "pid") === pid);
+    const key = `${(own && sources.get(own, "rank")) ?? ""}|${pid ?? ""}|${flight.compile_id}`;
     return `${key}#${Math.max(0, (this.starts.get(key)?.length ?? 1) - 1)}`;
   }
 }

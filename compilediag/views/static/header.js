@@ -26,7 +26,7 @@ const TILES = [
   ["own_share", "own cost", [["", "own_s", ""], ["", "events", " events"], ["", "dropped", " dropped"]]],
 ];
 
-const STATES = { watching: "watching", stopped: "stopped", loaded: "loaded from file" };
+const STATES = { watching: "watching", stopped: "stopped", loaded: "saved session", unfinished: "written while watching" };
 
 export class Header {
   constructor(store, onQuery) {
@@ -65,7 +65,7 @@ export class Header {
 
   paint() {
     const { meta, observed, totals, paused, waiting } = this.store;
-    const state = meta.state ?? "loaded";
+    const state = meta.state === "watching" && !this.store.isLive() ? "unfinished" : meta.state ?? "loaded";
     setText(this.state, paused ? "paused" : STATES[state] ?? state);
     this.state.dataset.state = paused ? "paused" : state;
     setText(this.title, meta.title ?? "");
@@ -79,10 +79,11 @@ export class Header {
   }
 
   paintNumber(node, key, value, isBlind) {
-    const known = !isBlind && value !== null && value !== undefined;
-    setText(node, known ? (FORMATS[key] ?? formatCount)(value) : MISSING);
+    const known = value !== null && value !== undefined && !(isBlind && value === 0);
+    const shown = known ? (FORMATS[key] ?? formatCount)(value) : MISSING;
+    setText(node, known && isBlind ? `≥ ${shown}` : shown);
     node.dataset.value = known ? String(value) : "";
-    node.title = isBlind ? "not observed" : key;
+    node.title = isBlind ? "not observed, or no longer" : key;
     node.classList.toggle("is-blind", isBlind);
   }
 

@@ -23,7 +23,7 @@ export class NowPanel {
 
   paint() {
     const flights = this.store.isLive() ? this.store.now : [];
-    const wanted = new Map(flights.map((flight) => [`${flight.pid ?? ""}|${flight.compile_id}|${flight.trigger}`, flight]));
+    const wanted = new Map(flights.map((flight) => [`${flight.compile_id} ${flight.trigger}`, flight]));
     for (const [key, line] of this.lines) {
       if (wanted.has(key)) continue;
       line.node.remove();

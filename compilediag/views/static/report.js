@@ -2,6 +2,6 @@
 import { App } from "./app.js";
 import { Store } from "./state.js";
 
-const reportStore = new Store();
+const reportStore = new Store(true);
 reportStore.receive(JSON.parse(document.getElementById("cdiag-data").textContent));
 new App(document.getElementById("cdiag-report"), reportStore);

@@ -55,9 +55,10 @@ export class Table {
   }
 }
 
-/** The whole state. `onChange` runs after each change; `onGap` when a patch was missed. */
+/** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A frozen store is a report's. */
 export class Store {
-  constructor() {
+  constructor(isFrozen = false) {
+    this.isFrozen = isFrozen;
     this.listeners = new Set();
     this.onGap = () => {};
     this.paused = false;
@@ -150,7 +151,7 @@ export class Store {
   }
 
   isLive() {
-    return this.meta.state === "watching";
+    return this.meta.state === "watching" && !this.isFrozen;
   }
 
   changed() {

@@ -1,7 +1,7 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { make, makeButton, setShown, setText } from "./dom.js";
 import { isNumeric } from "./format.js";
-import { columnKey, columnText, latestOnly } from "./views.js";
+import { columnKey, columnText } from "./views.js";
 
 const ROW = 26; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
@@ -59,7 +59,7 @@ export class DataTable {
     const anchor = other || this.scroller.scrollTop < ROW ? null : this.topRow();
     this.tab = tab;
     this.table = table;
-    this.passed = tab.latestBy ? latestOnly(passed, table, tab.latestBy) : passed;
+    this.passed = passed;
     this.layOut();
     this.reorder();
     if (other) this.scroller.scrollTop = 0;
@@ -106,6 +106,7 @@ export class DataTable {
     if (shape === this.shape) return;
     this.shape = shape;
     this.columns = columns;
+    this.hadFocus = this.canvas.contains(document.activeElement);
     this.node.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
     this.head.replaceChildren(...columns.map((column) => this.headCell(column, sort)));
     this.dropElements();
@@ -173,13 +174,20 @@ export class DataTable {
     const first = Math.max(0, Math.floor(top / ROW) - SPARE);
     const last = Math.min(this.order.length, Math.ceil((top + this.scroller.clientHeight) / ROW) + SPARE);
     const wanted = new Map();
-    for (let i = first; i < last; i += 1) wanted.set(this.table.rows[this.order[i]][0], i);
+    for (let i = first; i < last; i += 1) wanted.set(this.idAt(i), i);
+    if (this.order.length && this.canvas.contains(document.activeElement)) wanted.set(this.idAt(this.active), this.active);
     for (const [id, element] of this.elements) {
       if (wanted.has(id)) continue;
       element.remove();
       this.elements.delete(id);
     }
     wanted.forEach((index, id) => this.paintRow(index, id));
+    if (this.hadFocus) this.elements.get(this.idAt(this.active))?.focus({ preventScroll: true });
+    this.hadFocus = false;
+  }
+
+  idAt(index) {
+    return this.table.rows[this.order[index]]?.[0];
   }
 
   paintRow(index, id) {
@@ -245,6 +253,6 @@ export class DataTable {
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     if (top + ROW > this.scroller.scrollTop + room) this.scroller.scrollTop = top + ROW - room;
     this.paint();
-    this.elements.get(this.table.rows[this.order[this.active]][0])?.focus({ preventScroll: true });
+    this.elements.get(this.idAt(this.active))?.focus({ preventScroll: true });
   }
 }

@@ -19,7 +19,7 @@ function whyLookup(get) {
   return [get("reason"), differences?.length ? differences.join("; ") : null].filter(Boolean).join(" · ") || null;
 }
 
-const TIME = { label: "time", name: "time", type: "time", width: "74px" };
+const TIME = { label: "time", name: "time", type: "time", width: "84px" };
 const COMPILE = { label: "compile", text: whichCompile, sortBy: "compile_id", width: "minmax(110px, 1.2fr)", code: true };
 const LINE = {
   label: "line",
@@ -33,12 +33,13 @@ function secondsColumn(label, name, from) {
   return { label, name, type: "s", width: "84px", from };
 }
 
-/** One entry a tab: table, label, what to say when it is empty, first sort (column label, direction), columns.
+/** One entry a tab: table, label, the source that feeds it, what to say when it is empty, first sort (column label, direction), columns.
  * `from`: least width in px of the table for a column to be shown. */
 export const TABS = [
   {
     table: "recompiles",
     label: "Recompiles",
+    feed: "recompiles",
     empty: "no recompiles so far",
     sort: ["time", -1],
     columns: [
@@ -58,6 +59,7 @@ export const TABS = [
   {
     table: "compiles",
     label: "Compiles",
+    feed: "compiles",
     empty: "nothing compiled so far",
     sort: ["time", -1],
     columns: [
@@ -82,6 +84,7 @@ export const TABS = [
   {
     table: "cache_lookups",
     label: "Caches",
+    feed: "caches",
     empty: "no cache look-ups so far",
     sort: ["time", -1],
     columns: [
@@ -98,6 +101,7 @@ export const TABS = [
   {
     table: "graph_breaks",
     label: "Graph breaks",
+    feed: "graph_breaks",
     empty: "no graph breaks so far",
     sort: ["time", -1],
     columns: [
@@ -112,6 +116,7 @@ export const TABS = [
   {
     table: "dynamic_decisions",
     label: "Dynamic",
+    feed: "dynamic",
     empty: "torch made nothing dynamic by itself so far",
     sort: ["time", -1],
     columns: [
@@ -128,7 +133,6 @@ export const TABS = [
     label: "Sources",
     empty: "no source has reported yet",
     sort: ["source", 1],
-    latestBy: "name",
     columns: [
       { label: "source", name: "name", type: "text", width: "minmax(140px, 1fr)" },
       { label: "status", name: "status", type: "text", width: "96px" },
@@ -155,20 +159,12 @@ export function columnKey(column, table, row, owner) {
   return column.text ? column.text((name) => table.get(row, name), owner) : table.get(row, column.name);
 }
 
-/** Of rows that tell the state of one thing (`latestBy`), the last one each. */
-export function latestOnly(positions, table, name) {
-  const last = new Map();
-  const who = (i) => [table.get(table.rows[i], "rank"), table.get(table.rows[i], "pid"), table.get(table.rows[i], name)].join("|");
-  for (const i of positions) {
-    const known = last.get(who(i));
-    if (known === undefined || table.rows[known][0] <= table.rows[i][0]) last.set(who(i), i);
-  }
-  return [...last.values()];
-}
-
-/** "name (status): why" of every source that is not active. */
-export function silentSources(table) {
-  const all = latestOnly(table.rows.keys(), table, "name").map((i) => table.rows[i]);
-  const silent = all.filter((row) => table.get(row, "status") !== "active");
-  return silent.map((row) => `${table.get(row, "name")} (${table.get(row, "status")}): ${table.get(row, "reason") ?? "no reason given"}`);
+/** Why a tab has nothing to show, told by its own source, or else by all that are not active. */
+export function whySilent(tab, sources) {
+  const silent = sources.rows.filter((row) => sources.get(row, "status") !== "active");
+  const own = silent.filter((row) => sources.get(row, "name") === tab.feed);
+  const told = (own.length ? own : silent).map((row) => {
+    return `${sources.get(row, "name")} is ${sources.get(row, "status")}: ${sources.get(row, "reason") ?? "no reason given"}`;
+  });
+  return told.join(" · ") || "no source for it was active";
 }

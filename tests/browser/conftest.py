@@ -1,0 +1,200 @@
+"""Real Chromium over real sessions: events are made by hand, everything after them is the product's own.
+
+Every page is closed with three checks: no error in it, nothing on its console, and no request that left the machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from compilediag.events import Artifact, CacheLookup, Compile, Event, GraphBreak, GuardFailure, Phase, Recompile
+from compilediag.events import SourceStatus
+from compilediag.session import Session
+from compilediag.store import Store, digest_of
+from compilediag.views import esm, island
+from compilediag.views.model import FEEDS, ViewModel
+
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync"]  # fmt: skip
+LOCAL = ("blob:", "data:", "file:", "about:")
+BEGIN_NS = 1_795_000_000_000_000_000
+SECOND = 1_000_000_000
+
+#: A page that hosts the widget as anywidget does: the module from a blob address, a model with get, on and send.
+HOST = """async ([source, style, snapshot]) => {
+  document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
+  const handlers = [];
+  window.host = { sent: [], deliver: (message) => handlers.forEach((handler) => handler(message, [])) };
+  const model = {
+    get: (name) => (name === "snapshot" ? snapshot : undefined),
+    on: (name, handler) => name === "msg:custom" && handlers.push(handler),
+    send: (message) => window.host.sent.push(message),
+  };
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const made = (await import(address)).default;
+  const widget = typeof made === "function" ? await made() : made;
+  await widget.initialize?.({ model });
+  window.host.close = await widget.render({ model, el: document.body });
+}"""
+
+
+class Recorded:
+    """A session that a test writes event by event, and the view model that reads it."""
+
+    def __init__(self, path: Path):
+        meta = {"torch_version": "2.13.0", "python_version": "3.11.7", "title": "train.py", "detail": "full", "pid": 7,
+                "created_ns": BEGIN_NS, "stopped_ns": None}  # fmt: skip
+        self.store = Store.create(path, meta)
+        self.session = Session(path)
+        self.model = ViewModel(self.session)
+        self.clock = BEGIN_NS
+
+    def add(self, *events: Event) -> None:
+        for event in events:
+            event.pid = 7
+        self.store.append(events)
+
+    def sources(self, **why_not: str) -> None:
+        """All sources active, but for those given with a reason."""
+        for name in dict.fromkeys(FEEDS.values()):
+            status = "unavailable" if name in why_not else "active"
+            self.add(SourceStatus(time_ns=BEGIN_NS, name=name, status=status, reason=why_not.get(name), events=0, dropped=0,
+                                  overhead_s=0.001))  # fmt: skip
+
+    def text(self, name: str, text: str, **common: Any) -> None:
+        """An artifact with its text."""
+        artifact = Artifact(time_ns=self.clock, name=name, size=len(text), digest=digest_of(text), pid=7, **common)
+        self.store.append([artifact], [(artifact.digest, text)])
+
+    def compile(self, number: int, function: str = "forward", seconds: float = 1.0, **more: Any) -> None:
+        """One compile with two phases and a cache look-up; from the second on a recompile for a size."""
+        common = {"compile_id": f"0/{number}", "time_ns": self.clock}
+        place = {"function": function, "file": "/home/me/model.py", "line": 30}
+        if number:
+            values = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": str(number + 1),
+                      "user_file": "/home/me/model.py", "user_line": 31}  # fmt: skip
+            self.add(Recompile(**common, **place, **values, closest_compile_id=f"0/{number - 1}", entries_checked=number,
+                               guards_failed=number))  # fmt: skip
+            self.add(*(GuardFailure(**common, **values, entry_compile_id=f"0/{k}", is_first=True, guard=f"L['x'].size()[0] == {k}")
+                       for k in range(number)))  # fmt: skip
+        self.add(
+            Phase(**common, duration_s=seconds, name="entire_frame_compile", depth=0),
+            Phase(**{**common, "time_ns": self.clock + SECOND // 4}, duration_s=seconds / 2, name="inductor_compile", depth=1,
+                  parent="entire_frame_compile"),
+            CacheLookup(**common, cache="fx_graph", tier="local", outcome="miss" if number == 0 else "hit", key=f"k{number}",
+                        saved_s=None if number == 0 else 2.5),
+            Compile(**{**common, **place, "trigger": "dynamo", "outcome": "ok", "is_recompile": number > 0, "duration_s": seconds,
+                       "dynamo_s": seconds, "aot_s": seconds / 2, "guard_count": 12, **more}),
+        )  # fmt: skip
+        self.clock += int(seconds * SECOND)
+
+    def graph_break(self, reason: str, **more: Any) -> None:
+        self.add(GraphBreak(time_ns=self.clock, compile_id="0/0", reason=reason, **more))
+
+    def in_flight(self, **state: Any) -> None:
+        """What is compiling now; nothing if no state is given."""
+        self.store.set_progress(7, {1: {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo", **state}}
+                                if state else {})  # fmt: skip
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as of a session that is being watched."""
+        snapshot = self.model.snapshot()
+        snapshot["meta"]["state"] = "watching"
+        return snapshot
+
+    def patch(self) -> dict[str, Any]:
+        patch = self.model.patch()
+        assert patch is not None, "nothing is new"
+        if "meta" in patch:
+            patch["meta"]["state"] = "watching"
+        return patch
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    """A session whose sources are all active."""
+    recorded = Recorded(tmp_path / "run.cdiag")
+    recorded.sources()
+    return recorded
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """`new_page(width=..., color_scheme=...)`: a page that is checked for errors and requests when the test ends."""
+    contexts, troubles = [], []
+
+    def note_console(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            troubles.append(f"console: {message.text}")
+
+    def make(width: int = 1300, height: int = 1000, **options: Any) -> Page:
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(5_000)
+        page.on("pageerror", lambda error: troubles.append(f"page error: {error}"))
+        page.on("console", note_console)
+        page.on("request", lambda r: r.url.startswith(LOCAL) or troubles.append(f"request: {r.url}"))
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+@pytest.fixture
+def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
+    """`open_widget(snapshot)`: the dashboard's module in a plain page; `deliver(page, patch)` then sends it patches."""
+
+    def open_it(snapshot: dict[str, Any] | None, **options: Any) -> Page:
+        page = new_page(**options)
+        page.set_content("<!doctype html><html><body></body></html>")
+        text = None if snapshot is None else island.dumps(snapshot)
+        page.evaluate(HOST, [esm.module("widget.js"), esm.style(), text])
+        page.wait_for_selector(".cdiag [data-total]", state="attached")
+        return page
+
+    return open_it
+
+
+@pytest.fixture
+def deliver() -> Callable[..., None]:
+    """Sends a patch as the kernel does (whose clock may be slow), and waits for the page to paint."""
+
+    def send(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
+        message = {"type": "patch", "patch": island.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
+        page.evaluate("(message) => window.host.deliver(message)", message)
+        page.wait_for_timeout(60)
+
+    return send
+
+
+@pytest.fixture
+def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
+    def open_it(path: Path, **options: Any) -> Page:
+        page = new_page(**options)
+        page.goto(path.as_uri())
+        page.wait_for_selector(".cdiag [data-total]", state="attached")
+        return page
+
+    return open_it
+
+
+@pytest.fixture
+def totals() -> Callable[[Page], dict[str, str]]:
+    """All totals that a page shows: key -> text."""
+    return lambda page: page.eval_on_selector_all("[data-total]", "all => Object.fromEntries(all.map(n => [n.dataset.total, n.textContent]))")

@@ -1,0 +1,412 @@
+"""The dashboard's module in a plain page: patches come in, people search, sort, open, pause."""
+
+import re
+import time
+
+import pytest
+
+from compilediag.events import Compile
+from compilediag.views.dashboard import split
+
+HOSTILE = [
+    "</script><script>window.bitten = 1</script>",
+    "<img src=x onerror='window.bitten = 1'>",
+    "<!-- <script>",
+    "line\u2028and\u2029paragraph",
+    "quotes ' \" ` ${window.bitten = 1} \\",
+    "nul \x00 bell \x07 tab\tend",
+    "\U0001f525 שלום \u202e evil",
+    "x" * 5000,
+]
+
+
+def text(page, selector):
+    return page.locator(selector).first.text_content()
+
+
+def first_cells(page, column):
+    cells = page.locator(f'.cdiag-row [data-column="{column}"]')
+    rows = cells.evaluate_all("all => all.map(n => [n.closest('.cdiag-row').offsetTop, n.textContent])")
+    return [value for _, value in sorted(rows)]
+
+
+def test_an_empty_session_says_what_is_not_there_yet(recorded, open_widget, totals):
+    page = open_widget(recorded.snapshot())
+    assert totals(page)["recompiles"] == "0"
+    assert text(page, ".cdiag-note") == "no recompiles so far"
+    assert text(page, ".cdiag-now") == "now: nothing is compiling"
+    assert page.locator(".cdiag-timeline").is_hidden()
+
+
+def test_patches_are_shown_as_they_come(recorded, open_widget, deliver, totals):
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    for number in range(3):
+        recorded.compile(number, seconds=1.5)
+    deliver(page, recorded.patch())
+    shown = totals(page)
+    assert (shown["compiles"], shown["recompiles"], shown["compile_s"]) == ("3", "2", "4.50 s")
+    assert (shown["cache_hits"], shown["cache_misses"]) == ("2", "1")
+    assert first_cells(page, "expected → actual") == ["2 → 3", "1 → 2"]
+    assert page.locator(".cdiag-finding").count() >= 1
+    raw = page.get_attribute('[data-total="compile_s"]', "data-value")
+    assert float(raw) == 4.5
+
+
+def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_widget, deliver):
+    recorded.compile(0, seconds=6.0)
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
+    deliver(page, recorded.patch())
+    assert text(page, ".cdiag-now-what") == "now: forward (model.py:30)"
+    assert (text(page, ".cdiag-now-phase"), text(page, ".cdiag-now-before")) == ("Inductor", "before: 6.00 s")
+    before = float(text(page, ".cdiag-now-elapsed").split()[0])
+    page.wait_for_timeout(700)
+    after = float(text(page, ".cdiag-now-elapsed").split()[0])
+    assert 0.4 <= after - before <= 1.2
+    recorded.in_flight()
+    deliver(page, recorded.patch())
+    assert page.locator(".cdiag-flight").count() == 0
+
+
+def test_a_first_compile_has_no_earlier_time_to_be_held_against(recorded, open_widget):
+    recorded.in_flight(compile_id="0/0", function="forward", file="/home/me/model.py", line=30)
+    page = open_widget(recorded.snapshot())
+    assert text(page, ".cdiag-now-before") == "first time"
+
+
+def test_the_clock_of_another_machine_does_not_matter(recorded, open_widget, deliver):
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    recorded.in_flight(compile_id="0/0", function="f", file="m.py", line=1, started_ns=time.time_ns() - 3600 * 10**9)
+    deliver(page, recorded.patch(), slow_by_s=3600)
+    assert float(text(page, ".cdiag-now-elapsed").split()[0]) < 5
+
+
+def test_search_filters_every_table_and_dims_the_timeline(recorded, open_widget):
+    for number in range(5):
+        recorded.compile(number)
+    recorded.graph_break("print is not traced", user_code="print(x)")
+    page = open_widget(recorded.snapshot())
+    page.fill(".cdiag-search", "0/4 SIZE")
+    assert first_cells(page, "compile") == ["forward 0/4"]
+    assert text(page, '[data-tab="recompiles"] .cdiag-count') == "1 of 4"
+    assert text(page, '[data-tab="graph_breaks"] .cdiag-count') == "0 of 1"
+    page.fill(".cdiag-search", "no such thing")
+    assert text(page, ".cdiag-note") == "nothing matches"
+    page.fill(".cdiag-search", "")
+    assert page.locator(".cdiag-row").count() == 4
+
+
+def test_columns_sort_both_ways_and_missing_values_stay_last(recorded, open_widget):
+    for number, seconds in enumerate([0.5, 3.0, 1.0]):
+        recorded.compile(number, seconds=seconds)
+    recorded.add(Compile(time_ns=recorded.clock, compile_id="1/0", function="g", outcome="failed"))
+    page = open_widget(recorded.snapshot())
+    page.click('[data-tab="compiles"]')
+    page.click('[data-column="total s"] button')
+    assert first_cells(page, "total s") == ["3.000", "1.000", "0.500", "–"]
+    page.click('[data-column="total s"] button')
+    assert first_cells(page, "total s") == ["0.500", "1.000", "3.000", "–"]
+    assert page.get_attribute('.cdiag-head [data-column="total s"]', "aria-sort") == "ascending"
+
+
+def test_a_row_opens_the_detail_of_its_compile(recorded, open_widget):
+    for number in range(3):
+        recorded.compile(number)
+    recorded.text("inductor_output_code", "def call(args):\n    return args", compile_id="0/2")
+    page = open_widget(recorded.snapshot())
+    page.locator(".cdiag-row").first.click()
+    assert text(page, ".cdiag-detail h2") == "forward 0/2"
+    sections = page.locator(".cdiag-section").evaluate_all("all => all.map(n => n.dataset.section)")
+    assert sections == ["recompiles", "compiles", "cache_lookups", "artifacts", "phases"]
+    assert page.locator(".cdiag-failure").count() == 2
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    assert text(page, ".cdiag-pages pre") == "def call(args):\n    return args"
+    page.click(".cdiag-close")
+    assert page.locator(".cdiag-detail").is_hidden()
+
+
+def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(recorded, open_widget, deliver):
+    recorded.compile(0)
+    recorded.text("dynamo_output_graph", "graph()", compile_id="0/0")
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    recorded.graph_break("late news")
+    deliver(page, recorded.patch())
+    assert "late news" in text(page, '[data-section="graph_breaks"]')
+    assert page.locator(".cdiag-pages pre").is_visible()
+
+
+def test_compile_ids_that_begin_again_after_a_reset_are_told_apart(recorded, open_widget):
+    recorded.compile(0, function="before")
+    recorded.graph_break("in the first")
+    recorded.clock += 10**9
+    recorded.compile(0, function="after")
+    page = open_widget(recorded.snapshot())
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row", has_text="after 0/0").click()
+    assert text(page, ".cdiag-detail h2") == "after 0/0"
+    assert page.locator('[data-section="graph_breaks"]').count() == 0
+    page.locator(".cdiag-row", has_text="before 0/0").click()
+    assert "in the first" in text(page, '[data-section="graph_breaks"]')
+
+
+def test_everything_can_be_done_from_the_keyboard(recorded, open_widget):
+    for number in range(4):
+        recorded.compile(number)
+    page = open_widget(recorded.snapshot())
+    page.focus('[data-tab="recompiles"]')
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute('[data-tab="compiles"]', "aria-selected") == "true"
+    page.locator('.cdiag-row[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert text(page, ".cdiag-detail h2") == "forward 0/2"
+    page.wait_for_timeout(60)
+    focused = "[document.activeElement.className, getComputedStyle(document.activeElement).outlineStyle]"
+    assert page.evaluate(focused) == ["cdiag-row is-odd is-open", "solid"]
+    page.focus(".cdiag-detail-body")
+    page.keyboard.press("Escape")
+    assert page.locator(".cdiag-detail").is_hidden()
+    page.focus(".cdiag-lanes")
+    page.keyboard.press("+")
+    assert page.locator(".cdiag-timeline .cdiag-link").is_visible()
+    page.keyboard.press("0")
+    assert page.locator(".cdiag-timeline .cdiag-link").is_hidden()
+
+
+def test_the_timeline_zooms_by_dragging_tells_numbers_and_opens_compiles(recorded, open_widget):
+    for number in range(3):
+        recorded.compile(number, seconds=2.0)
+    page = open_widget(recorded.snapshot())
+    box = page.locator(".cdiag-lanes").bounding_box()
+    x, y = box["x"] + box["width"] * 0.5, box["y"] + 34
+    page.mouse.move(x, y)
+    tip = text(page, ".cdiag-tip")
+    assert "forward 0/" in tip and "2.00 s" in tip and "entire_frame_compile" in tip
+    page.mouse.click(x, y)
+    assert re.fullmatch(r"forward 0/\d", text(page, ".cdiag-detail h2"))
+    page.mouse.down()
+    page.mouse.move(x + 120, y, steps=4)
+    page.mouse.up()
+    assert page.locator(".cdiag-timeline .cdiag-link").is_visible()
+    page.mouse.dblclick(x, y)
+    assert page.locator(".cdiag-timeline .cdiag-link").is_hidden()
+
+
+def test_a_finding_leads_to_its_evidence(recorded, open_widget):
+    for number in range(4):
+        recorded.compile(number)
+    page = open_widget(recorded.snapshot())
+    page.click('[data-tab="sources"]')
+    page.locator(".cdiag-finding").first.click()
+    assert page.get_attribute('[data-tab="recompiles"]', "aria-selected") == "true"
+    assert page.locator(".cdiag-detail").is_visible()
+    assert text(page, ".cdiag-chip").startswith("only: ")
+    page.click(".cdiag-chip")
+    assert page.locator(".cdiag-chip").is_hidden()
+
+
+def test_pause_holds_the_display_and_resume_catches_up(recorded, open_widget, deliver, totals):
+    recorded.compile(0)
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    page.click(".cdiag-pause")
+    for number in (1, 2, 3):
+        recorded.compile(number)
+        deliver(page, recorded.patch())
+    assert totals(page)["compiles"] == "1"
+    assert text(page, ".cdiag-waiting") == "paused, 3 updates waiting"
+    page.fill(".cdiag-search", "forward")
+    assert text(page, '[data-tab="compiles"] .cdiag-count') == "1"
+    page.click(".cdiag-pause")
+    page.wait_for_timeout(60)
+    assert totals(page)["compiles"] == "4"
+
+
+def test_a_reloaded_page_has_everything_again(recorded, open_widget, deliver, totals):
+    recorded.compile(0)
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    for number in (1, 2):
+        recorded.compile(number)
+        deliver(page, recorded.patch())
+    again = open_widget(recorded.snapshot())
+    assert totals(again) == totals(page)
+    assert first_cells(again, "compile") == first_cells(page, "compile")
+
+
+def test_a_patch_that_was_seen_is_dropped_and_a_missed_one_is_asked_for(recorded, open_widget, deliver, totals):
+    recorded.compile(0)
+    recorded.model.patch()
+    page = open_widget(recorded.snapshot())
+    recorded.compile(1)
+    missed = recorded.patch()
+    recorded.compile(2)
+    deliver(page, recorded.patch())
+    assert page.evaluate("window.host.sent") == [{"type": "resync"}]
+    assert "missed" in text(page, ".cdiag-notice")
+    deliver(page, recorded.snapshot())
+    assert page.locator(".cdiag-notice").is_hidden()
+    assert page.locator(".cdiag-row").count() == 2
+    deliver(page, {**missed, "totals": {"compiles": 99}})
+    assert totals(page)["compiles"] == "3"
+
+
+def test_a_large_patch_comes_whole_in_parts(recorded, open_widget, totals):
+    page = open_widget(recorded.snapshot())
+    for number in range(20):
+        recorded.compile(number)
+        recorded.text("inductor_output_code", f"# {number}\n" * 50, compile_id=f"0/{number}")
+    parts = list(split(recorded.patch(), 5_000))
+    assert len(parts) > 10 and max(map(len, parts)) < 8_000
+    for part in parts:
+        page.evaluate("(patch) => window.host.deliver({ type: 'patch', patch })", part)
+    page.wait_for_timeout(60)
+    assert page.evaluate("window.host.sent") == []
+    assert totals(page)["compiles"] == "20"
+    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    assert text(page, ".cdiag-pages pre").startswith("# 19")
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_text(recorded, open_widget, name):
+    recorded.sources(caches=name)
+    for number in range(2):
+        recorded.compile(number, function=name, backend=name, fail_reason=name)
+    recorded.graph_break(name, user_code=name, explanation=name, hints=[name], user_file=name)
+    recorded.text(name, name, compile_id="0/0")
+    recorded.in_flight(compile_id="0/9", function=name, file=name, line=1, phases=[name])
+    page = open_widget(recorded.snapshot())
+    for tab in page.locator(".cdiag-tab").all():
+        tab.click()
+        for row in page.locator(".cdiag-row").all()[:2]:
+            row.click()
+            assert page.locator(".cdiag-detail").is_visible()
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row").last.click()
+    page.locator(".cdiag-artifact-toggle").click()
+    page.wait_for_selector(".cdiag-pages pre")
+    page.fill(".cdiag-search", name[:40])
+    assert page.evaluate("window.bitten") is None
+    assert page.locator(".cdiag img, .cdiag script").count() == 0
+
+
+def test_lone_surrogates_and_nan_reach_the_page(recorded, open_widget, deliver, totals):
+    page = open_widget(recorded.snapshot())
+    patch = {"seq": 1, "reset": False, "totals": {"compiles": 3, "lost_s": float("nan")}, "meta": {"title": "lone \ud800 surrogate"}}
+    deliver(page, patch)
+    assert (totals(page)["compiles"], totals(page)["lost_s"]) == ("3", "–")
+    assert text(page, ".cdiag-title").startswith("lone ")
+
+
+def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
+    recorded.compile(0)
+    recorded.text("inductor_output_code", "".join(f"line {i} {i * 2654435761 % 2**32}\n" for i in range(500_000)), compile_id="0/0")
+    snapshot = recorded.snapshot()
+    page = open_widget(snapshot)
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre", timeout=10_000)
+    length = "() => [...document.querySelectorAll('.cdiag-pages pre')].reduce((sum, n) => sum + n.textContent.length, 0)"
+    assert page.evaluate(length) == 60_000
+    page.click(".cdiag-artifact-foot >> text=show more")
+    assert page.evaluate(length) == 120_000
+    page.click(".cdiag-artifact-foot >> text=show all")
+    page.wait_for_selector(".cdiag-artifact-foot >> text=show all", state="hidden", timeout=20_000)
+    assert page.evaluate(length) > 9_000_000
+
+
+def test_what_was_not_observed_is_never_shown_as_nothing(recorded, open_widget, totals):
+    recorded.sources(caches="torch 9.9 has no ChromiumEventLogger", recompiles="off by detail='lean'")
+    page = open_widget(recorded.snapshot())
+    shown = totals(page)
+    assert (shown["cache_hits"], shown["cache_saved_s"], shown["recompiles"], shown["lost_s"]) == ("–", "–", "–", "–")
+    assert shown["compiles"] == "0"
+    assert text(page, ".cdiag-note") == "not observed: recompiles is unavailable: off by detail='lean'"
+    page.click('[data-tab="cache_lookups"]')
+    assert "torch 9.9 has no ChromiumEventLogger" in text(page, ".cdiag-note")
+    assert text(page, '[data-tab="cache_lookups"] .cdiag-count') == "not observed"
+
+
+def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget, totals):
+    recorded.compile(0)
+    recorded.sources(compiles="switched off after 5 errors")
+    page = open_widget(recorded.snapshot())
+    assert totals(page)["compiles"] == "≥ 1"
+    page.click('[data-tab="compiles"]')
+    assert text(page, ".cdiag-note") == "not observed: compiles is unavailable: switched off after 5 errors"
+    assert page.locator(".cdiag-row").count() == 1
+
+
+def test_an_error_of_the_kernels_side_is_shown_as_text(recorded, open_widget):
+    page = open_widget(recorded.snapshot())
+    page.evaluate("() => window.host.deliver({ type: 'error', text: 'the disk is full <b>' })")
+    page.wait_for_timeout(60)
+    assert text(page, ".cdiag-notice") == "the disk is full <b>"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_system_and_every_text_can_be_read(recorded, open_widget, scheme):
+    for number in range(3):
+        recorded.compile(number)
+    page = open_widget(recorded.snapshot(), color_scheme=scheme)
+    page.locator(".cdiag-row").first.click()
+    assert page.get_attribute(".cdiag", "data-theme") == scheme
+    assert page.evaluate(WORST_CONTRAST) >= 4.5
+
+
+#: The least contrast of any text with the background that it stands on (WCAG's ratio).
+WORST_CONTRAST = """() => {
+  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const shine = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const under = (node) => {
+    for (; node; node = node.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
+      if (a === 1) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const ratios = [];
+  for (const node of document.querySelectorAll(".cdiag *")) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility()) continue;
+    const [a, b] = [shine(parse(getComputedStyle(node).color)), shine(under(node))].sort((x, y) => y - x);
+    ratios.push((a + 0.05) / (b + 0.05));
+  }
+  return Math.min(...ratios);
+}"""
+
+
+@pytest.mark.parametrize("width", [600, 700, 1000, 1300])
+def test_it_fits_any_width(recorded, open_widget, width):
+    for number in range(6):
+        recorded.compile(number, function="a_rather_long_function_name_of_somebody")
+    recorded.in_flight(compile_id="0/9", function="a_rather_long_function_name_of_somebody", file="/home/me/model.py", line=30)
+    page = open_widget(recorded.snapshot(), width=width)
+    for tab in page.locator(".cdiag-tab").all():
+        tab.click()
+        spill = page.evaluate("""() => [...document.querySelectorAll('.cdiag, .cdiag-bar, .cdiag-tiles, .cdiag-flight, .cdiag-head, .cdiag-main')]
+            .filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.className)""")
+        assert spill == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_closed_view_stops_its_timers(recorded, open_widget, deliver):
+    recorded.in_flight(compile_id="0/0", function="forward", file="m.py", line=1)
+    page = open_widget(recorded.snapshot())
+    page.evaluate("() => { window.host.close(); }")
+    before = text(page, ".cdiag-now-elapsed")
+    page.wait_for_timeout(600)
+    assert text(page, ".cdiag-now-elapsed") == before
