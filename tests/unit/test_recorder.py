@@ -1,0 +1,239 @@
+"""The writing side: nothing is lost, nothing grows without bound, nothing of ours ends the writer."""
+
+import os
+import resource
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from compilediag import recorder as recorder_module
+from compilediag.events import Artifact, Compile, Phase
+from compilediag.recorder import Recorder
+from compilediag.session import Session, load
+from tests.unit.session_builder import META, Feed, put, recording
+
+
+@pytest.fixture
+def running(tmp_path):
+    session, recorder, feed = recording(tmp_path)
+    yield session, recorder, feed
+    recorder.close()
+
+
+def rss_mb():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def test_what_is_put_is_in_the_file_soon_without_a_flush(running):
+    session, recorder, _ = running
+    put(recorder, Phase(time_ns=1, name="soon"))
+    reader = load(session.path)
+    deadline = time.monotonic() + 5
+    while "soon" not in reader.phases["name"].tolist():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert recorder_module.INTERVAL_S <= 0.25
+
+
+def test_reading_a_table_first_writes_what_was_put(running):
+    session, recorder, _ = running
+    for n in range(50):
+        put(recorder, Phase(time_ns=n, name=str(n)))
+        assert session.phases["name"].iloc[-1] == str(n)
+
+
+def test_pid_and_rank_are_those_of_the_process(running, monkeypatch):
+    session, recorder, _ = running
+    put(recorder, Phase(time_ns=1))
+    recorder.flush()
+    monkeypatch.setenv("RANK", "3")
+    put(recorder, Phase(time_ns=2))
+    frame = session.phases
+    assert frame["pid"].tolist() == [os.getpid()] * 2
+    assert frame["rank"].astype(object).where(frame["rank"].notna(), None).tolist() == [None, 3]
+
+
+def test_events_of_many_threads_are_all_there(running):
+    session, recorder, _ = running
+
+    def work(thread):
+        for n in range(500):
+            put(recorder, Phase(time_ns=n, name=f"{thread}-{n}"))
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = session.phases["name"].tolist()
+    assert sorted(names) == sorted(f"{t}-{n}" for t in range(8) for n in range(500))
+    for t in range(8):
+        assert [n for n in names if n.startswith(f"{t}-")] == [f"{t}-{n}" for n in range(500)]
+
+
+def test_5000_events_a_second_for_5_seconds_are_all_in_the_file(running):
+    session, recorder, feed = running
+    begin = time.monotonic()
+    for tick in range(500):
+        for n in range(50):
+            recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], tick * 50 + n)
+        time.sleep(max(0, begin + (tick + 1) * 0.01 - time.monotonic()))
+    recorder.close()
+    session.ended()
+    assert sorted(load(session.path).phases["depth"].tolist()) == list(range(25_000))
+    assert feed.dropped == 0
+
+
+def test_a_flood_is_cut_counted_and_takes_no_memory(running):
+    session, recorder, feed = running
+    recorder.flush()
+    before = rss_mb()
+    with recorder._lock:  # the writer can't keep up at all
+        for n in range(1_000_000):
+            recorder.put(feed, _phase, n)
+        grown = rss_mb() - before
+    assert feed.dropped == 1_000_000 - recorder_module.MAX_WAITING
+    assert grown < 200
+    assert len(session.events.query("kind == 'phase'")) == recorder_module.MAX_WAITING
+    assert rss_mb() - before < 800
+    status = {row["name"]: row for row in session.status()}
+    assert status["compiles"]["dropped"] == feed.dropped
+
+
+def _phase(n):
+    return [Phase(time_ns=n)]
+
+
+def test_the_payload_budget_holds_and_what_is_beyond_is_counted(tmp_path):
+    texts = [f"{n}" + "x" * 400_000 for n in range(5)]
+    items = [(Artifact(time_ns=n, name="graph"), text) for n, text in enumerate(texts)]
+    session, recorder, feed = recording(tmp_path, *items, *items[:1], max_payload_mb=1)
+    frame = session.artifacts
+    kept = frame["digest"].notna().tolist()
+    assert kept == [True, True, False, False, False, True], "a text that is kept already costs nothing"
+    assert frame["size"].tolist() == [400_001] * 6
+    assert feed.dropped == 3
+    with pytest.raises(KeyError):
+        session.artifact(int(frame["event_id"].iloc[2]))
+    recorder.close()
+
+
+# What goes wrong
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def test_an_event_that_can_not_be_made_costs_only_itself_and_its_source_hears_of_it(running):
+    session, recorder, feed = running
+
+    def broken():
+        raise Unprintable
+
+    put(recorder, Phase(time_ns=1, name="before"))
+    recorder.put(feed, broken)
+    recorder.put(feed, lambda: 1 / 0)
+    recorder.put(feed, lambda: [(Artifact(time_ns=1), None)])
+    put(recorder, Phase(time_ns=2, name="after"))
+    assert session.phases["name"].tolist() == ["before", "after"]
+    assert [type(error) for error in feed.errors] == [Unprintable, ZeroDivisionError, AttributeError]
+
+
+UNFIT = {
+    "an integer beyond 64 bits": Phase(time_ns=2**70),
+    "an object in a text column": Phase(time_ns=1, name=object()),
+    "an object in a number column": Phase(time_ns=1, depth=object()),
+    "what JSON has no form for": Compile(time_ns=1, restart_reasons=[object()]),
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_an_event_that_does_not_fit_costs_only_itself(running, what):
+    session, recorder, feed = running
+    put(recorder, Phase(time_ns=1, name="before"), UNFIT[what], Phase(time_ns=2, name="after"))
+    assert session.phases["name"].tolist() == ["before", "after"]
+    assert len(feed.errors) == 1 and feed.dropped == 1
+    put(recorder, Phase(time_ns=3, name="later"))
+    time.sleep(3 * recorder_module.INTERVAL_S)
+    assert recorder._thread.is_alive()
+    assert load(session.path).phases["name"].tolist() == ["before", "after", "later"]
+
+
+def test_a_source_whose_status_fails_does_not_end_the_writer(running):
+    session, recorder, feed = running
+    feed.status = lambda: 1 / 0
+    put(recorder, Phase(time_ns=1, name="a"))
+    assert session.phases["name"].tolist() == ["a"]
+    assert isinstance(feed.errors[0], ZeroDivisionError)
+
+
+def test_a_file_that_is_locked_for_long_costs_a_batch_and_says_so(tmp_path, monkeypatch, caplog):
+    session, recorder, feed = recording(tmp_path)
+    recorder._store.connection.execute("PRAGMA busy_timeout=50")
+    other = sqlite3.connect(session.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    put(recorder, Phase(time_ns=1, name="lost"))
+    recorder.flush()
+    other.execute("ROLLBACK")
+    put(recorder, Phase(time_ns=2, name="kept"))
+    assert session.phases["name"].tolist() == ["kept"]
+    assert feed.dropped >= 1 and "locked" in str(feed.errors[0])
+    assert "could not be written" in caplog.text
+    other.close()
+    recorder.close()
+
+
+# The end
+
+
+def test_close_writes_the_rest_into_one_file_and_marks_the_end(tmp_path):
+    session, recorder, _ = recording(tmp_path, *(Phase(time_ns=n) for n in range(100)))
+    begin = time.time_ns()
+    recorder.close()
+    assert [p.name for p in tmp_path.iterdir() if p.stat().st_size] == ["run.cdiag"] or not _wal(session.path)
+    later = load(session.path)
+    assert len(later.phases) == 100
+    assert begin <= later.meta["stopped_ns"] <= time.time_ns()
+    assert not recorder._thread.is_alive()
+
+
+def _wal(path):
+    wal = path.with_name(path.name + "-wal")
+    return wal.stat().st_size if wal.exists() else 0
+
+
+def test_a_recording_that_joined_another_ones_file_does_not_end_it(tmp_path):
+    session, recorder, _ = recording(tmp_path)
+    joined = Recorder(session.path, None)
+    put(joined, Phase(time_ns=1, name="joined"), feed=Feed("other"))
+    joined.close()
+    assert session.phases["name"].tolist() == ["joined"]
+    assert session.meta["stopped_ns"] is None
+    recorder.close()
+    assert session.meta["stopped_ns"] is not None
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path):
+    (tmp_path / "x.cdiag").write_text("precious")
+    with pytest.raises(sqlite3.DatabaseError):
+        Recorder(tmp_path / "x.cdiag", dict(META))
+    assert (tmp_path / "x.cdiag").read_text() == "precious"
+
+
+def test_progress_is_what_runs_now_and_goes_with_it(running):
+    class Running:
+        def state(self):
+            return {"compile_id": "0/1", "phases": ["a", "b"], "started_ns": 5}
+
+    session, recorder, _ = running
+    recorder.progress[1] = Running()
+    recorder.flush()
+    assert Session(session.path).progress() == [{"compile_id": "0/1", "phases": ["a", "b"], "started_ns": 5}]
+    recorder.progress.clear()
+    recorder.flush()
+    assert Session(session.path).progress() == []
