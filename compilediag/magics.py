@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import cell_magic as transform_cell_magic
@@ -21,9 +22,12 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from .diagnosis import unobserved
 from .errors import CompilediagError
 from .outputs import check_output
 from .session import Session
+from .views.model import totals
+from .views.text import headline
 from .watch import DETAILS, current, start, stop, stop_all
 
 ACTIONS = ("on", "off", "status", "report", "findings", "save")
@@ -42,10 +46,11 @@ class Recompiled(CompilediagError):
 
 @dataclass(frozen=True)
 class _Cell:
-    """A running `%%compilewatch` cell. Its events are those of `session` after `last_event`."""
+    """A running `%%compilewatch` cell: its session, and what that held when the cell began."""
 
     session: Session
     last_event: int
+    totals: dict[str, Any]
     report: str | None
     quiet: bool
     fail_on_recompile: bool
@@ -61,28 +66,31 @@ class CompileWatch(Magics):
         self._cells: list[_Cell] = []
 
     @magic_arguments("%compilewatch")
-    @argument("action", nargs="?", choices=ACTIONS, default="on", help="what to do (default: on)")
+    @argument("action", nargs="?", choices=ACTIONS, help="what to do; on if nothing is said")
     @argument("path", nargs="?", help="where to: an .html file for report, a .cdiag file for save")
     @argument("--detail", choices=DETAILS, default="full", help="how much to record (default: full)")
     @line_magic("compilewatch")
     def line(self, line: str) -> Session | None:
-        """Watch torch.compile from here on, live; `off` ends it. `on` gives the session."""
+        """Watch torch.compile from here on, live; `off` ends it. `session = %compilewatch on` gives the session."""
         args = parse_argstring(self.line, line)
         if (args.path is not None) != (args.action in WITH_PATH):
-            raise UsageError(f"%compilewatch {args.action} takes {'a' if args.action in WITH_PATH else 'no'} path")
+            raise UsageError(
+                f"%compilewatch {args.action or 'on'} takes {'a' if args.action in WITH_PATH else 'no'} path"
+            )
         with _one_line_errors():
-            if args.action == "on":
-                return self._on(args.detail)
+            if args.action in ("on", None):
+                self._on(args.detail)
+                # Alone it shows the dashboard; a value would be shown below it, as text.
+                return self._session if args.action else None
             if args.action == "off":
                 print(f"compilediag: {'stopped' if stop_all() else 'no watch was on'}")
             else:
                 self._show(args.action, args.path)
         return None
 
-    def _on(self, detail: str) -> Session:
+    def _on(self, detail: str) -> None:
         self._session = current() or start(detail=detail)
         self._show_dashboard(self._session)
-        return self._session
 
     def _show_dashboard(self, session: Session) -> None:
         if getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget"):
@@ -96,12 +104,10 @@ class CompileWatch(Magics):
             raise UsageError("there is no session yet: %compilewatch on")
         if action == "status":
             for source in session.status():
-                print(
-                    f"{source['name']:<16} {source['status']:<12} {source['events']} events  {source['reason'] or ''}"
-                )
+                why = f": {source['reason']}" if source["reason"] else ""
+                print(f"{source['name']:<14}{source['events']:>7} events  {source['status']}{why}")
         elif action == "findings":
-            for rank, finding in enumerate(session.findings(), 1):
-                print(f"{rank}. {finding.title} ({finding.seconds_lost:.1f} s lost)\n   {finding.suggestion}")
+            print(session.summary())
         else:
             write = session.report if action == "report" else session.save
             print(f"compilediag: wrote {write(_path(path))}")
@@ -126,8 +132,9 @@ class CompileWatch(Magics):
                 check_output(report)
             nested = current() is not None
             session = self._session = start(detail=args.detail)
-        last_event = int(session.events["id"].max()) if nested and len(session.events) else 0
-        self._cells.append(_Cell(session, last_event, report, args.quiet, args.fail_on_recompile))
+        last_event = int(session.events["id"].max()) if len(session.events) else 0
+        cell = _Cell(session, last_event, totals(session), report, args.quiet, args.fail_on_recompile)
+        self._cells.append(cell)
         if not (nested or args.quiet):
             self._show_dashboard(session)
 
@@ -137,7 +144,6 @@ class CompileWatch(Magics):
         if not self._cells or "%%compilewatch" not in result.info.raw_cell:
             return
         cell = self._cells.pop()
-        unseen = _unseen(cell.session) if cell.fail_on_recompile else None
         stop()
         if not cell.quiet:
             print(_headline(cell))
@@ -146,7 +152,7 @@ class CompileWatch(Magics):
                 cell.session.report(cell.report)
         if cell.fail_on_recompile and result.success:
             with self._failing(result):
-                _check_recompiles(cell, unseen)
+                _check_recompiles(cell)
 
     @contextlib.contextmanager
     def _failing(self, result: ExecutionResult) -> Iterator[None]:
@@ -203,28 +209,18 @@ def _path(text: str) -> str:
 
 
 def _headline(cell: _Cell) -> str:
-    compiles = cell.session.compiles.query("event_id > @cell.last_event")
-    recompiles = cell.session.recompiles.query("event_id > @cell.last_event")
-    seconds = compiles["duration_s"].sum()
-    return f"compilediag: {len(compiles)} compiles, {len(recompiles)} recompiles, {seconds:.1f} s compiling"
+    after = totals(cell.session)
+    own = {name: after[name] - cell.totals[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
+    return headline(own, unobserved(cell.session))
 
 
-def _unseen(session: Session) -> str | None:
-    """Why recompiles can't be seen in this session; None if they can."""
-    source = next((s for s in session.status() if s["name"] == "recompiles"), None)
-    if source is not None and source["status"] == "active":
-        return None
-    return f"recompiles were not observed: {source['reason'] if source else 'there is no source for them'}"
-
-
-def _check_recompiles(cell: _Cell, unseen: str | None) -> None:
+def _check_recompiles(cell: _Cell) -> None:
     """Recompiled if there was a recompile in the cell, or nobody was looking."""
     events = cell.session.events
     causes = events[(events["kind"] == "recompile") & (events["id"] > cell.last_event)]["title"]
     if len(causes):
-        listed = "; ".join(
-            f"{cause} ({n}x)" if n > 1 else cause for cause, n in causes.value_counts(sort=False).items()
-        )
-        raise Recompiled(f"{len(causes)} recompiles in this cell: {listed}")
-    if unseen:
-        raise Recompiled(unseen)
+        counts = causes.value_counts(sort=False)
+        listed = "; ".join(f"{cause} ({n}x)" if n > 1 else cause for cause, n in counts.items())
+        raise Recompiled(f"{len(causes)} in this cell: {listed}")
+    if why := unobserved(cell.session).get("recompiles"):
+        raise Recompiled(f"recompiles were not observed: {why}")

@@ -37,7 +37,8 @@ def printable(text: str, encoding: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
+def headline(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+    """Compiles and recompiles with what they cost, in one line."""
     compiled = "compiles not observed"
     if "compiles" not in gaps:
         compiled = f"{_count(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
@@ -45,8 +46,12 @@ def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
     if "recompiles" not in gaps:
         lost = f", {spent(totals['lost_s'])} lost to them" if totals["recompiles"] else ""
         recompiled = _count(totals["recompiles"], "recompile") + lost
+    return f"compilediag: {compiled}; {recompiled}"
+
+
+def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
     return [
-        *_wrapped(f"compilediag: {compiled}; {recompiled}"),
+        *_wrapped(headline(totals, gaps)),
         *_wrapped("; ".join((_caches(totals, gaps), _breaks(totals, gaps), _own_cost(totals)))),
     ]
 

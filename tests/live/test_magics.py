@@ -1,6 +1,7 @@
 """The magics in a real IPython, and in a real kernel; the compiler is real in both."""
 
 import os
+import re
 from pathlib import Path
 
 import nbformat
@@ -52,7 +53,7 @@ def test_a_cell_under_watch_gives_its_result_as_ever(shell, capsys):
     result = run(shell, f"%%compilewatch\n{TWO_RECOMPILES}double(torch.ones(2)).sum().item()")
     out = capsys.readouterr().out
     assert (result.success, result.result) == (True, 4.0)
-    assert "compilediag: 3 compiles, 2 recompiles, " in out
+    assert re.search(r"compilediag: 3 compiles, .* s compiling; 2 recompiles, .* s lost to them\n", out)
     assert out.index("4.0") < out.index("compilediag: 3 compiles")
     assert shell.user_ns["_"] == 4.0
     assert shell.user_ns["In"][-1].endswith(".item()")
@@ -72,7 +73,7 @@ def test_an_exception_is_shown_once_with_the_line_of_the_cell(shell, capsys):
     assert isinstance(result.error_in_exec, ValueError)
     assert out.count("Traceback (most recent call last)") == 1
     assert "----> 3 math.sqrt(-1)" in out
-    assert "compilediag: 0 compiles" in out
+    assert "compilediag: 0 compiles, " in out
     assert compilediag.current() is None
 
 
@@ -132,7 +133,7 @@ def test_a_recompile_fails_the_cell_in_one_line(shell, capsys):
     result = run(shell, f"%%compilewatch --fail-on-recompile\n{TWO_RECOMPILES}")
     out = capsys.readouterr().out
     assert type(result.error_in_exec).__name__ == "Recompiled"
-    assert "2 recompiles in this cell: " in str(result.error_in_exec)
+    assert "2 in this cell: " in str(result.error_in_exec)
     assert "x.size()[0]" in str(result.error_in_exec)
     assert "Traceback" not in out and out.count("Recompiled: ") == 1
 
@@ -153,7 +154,7 @@ def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
         run(shell, TWO_RECOMPILES)
         assert run(shell, "%%compilewatch --fail-on-recompile\ndouble(torch.ones(2))").success
         run(shell, "%%compilewatch\ndouble(torch.ones(5))")
-        assert "compilediag: 1 compiles, 1 recompiles" in capsys.readouterr().out
+        assert re.search("compilediag: 1 compile, .*; 1 recompile, ", capsys.readouterr().out)
         assert compilediag.current() is session
     assert len(session.recompiles) == 3
 
@@ -204,7 +205,7 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
         "print('not reached')",
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(compilediag.__file__).parents[1]), "IPYTHONDIR": str(tmp_path)}
-    with pytest.raises(CellExecutionError, match="recompiles in this cell"):
+    with pytest.raises(CellExecutionError, match="2 in this cell"):
         NotebookClient(cells, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path), env=environment)
     _, watched, failing, last = (cell["outputs"] for cell in cells["cells"])
     shown = [output["data"] for output in watched if "data" in output]
