@@ -25,7 +25,7 @@ def read_columns(store: Store, source: str, order: str, columns: Sequence[str]) 
     """
     try:
         return _by_column(store.connection, source, order, columns)
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, ValueError):  # ValueError: SQLite writes an infinity as no JSON has it
         rows = read_rows(store, f"SELECT {', '.join(columns)} FROM {source}", order)
         return list(zip(*rows, strict=True)) if rows else [()] * len(columns)
 

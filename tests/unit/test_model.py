@@ -1,0 +1,268 @@
+"""The view model: its numbers are those of the tables, and patches in order give what a snapshot gives."""
+
+import base64
+import json
+import random
+import zlib
+
+import pytest
+
+from compilediag.events import (
+    BY_TABLE,
+    Artifact,
+    CacheLookup,
+    Compile,
+    GraphBreak,
+    GuardFailure,
+    Phase,
+    Recompile,
+    SourceStatus,
+)
+from compilediag.tables import table_columns
+from compilediag.views.island import dumps
+from compilediag.views.model import FEEDS, ViewModel, totals
+from tests.unit.session_builder import SECOND, put, recording, saved
+
+
+class Page:
+    """What a browser keeps: the patch format, applied as simply as can be."""
+
+    def __init__(self):
+        self.parts, self.rows, self.texts, self.columns, self.seq = {}, {}, {}, {}, 0
+
+    def apply(self, patch):
+        patch = json.loads(dumps(patch))
+        if patch["reset"]:
+            self.__init__()
+        elif patch["seq"] <= self.seq:
+            return
+        self.seq = patch["seq"]
+        self.columns = patch.get("columns", self.columns)
+        for part in ("meta", "totals", "observed", "now", "findings"):
+            self.parts[part] = patch.get(part, self.parts.get(part))
+        for table, rows in patch.get("rows", {}).items():
+            self.rows.setdefault(table, {}).update({row[0]: row for row in rows})
+        self.texts.update(patch.get("texts", {}))
+
+
+def state(name, status="active", **more):
+    return SourceStatus(time_ns=SECOND, name=name, status=status, **more)
+
+
+def frame(number, recompiled=True):
+    """The events of one compile of f, the `number`-th, as a recording has them: the compile comes last."""
+    at, compile_id = (number + 1) * SECOND, f"0/{number}"
+    events = [Phase(time_ns=at, compile_id=compile_id, name="backend_compile", duration_s=0.1)]
+    if recompiled:
+        told = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": "9"}
+        events.append(Recompile(time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, **told))
+        events.append(GuardFailure(time_ns=at, compile_id=compile_id, is_first=True, **told))
+    return [
+        *events,
+        (Artifact(time_ns=at, compile_id=compile_id, name="graph"), f"graph {number}\n" * 50),
+        Compile(
+            time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, trigger="dynamo",
+            duration_s=0.5, is_recompile=recompiled, outcome="ok", restart_reasons=["why"],
+        ),
+    ]  # fmt: skip
+
+
+EVENTS = [
+    state("compiles"), state("recompiles"), state("caches"),
+    *frame(0, recompiled=False), *frame(1), *frame(2),
+    CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="hit", saved_s=2.0, compile_id="0/0"),
+    CacheLookup(time_ns=SECOND, cache="aot_autograd", outcome="hit", saved_s=3.0, compile_id="0/0"),
+    CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="miss", compile_id="0/1"),
+    CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="guard_miss", compile_id="0/2"),
+    CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="saved", compile_id="0/2", key_diff=["a: 1 -> 2"]),
+    GraphBreak(time_ns=SECOND, reason="r", hints=["h"]),
+    Compile(time_ns=9 * SECOND, compile_id="1/0", function="g", outcome="skipped", limit="recompile_limit"),
+]  # fmt: skip
+
+
+def test_totals_are_what_the_tables_say(tmp_path):
+    session = saved(tmp_path, *EVENTS)
+    found = totals(session)
+    assert found["compiles"] == len(session.compiles) == 4
+    assert found["recompiles"] == len(session.recompiles) == 2
+    assert found["graph_breaks"] == len(session.graph_breaks) == 1
+    assert found["compile_s"] == pytest.approx(session.compiles["duration_s"].sum()) == pytest.approx(1.5)
+    assert found["lost_s"] == pytest.approx(session.recompiles["lost_s"].sum()) == pytest.approx(1.0)
+    assert found["limit_hits"] == session.compiles["limit"].notna().sum() == 1
+    assert found["cache_hits"] == (session.cache_lookups["outcome"] == "hit").sum() == 2
+    assert found["cache_misses"] == session.cache_lookups["outcome"].isin(["miss", "guard_miss"]).sum() == 2
+    assert found["cache_saved_s"] == 3.0, "AOTAutograd's hit holds FxGraphCache's"
+    assert found["events"] == len(session.events) == len(EVENTS) + 1  # and the recorder's feed
+    assert found["own_s"] == pytest.approx(session.sources["overhead_s"].sum())
+    assert found["own_share"] == pytest.approx(found["own_s"] / found["compile_s"])
+
+
+def test_totals_of_nothing_are_zero_and_a_share_of_nothing_is_missing(tmp_path):
+    found = totals(saved(tmp_path))
+    assert (found["compiles"], found["compile_s"], found["lost_s"], found["own_share"]) == (0, 0.0, 0, None)
+
+
+def test_rows_are_the_tables_with_times_in_ms(tmp_path):
+    session = saved(tmp_path, *EVENTS)
+    snapshot = ViewModel(session).snapshot()
+    for table, rows in snapshot["rows"].items():
+        table_frame = getattr(session, table)
+        names = [column["name"] for column in snapshot["columns"][table]]
+        assert names == list(table_columns(table)) == list(table_frame.columns)
+        shown = sorted(row[names.index("time")] for row in rows)
+        assert shown == pytest.approx(sorted(t.value / 1e6 for t in table_frame["time"])), table
+        if table != "sources":
+            assert [row[0] for row in rows] == table_frame["event_id"].tolist()
+    lookups = snapshot["rows"]["cache_lookups"]
+    assert lookups[-1][-1] == ["a: 1 -> 2"]
+    compiles = [dict(zip(table_columns("compiles"), row, strict=True)) for row in snapshot["rows"]["compiles"]]
+    assert [c["is_recompile"] for c in compiles] == [False, True, True, None]
+    assert compiles[0]["triton_s"] is None
+
+
+def test_every_column_of_every_table_is_described(tmp_path):
+    columns = ViewModel(saved(tmp_path)).snapshot()["columns"]
+    assert set(columns) == set(BY_TABLE)
+    types = {c["type"] for spec in columns.values() for c in spec}
+    assert types <= {"id", "time", "s", "us", "int", "text", "code", "path", "bool", "list"}
+    assert all(c["doc"] and c["label"] for spec in columns.values() for c in spec)
+
+
+def test_a_model_with_nothing_new_gives_no_patch(tmp_path):
+    model = ViewModel(saved(tmp_path, *EVENTS))
+    assert model.patch()["seq"] == 1
+    assert model.patch() is None
+    assert model.seq == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_patches_in_order_give_what_the_snapshot_gives(tmp_path, seed):
+    session, recorder, _ = recording(tmp_path)
+    model, page, rng = ViewModel(session), Page(), random.Random(seed)
+    model._slow_due = float("inf") if seed % 2 else 0.0  # findings only at the end, or as soon as may be
+    page.apply(model.snapshot())
+    left = list(EVENTS)
+    while left:
+        count = rng.randint(1, 5)
+        put(recorder, *left[:count])
+        del left[:count]
+        if patch := model.patch():
+            page.apply(patch)
+            page.apply(patch)  # a patch that comes twice changes nothing
+    recorder.close()
+    session.ended()
+    page.apply(model.patch())
+    assert model.patch() is None
+    fresh = Page()
+    fresh.apply(model.snapshot())
+    assert by_state(page.rows) == by_state(fresh.rows)
+    assert page.parts == fresh.parts
+    assert page.texts == fresh.texts
+    assert fresh.seq == page.seq == model.seq
+
+
+def by_state(rows):
+    """Rows by table; a source is known by its process and name, its row keeps the id that it was first given."""
+    sources = {(r[3], r[5]): r[1:] for r in rows["sources"].values()}
+    return {**rows, "sources": sources}
+
+
+def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
+    session, recorder, _ = recording(tmp_path)
+    model, page = ViewModel(session), Page()
+    page.apply(model.snapshot())
+    *before, compiled = frame(1)
+    put(recorder, *before)
+    page.apply(model.patch())
+    column = list(table_columns("recompiles")).index("lost_s")
+    assert [row[column] for row in page.rows["recompiles"].values()] == [None]
+    put(recorder, compiled)
+    model._slow_due = 0.0
+    patch = model.patch()
+    page.apply(patch)
+    assert [row[column] for row in patch["rows"]["recompiles"]] == [0.5]
+    assert [row[column] for row in page.rows["recompiles"].values()] == [0.5]
+    assert page.parts["totals"]["lost_s"] == 0.5
+    recorder.close()
+
+
+def test_a_table_whose_source_was_not_active_is_not_observed(tmp_path):
+    session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
+    observed = ViewModel(session).snapshot()["observed"]
+    assert set(observed) == set(FEEDS)
+    assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
+
+
+def test_a_source_that_failed_later_was_active_before_and_keeps_its_row(tmp_path):
+    session, recorder, _ = recording(tmp_path, state("caches"))
+    model, page = ViewModel(session), Page()
+    page.apply(model.patch())
+    put(recorder, state("caches", "failed", reason="switched off after 5 errors", dropped=2))
+    page.apply(model.patch())
+    rows = [dict(zip(table_columns("sources"), row, strict=True)) for row in page.rows["sources"].values()]
+    assert [(r["status"], r["reason"]) for r in rows if r["name"] == "caches"] == [
+        ("failed", "switched off after 5 errors")
+    ]
+    assert not page.parts["observed"]["cache_lookups"]
+    assert page.parts["totals"]["dropped"] == 2
+    recorder.close()
+
+
+def test_what_runs_now_is_shown_with_what_the_last_time_took(tmp_path):
+    class Running:
+        def state(self):
+            who = {"function": "f", "file": "/m.py", "line": 3, "trigger": "dynamo"}
+            return {
+                **who,
+                "compile_id": "0/3",
+                "phases": ["entire_frame_compile", "code_gen"],
+                "started_ns": 7 * SECOND,
+            }
+
+    session, recorder, _ = recording(tmp_path, *frame(0, recompiled=False))
+    recorder.progress[1] = Running()
+    model = ViewModel(session)
+    assert model.patch()["now"] == [
+        {
+            "compile_id": "0/3", "function": "f", "file": "/m.py", "line": 3, "trigger": "dynamo",
+            "phase": "code_gen", "phases": ["entire_frame_compile", "code_gen"], "started_ms": 7000.0, "before_s": 0.5,
+        }
+    ]  # fmt: skip
+    recorder.progress.clear()
+    assert model.patch()["now"] == []
+    recorder.close()
+
+
+def text_of(entry):
+    return zlib.decompress(base64.b64decode(entry["z"])).decode()
+
+
+def test_texts_are_those_of_the_artifacts(tmp_path):
+    session = saved(tmp_path, *EVENTS)
+    texts = ViewModel(session).snapshot()["texts"]
+    assert set(texts) == {str(i) for i in session.artifacts["event_id"]}
+    for event_id, entry in texts.items():
+        assert text_of(entry) == session.artifact(int(event_id)) and entry["cut"] is False
+
+
+def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):
+    noise = random.Random(0)
+    items = [(Artifact(time_ns=1, name="code"), noise.randbytes(20_000).hex()) for _ in range(4)]
+    texts = ViewModel(saved(tmp_path, *items), text_budget=60_000).snapshot()["texts"]
+    assert [entry["cut"] for entry in texts.values()] == [False, True, True, True]
+    assert all(len(text_of(entry)) == 4_000 for entry in texts.values() if entry["cut"])
+
+
+def test_a_snapshot_survives_hostile_text_and_is_ascii_without_tags(tmp_path):
+    hostile = "</script>\u2028\ud800\0\x85&amp;<!--" + "x" * 1000
+    items = [GraphBreak(time_ns=1, reason=hostile, hints=[hostile]), (Artifact(time_ns=1, name=hostile), hostile)]
+    text = dumps(ViewModel(saved(tmp_path, *items)).snapshot())
+    assert text.isascii() and not set("<>&") & set(text)
+    shown = json.loads(text)["rows"]["graph_breaks"][0]
+    assert shown[-4] == [hostile] or [hostile] in shown
+
+
+def test_times_that_are_infinite_or_no_number_become_null(tmp_path):
+    items = [Compile(time_ns=1, duration_s=float("inf")), Compile(time_ns=2, duration_s=float("nan"))]
+    text = dumps(ViewModel(saved(tmp_path, *items)).snapshot())
+    assert "Infinity" not in text and "NaN" not in text

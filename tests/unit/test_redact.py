@@ -1,0 +1,98 @@
+"""A redacted view holds no source code, no values and no paths, whatever column they came in by."""
+
+import dataclasses
+import json
+
+import pytest
+
+from compilediag.events import BY_TABLE, Artifact, SourceStatus
+from compilediag.tables import table_columns
+from compilediag.views.island import dumps
+from compilediag.views.model import ViewModel
+from compilediag.views.redact import Redactor
+from tests.unit.session_builder import META, SECOND, recording, saved
+
+#: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.
+SHOWN = {
+    "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit"},
+    "recompiles": {"function", "closest_compile_id", "guard_kind"},
+    "guard_failures": {"entry_compile_id", "guard_kind"},
+    "cache_lookups": {"cache", "tier", "outcome", "key", "nearest_key"},
+    "graph_breaks": {"break_id"},
+    "phases": {"name", "parent"},
+    "artifacts": {"name", "digest"},
+    "dynamic_decisions": {"dim"},
+    "sources": {"name", "status", "reason"},
+}
+
+
+def secret(table, column):
+    return f"SECRET_{table}_{column}"
+
+
+def planted(cls):
+    """An event with a secret of its own in every column that can hold text."""
+    own = {}
+    for f in dataclasses.fields(cls):
+        if f.metadata and f.metadata["dtype"] in ("string", "json"):
+            text = secret(cls.table, f.name)
+            own[f.name] = [text] if f.metadata["dtype"] == "json" else text
+    if "guard_source" in own:
+        own["guard_source"] = f"self.table['{secret(cls.table, 'key')}'].n"
+    if "source" in own:
+        own["source"] = f"L['self'].table[\"{secret(cls.table, 'key')}\"]"
+    return cls(time_ns=SECOND, **own)
+
+
+@pytest.fixture
+def session(tmp_path):
+    items = [planted(cls) for cls in BY_TABLE.values() if cls not in (Artifact, SourceStatus)]
+    items.append((Artifact(time_ns=1, name="dynamo_output_graph"), "SECRET_artifact_text"))
+    return saved(tmp_path, *items)
+
+
+def test_only_names_are_left(session):
+    text = dumps(ViewModel(session, redact=True).snapshot())
+    found = {part for part in text.replace("'", '"').split('"') if "SECRET" in part}
+    allowed = {secret(t, c) for t, columns in SHOWN.items() for c in columns}
+    assert {f for f in found if not any(a in f for a in allowed)} == set()
+    assert secret("compiles", "function") in text, "names of functions stay"
+
+
+@pytest.mark.parametrize("table", BY_TABLE)
+def test_every_text_column_is_either_shown_on_purpose_or_changed(table):
+    redactor = Redactor()
+    for name, spec in table_columns(table).items():
+        if spec["dtype"] in ("string", "json") and name != "compile_id":
+            assert (redactor.cell(table, name) is None) == (name in SHOWN[table]), name
+
+
+def test_unredacted_it_is_all_there(session):
+    text = dumps(ViewModel(session).snapshot())
+    for column in ("user_code", "expected", "actual", "reason", "file"):
+        assert secret("recompiles", column) in text
+
+
+def test_a_path_becomes_the_same_stand_in_each_time():
+    redactor = Redactor()
+    assert [redactor.file(p) for p in ("/a.py", "/b.py", "/a.py", None)] == ["file1.py", "file2.py", "file1.py", None]
+
+
+def test_neither_title_nor_texts_nor_running_files_are_given(tmp_path):
+    class Running:
+        def state(self):
+            return {"function": "forward", "file": "/SECRET/model.py", "line": 3, "phases": [], "started_ns": 1}
+
+    session, recorder, _ = recording(tmp_path)
+    recorder._store.set_meta(**{**META, "title": "SECRET.py"})
+    recorder.progress[1] = Running()
+    snapshot = ViewModel(session, redact=True).snapshot()
+    recorder.close()
+    assert "SECRET" not in json.dumps(snapshot)
+    assert snapshot["now"][0]["function"] == "forward" and snapshot["meta"]["redacted"] is True
+
+
+def test_patches_are_redacted_as_the_snapshot_is(session):
+    text = dumps(ViewModel(session, redact=True).patch())
+    for column in ("user_code", "expected", "actual", "reason", "file", "key"):
+        assert secret("recompiles", column) not in text
