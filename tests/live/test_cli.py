@@ -143,6 +143,25 @@ def test_a_forked_child_writes_no_report(run, script, tmp_path):
     assert (tmp_path / "cwd" / "run.html").exists()
 
 
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_multiprocessing_finds_the_script_and_only_the_parent_reports(run, script, tmp_path, method):
+    path = script(f"""
+        import multiprocessing, os
+
+        class Square:
+            def __call__(self, n):
+                return n * n, os.getpid()
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context({method!r}).Pool(1) as pool:
+                (nine, pid), = pool.map(Square(), [3])
+            print(nine, pid != os.getpid(), os.path.exists("run.html"))
+    """)
+    done = run("--report", "run.html", path)
+    assert (done.returncode, done.stdout) == (0, "9 True False\n"), done.stderr
+    assert done.stderr.count("wrote run.html") == 1
+
+
 def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
     path = script(COMPILES + "print('ready', flush=True)\nimport time\ntime.sleep(60)")
     command = [sys.executable, "-m", "compilediag", "run", "--report", tmp_path / "run.html", path]
