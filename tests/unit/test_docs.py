@@ -42,7 +42,7 @@ def test_every_line_of_the_guest_contract_names_a_test_that_exists():
         named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
         assert named, line
         for file, test in named:
-            assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(), re.M), f"{file}::{test}"
+            assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(), flags=re.M), f"{file}::{test}"
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
