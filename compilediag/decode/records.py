@@ -39,6 +39,9 @@ KEPT = frozenset(
     }
 )
 
+#: Names under which torch asks whether anybody listens; the name of an artifact comes later.
+BUILT = KEPT | {"artifact"}
+
 
 def record_name(metadata: Mapping[str, Any]) -> str | None:
     """What a record is: the name of its artifact, else its own."""

@@ -71,6 +71,15 @@ def trace_logger() -> logging.Logger:
     return logging.getLogger("torch.__trace")
 
 
+def record_to_build() -> str | None:
+    """The name of the record that torch is about to build, seen from what it asks two frames up; None elsewhere."""
+    caller = sys._getframe(2)
+    if caller.f_code.co_name != "trace_structured":
+        return None
+    name = caller.f_locals.get("name")
+    return name if isinstance(name, str) else None
+
+
 def structured_logging_s() -> float:
     """Seconds that torch has spent on the structured trace so far in this process, by its own account."""
     return sum(vars(_member("torch._logging._internal", "structured_logging_overhead"))["structured_logging_overhead"].values())
