@@ -5,8 +5,10 @@ Every page is closed with three checks: no error in it, nothing on its console, 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from compilediag.events import Artifact, CacheLookup, Compile, Event, GraphBreak, GuardFailure, Phase, Recompile
 from compilediag.events import SourceStatus
+from compilediag.recorder import Recorder
 from compilediag.session import Session
-from compilediag.store import Store, digest_of
 from compilediag.views import esm, island
 from compilediag.views.model import FEEDS, ViewModel
 
@@ -43,22 +45,47 @@ HOST = """async ([source, style, snapshot]) => {
   window.host.close = await widget.render({ model, el: document.body });
 }"""
 
+#: True when a patch is on the screen, or waits because the display is paused.
+PAINTED = """(seq) => Number(document.querySelector(".cdiag").dataset.seq) >= seq
+  || document.querySelector(".cdiag-state").dataset.state === 'paused'"""
+
+
+@dataclass
+class Feed:
+    """Stands for the sources that feed a recorder."""
+
+    name: str = "test"
+    events: int = 0
+    dropped: int = 0
+
+    def failed(self, error: BaseException) -> None:
+        raise error
+
+
+@dataclass
+class Flight:
+    """A compile in flight, as the sources tell it."""
+
+    now: dict[str, Any]
+
+    def state(self) -> dict[str, Any]:
+        return self.now
+
 
 class Recorded:
-    """A session that a test writes event by event, and the view model that reads it."""
+    """A session that is being watched, whose events the test makes, and the view model that reads it."""
 
     def __init__(self, path: Path):
-        meta = {"torch_version": "2.13.0", "python_version": "3.11.7", "title": "train.py", "detail": "full", "pid": 7,
-                "created_ns": BEGIN_NS, "stopped_ns": None}  # fmt: skip
-        self.store = Store.create(path, meta)
-        self.session = Session(path)
+        meta = {"torch_version": "2.13.0", "python_version": "3.11.7", "title": "train.py", "detail": "full",
+                "pid": os.getpid(), "created_ns": BEGIN_NS, "stopped_ns": None}  # fmt: skip
+        self.recorder = Recorder(path, meta)
+        self.session = Session(path, recorder=self.recorder)
         self.model = ViewModel(self.session)
+        self.feed = Feed()
         self.clock = BEGIN_NS
 
-    def add(self, *events: Event) -> None:
-        for event in events:
-            event.pid = 7
-        self.store.append(events)
+    def add(self, *events: Event | tuple[Artifact, str]) -> None:
+        self.recorder.put(self.feed, lambda: events)
 
     def sources(self, **why_not: str) -> None:
         """All sources active, but for those given with a reason."""
@@ -69,8 +96,7 @@ class Recorded:
 
     def text(self, name: str, text: str, **common: Any) -> None:
         """An artifact with its text."""
-        artifact = Artifact(time_ns=self.clock, name=name, size=len(text), digest=digest_of(text), pid=7, **common)
-        self.store.append([artifact], [(artifact.digest, text)])
+        self.add((Artifact(time_ns=self.clock, name=name, **common), text))
 
     def compile(self, number: int, function: str = "forward", seconds: float = 1.0, **more: Any) -> None:
         """One compile with two phases and a cache look-up; from the second on a recompile for a size."""
@@ -99,29 +125,31 @@ class Recorded:
 
     def in_flight(self, **state: Any) -> None:
         """What is compiling now; nothing if no state is given."""
-        self.store.set_progress(7, {1: {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo", **state}}
-                                if state else {})  # fmt: skip
+        self.recorder.progress.clear()
+        if state:
+            now = {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo", **state}
+            self.recorder.progress[1] = Flight(now)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything, as of a session that is being watched."""
-        snapshot = self.model.snapshot()
-        snapshot["meta"]["state"] = "watching"
-        return snapshot
+        return self.model.snapshot()
 
     def patch(self) -> dict[str, Any]:
         patch = self.model.patch()
         assert patch is not None, "nothing is new"
-        if "meta" in patch:
-            patch["meta"]["state"] = "watching"
         return patch
+
+    def stop(self) -> None:
+        self.recorder.close()
+        self.session.ended()
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Recorded:
+def recorded(tmp_path: Path) -> Iterator[Recorded]:
     """A session whose sources are all active."""
     recorded = Recorded(tmp_path / "run.cdiag")
     recorded.sources()
-    return recorded
+    yield recorded
+    recorded.stop()
 
 
 @pytest.fixture(scope="session")
@@ -178,7 +206,7 @@ def deliver() -> Callable[..., None]:
     def send(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
         message = {"type": "patch", "patch": island.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
         page.evaluate("(message) => window.host.deliver(message)", message)
-        page.wait_for_timeout(60)
+        page.wait_for_function(PAINTED, arg=patch["seq"])
 
     return send
 

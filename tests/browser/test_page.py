@@ -48,9 +48,19 @@ def test_patches_are_shown_as_they_come(recorded, open_widget, deliver, totals):
     assert (shown["compiles"], shown["recompiles"], shown["compile_s"]) == ("3", "2", "4.50 s")
     assert (shown["cache_hits"], shown["cache_misses"]) == ("2", "1")
     assert first_cells(page, "expected → actual") == ["2 → 3", "1 → 2"]
-    assert page.locator(".cdiag-finding").count() >= 1
     raw = page.get_attribute('[data-total="compile_s"]', "data-value")
     assert float(raw) == 4.5
+
+
+def test_findings_come_by_themselves_while_it_runs(recorded, open_widget, deliver):
+    page = open_widget(recorded.snapshot())
+    for number in range(4):
+        recorded.compile(number)
+    while page.locator(".cdiag-finding").count() == 0:
+        patch = recorded.model.patch()
+        if patch is not None:
+            deliver(page, patch)
+    assert "x.size" in text(page, ".cdiag-finding")
 
 
 def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_widget, deliver):
@@ -222,12 +232,12 @@ def test_pause_holds_the_display_and_resume_catches_up(recorded, open_widget, de
     for number in (1, 2, 3):
         recorded.compile(number)
         deliver(page, recorded.patch())
+    page.wait_for_selector("text=paused, 3 updates waiting")
     assert totals(page)["compiles"] == "1"
-    assert text(page, ".cdiag-waiting") == "paused, 3 updates waiting"
     page.fill(".cdiag-search", "forward")
     assert text(page, '[data-tab="compiles"] .cdiag-count') == "1"
     page.click(".cdiag-pause")
-    page.wait_for_timeout(60)
+    page.wait_for_selector(".cdiag-waiting", state="hidden")
     assert totals(page)["compiles"] == "4"
 
 
@@ -238,6 +248,8 @@ def test_a_reloaded_page_has_everything_again(recorded, open_widget, deliver, to
     for number in (1, 2):
         recorded.compile(number)
         deliver(page, recorded.patch())
+    time.sleep(0.6)  # lost seconds and findings are worked out twice a second at most
+    deliver(page, recorded.patch())
     again = open_widget(recorded.snapshot())
     assert totals(again) == totals(page)
     assert first_cells(again, "compile") == first_cells(page, "compile")
@@ -269,7 +281,7 @@ def test_a_large_patch_comes_whole_in_parts(recorded, open_widget, totals):
     assert len(parts) > 10 and max(map(len, parts)) < 8_000
     for part in parts:
         page.evaluate("(patch) => window.host.deliver({ type: 'patch', patch })", part)
-    page.wait_for_timeout(60)
+    page.wait_for_function("() => document.querySelector('[data-total=compiles]').textContent === '20'")
     assert page.evaluate("window.host.sent") == []
     assert totals(page)["compiles"] == "20"
     page.locator(".cdiag-row").first.click()
@@ -352,7 +364,7 @@ def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget, t
 def test_an_error_of_the_kernels_side_is_shown_as_text(recorded, open_widget):
     page = open_widget(recorded.snapshot())
     page.evaluate("() => window.host.deliver({ type: 'error', text: 'the disk is full <b>' })")
-    page.wait_for_timeout(60)
+    page.wait_for_selector(".cdiag-notice")
     assert text(page, ".cdiag-notice") == "the disk is full <b>"
 
 

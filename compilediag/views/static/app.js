@@ -17,6 +17,9 @@ import { TABS, TAB_TABLES, whySilent } from "./views.js";
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
 
+/** Runs a function when the browser has nothing else to do; Safari has no word for that. */
+const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 5 }), 50));
+
 let appCount = 0;
 
 export class App {
@@ -92,8 +95,20 @@ export class App {
     this.paintFiltered();
     this.detail.paint();
     this.paintFoot();
+    this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
+    this.warm();
     const end = performance.now();
     this.notBefore = end + REST * (end - begin);
+  }
+
+  /** The first keystroke of a search should be as quick as the others. */
+  warm() {
+    if (this.warming) return;
+    this.warming = true;
+    whenIdle((deadline) => {
+      this.warming = false;
+      if (!this.filter.warm(TAB_TABLES, deadline)) this.warm();
+    });
   }
 
   paintFiltered() {

@@ -5,6 +5,7 @@ export class Filter {
     this.store = store;
     this.groups = groups;
     this.terms = [];
+    this.warmed = new WeakMap(); // table -> how many of its rows are ready to be searched
     this.evidence = null; // {label, ids: Set of event ids, groups: Set} of a chosen finding
   }
 
@@ -50,6 +51,20 @@ export class Filter {
 
   isEvidence(table, row) {
     return this.evidence.ids.has(row[0]) || this.evidence.groups.has(this.groups.of(table, row));
+  }
+
+  /** Makes the texts that the search looks in, while there is time; true when all are made. */
+  warm(names, deadline) {
+    for (const table of names.map((name) => this.store.table(name))) {
+      let next = this.warmed.get(table) ?? 0;
+      for (; next < table.rows.length; next += 1) {
+        if (next % 64 === 0 && deadline.timeRemaining() < 2) break;
+        table.haystack(next);
+      }
+      this.warmed.set(table, next);
+      if (next < table.rows.length) return false;
+    }
+    return true;
   }
 
   /** Filters all tables at once: {passed: table name -> positions, lit: groups with a row that passed, or null}. */

@@ -142,7 +142,9 @@ export class DataTable {
   reorder() {
     const [label, direction] = this.sortOf();
     const column = this.tab.columns.find((candidate) => candidate.label === label);
-    const keys = this.passed.map((i) => columnKey(column, this.table, this.table.rows[i], this.ownerOf(this.table.rows[i])));
+    const { rows } = this.table;
+    const needsOwner = column.text && !column.sortBy;
+    const keys = this.passed.map((i) => columnKey(column, this.table, rows[i], needsOwner && this.ownerOf(rows[i])));
     this.order = sortPositions(this.passed, keys, direction);
     this.active = Math.max(0, Math.min(this.active, this.order.length - 1));
     this.canvas.style.height = `${this.order.length * ROW}px`;

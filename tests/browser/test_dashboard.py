@@ -1,0 +1,138 @@
+"""The kernel's side of the widget: what is sent, when it stops, what becomes of an error."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from compilediag.views.dashboard import INTERVAL_S, Pump, make_dashboard, split
+from compilediag.views.island import dumps
+
+
+def wait_for(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+def patches(sent):
+    return [json.loads(message["patch"]) for message in sent if message["type"] == "patch"]
+
+
+@pytest.fixture
+def pump(recorded):
+    """A running pump and the list of what it sends."""
+    sent = []
+    pump = Pump(recorded.model, sent.append)
+    pump.start()
+    yield pump, sent
+    pump.stop()
+    pump._thread.join(5)
+
+
+def test_events_come_in_batches_and_the_last_one_is_not_lost(recorded, pump):
+    pump, sent = pump
+    for number in range(30):
+        recorded.compile(number)
+        time.sleep(0.01)
+    recorded.stop()
+    wait_for(lambda: not pump._thread.is_alive())
+    rows = {row[0] for patch in patches(sent) for row in patch.get("rows", {}).get("compiles", [])}
+    assert len(rows) == 30
+    assert len(sent) < 20
+    states = [patch["meta"]["state"] for patch in patches(sent) if "meta" in patch]
+    assert states[-1] == "stopped"
+    assert [patch["seq"] for patch in patches(sent)] == sorted({patch["seq"] for patch in patches(sent)})
+
+
+def test_a_quiet_session_gives_signs_of_life_only(recorded, pump):
+    pump, sent = pump
+    wait_for(lambda: any(message["type"] == "alive" for message in sent))
+    before = len(sent)
+    time.sleep(5 * INTERVAL_S)
+    assert len(sent) <= before + 1
+
+
+def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):
+    sent = []
+
+    class Broken:
+        session = recorded.session
+
+        def patch(self):
+            raise OSError("the disk is full")
+
+    pump = Pump(Broken(), sent.append)
+    pump.start()
+    wait_for(lambda: not pump._thread.is_alive())
+    assert {message["type"] for message in sent} == {"error"}
+    assert "OSError: the disk is full" in sent[0]["text"]
+    assert sent[-1]["text"].endswith("the recording goes on")
+    recorded.compile(0)
+    assert len(recorded.session.compiles) == 1
+
+
+def test_a_page_that_missed_something_gets_everything(recorded, pump):
+    pump, sent = pump
+    recorded.compile(0)
+    wait_for(lambda: any("rows" in patch for patch in patches(sent)))
+    pump.answer({"type": "something else"})
+    pump.answer("not even a dict")
+    pump.answer({"type": "resync"})
+    whole = [patch for patch in patches(sent) if patch["reset"]]
+    assert len(whole) == 1 and whole[0]["columns"] and len(whole[0]["rows"]["compiles"]) == 1
+
+
+def test_parts_of_a_patch_add_up_to_it():
+    patch = {"seq": 3, "reset": True, "totals": {"events": 5}, "columns": {"a": []},
+             "rows": {"a": [[n, "x" * 50] for n in range(100)], "b": [[1, "y"]]},
+             "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)}}  # fmt: skip
+    parts = [json.loads(part) for part in split(patch, 1000)]
+    assert [part["part"] for part in parts] == list(range(len(parts)))
+    assert [part["reset"] for part in parts] == [True] + [False] * (len(parts) - 1)
+    rows = {name: [row for part in parts for row in part.get("rows", {}).get(name, [])] for name in ("a", "b")}
+    texts = {key: text for part in parts for key, text in part.get("texts", {}).items()}
+    assert (rows, texts) == (patch["rows"], patch["texts"])
+    assert all("totals" not in part for part in parts[1:])
+
+
+def test_json_is_ascii_safe_in_a_script_and_knows_no_nan():
+    text = dumps({"a": [float("nan"), float("inf"), 1.5], "b": "</script>&\u2028\ud800"})
+    assert text.isascii() and not set("<>&") & set(text)
+    assert json.loads(text) == {"a": [None, None, 1.5], "b": "</script>&\u2028\ud800"}
+
+
+def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
+    recorded.compile(0)
+    recorded.compile(1)
+    widget = make_dashboard(recorded.session)
+    try:
+        snapshot = json.loads(widget.get_state("snapshot")["snapshot"])
+        assert snapshot["reset"] and len(snapshot["rows"]["compiles"]) == 2
+        recorded.compile(2)
+        again = json.loads(widget.get_state("snapshot")["snapshot"])
+        assert len(again["rows"]["compiles"]) == 3
+        bundle, _ = widget._repr_mimebundle_()
+        assert bundle["text/plain"] == recorded.session.summary()
+        assert "application/vnd.jupyter.widget-view+json" in bundle
+    finally:
+        widget.close()
+    wait_for(lambda: not widget.pump._thread.is_alive())
+
+
+def test_without_anywidget_one_line_says_what_to_install(tmp_path):
+    code = """
+import sys
+sys.modules["anywidget"] = None
+from compilediag.errors import CompilediagError
+from compilediag.views.dashboard import make_dashboard
+try:
+    make_dashboard(None)
+except CompilediagError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "the dashboard needs anywidget: pip install anywidget\n", done.stderr

@@ -1,0 +1,112 @@
+"""The report: one file that needs nothing else, opened from disk in Chromium."""
+
+import os
+import random
+import re
+
+import pytest
+
+from compilediag.errors import CompilediagError
+from compilediag.views.report import write_report
+
+SECRET = "SECRET_VALUE_9137"
+
+
+@pytest.fixture
+def run(recorded):
+    """Three compiles of one function, a graph break, a text."""
+    for number in range(3):
+        recorded.compile(number)
+    recorded.graph_break("print is not traced", user_code="print(x)", user_file="/home/me/model.py", user_line=33)
+    recorded.text("dynamo_output_graph", "class GraphModule: ...", compile_id="0/2")
+    return recorded
+
+
+def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path, totals):
+    page = open_report(write_report(run.session, tmp_path / "report.html"))
+    assert totals(page)["recompiles"] == "2"
+    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    assert page.text_content(".cdiag-pages pre") == "class GraphModule: ..."
+    # That no request was made, and nothing was blocked by the page's own policy, new_page checks for every page.
+
+
+def test_the_policy_lets_nothing_in(run, tmp_path):
+    text = write_report(run.session, tmp_path / "report.html").read_text()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
+    assert policy == "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+    assert text.count("</script>") == 2
+    assert re.findall(r"https?://", text) == []
+
+
+def test_hostile_text_in_every_place_stays_text(recorded, open_report, tmp_path):
+    evil = "</script><script>window.bitten = 1</script><!-- <img src=x onerror='window.bitten = 1'>\u2028&amp;"
+    recorded.compile(0, function=evil)
+    recorded.graph_break(evil, user_code=evil)
+    recorded.text(evil, evil, compile_id="0/0")
+    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page.click('[data-tab="graph_breaks"]')
+    assert evil.split("\u2028")[0] in page.text_content('.cdiag-row [data-column="reason"]')
+    assert page.evaluate("window.bitten") is None
+
+
+def test_a_report_of_a_running_session_does_not_pretend_to_go_on(recorded, open_report, tmp_path):
+    recorded.compile(0)
+    recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
+    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    assert page.text_content(".cdiag-state") == "written while watching"
+    assert page.locator(".cdiag-now").is_hidden() and page.locator(".cdiag-pause").is_hidden()
+
+
+def test_a_redacted_report_has_no_code_value_or_path_of_the_user(recorded, open_report, tmp_path):
+    recorded.compile(0, fail_reason=SECRET)
+    recorded.graph_break(SECRET, user_code=SECRET, explanation=SECRET, user_file=f"/home/{SECRET}/model.py")
+    recorded.text("dynamo_output_graph", SECRET, compile_id="0/0")
+    path = write_report(recorded.session, tmp_path / "report.html", redact=True)
+    assert SECRET not in path.read_text() and "/home/me" not in path.read_text()
+    page = open_report(path)
+    assert page.locator(".cdiag-badge", has_text="redacted").is_visible()
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row").first.click()
+    assert page.text_content(".cdiag-detail h2") == "forward 0/0"
+
+
+def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_report, tmp_path):
+    recorded.compile(0)
+    noise = random.Random(0)
+    long = "\n".join(f"{noise.getrandbits(256):x}" for _ in range(80_000))
+    recorded.text("short", "a short one", compile_id="0/0")
+    recorded.text("long", long, compile_id="0/0")
+    path = write_report(recorded.session, tmp_path / "report.html")
+    assert path.stat().st_size < 3_000_000
+    page = open_report(path)
+    page.click('[data-tab="compiles"]')
+    page.locator(".cdiag-row").first.click()
+    page.locator(".cdiag-artifact-toggle", has_text="long").click()
+    page.wait_for_selector("text=cut to fit; the whole text in Python: session.artifact(")
+    page.locator(".cdiag-artifact-toggle", has_text="short").click()
+    assert page.locator(".cdiag-pages pre", has_text="a short one").is_visible()
+    kept = re.search(r"session\.artifact\((\d+)\)", page.text_content(".cdiag-artifact-foot:has-text('cut to fit')")).group(1)
+    assert recorded.session.artifact(int(kept)) == long
+
+
+def test_a_path_that_cannot_be_written_is_one_line_and_leaves_nothing(run, tmp_path):
+    with pytest.raises(CompilediagError) as error:
+        write_report(run.session, tmp_path / "missing" / "report.html")
+    assert "\n" not in str(error.value) and "missing" in str(error.value)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CompilediagError):
+        write_report(run.session, tmp_path / "folder")
+    assert sorted(p.name for p in tmp_path.iterdir() if "compilediag-" in p.name) == []
+
+
+def test_a_report_replaces_an_older_one_and_can_be_read_by_others(run, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    assert write_report(run.session, path) == path
+    assert path.read_text().startswith("<!doctype html>")
+    assert [p.name for p in tmp_path.glob("*.html")] == ["report.html"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
