@@ -1,0 +1,39 @@
+"""Run notebooks anew and keep their outputs, cleaned for git: no widget that only a live kernel could draw.
+
+    python notebooks/execute.py [NOTEBOOK...]
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).resolve().parent
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def execute(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
+    """The notebook, run from top to bottom in a kernel and a folder of its own; CellExecutionError if a cell fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        notebook = nbformat.read(shutil.copy(path, folder), as_version=4)
+        resources = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=timeout_s, resources=resources, store_widget_state=False)
+        return client.execute()
+
+
+def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Take out in place what is of this run alone: widgets (their text stays) and times of execution."""
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
+    notebook.metadata.language_info = {"name": "python"}
+    return notebook
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or sorted(HERE.glob("*.ipynb")):
+        nbformat.write(clean(execute(Path(name))), name)
