@@ -71,18 +71,16 @@ def trace_logger() -> logging.Logger:
     return logging.getLogger("torch.__trace")
 
 
-def record_to_build() -> str | None:
-    """The name of the record that torch is about to build, seen from what it asks two frames up; None elsewhere."""
+def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:
+    """Of the record for which torch asks, two frames up, whether anybody listens: its name, and the functions
+    that give its metadata and its payload. None where something else asks.
+    """
     caller = sys._getframe(2)
     if caller.f_code.co_name != "trace_structured":
         return None
-    name = caller.f_locals.get("name")
-    return name if isinstance(name, str) else None
-
-
-def structured_logging_s() -> float:
-    """Seconds that torch has spent on the structured trace so far in this process, by its own account."""
-    return sum(vars(_member("torch._logging._internal", "structured_logging_overhead"))["structured_logging_overhead"].values())
+    local = caller.f_locals
+    asked = local.get("name"), local.get("metadata_fn"), local.get("payload_fn")
+    return asked if isinstance(asked[0], str) and callable(asked[1]) and callable(asked[2]) else None
 
 
 def argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:

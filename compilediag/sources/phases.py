@@ -11,9 +11,9 @@ from . import _compat
 from .base import Source, made
 from .patching import Patch
 
-#: Passes over a graph take some 50 us each and there are dozens a compile: of these only the long ones are kept.
+#: Shorter phases are not kept: in `full` of the dozens of passes over a graph, in `lean` of all phases.
+FLOOR_NS = 1_000_000
 PASS_PREFIX = "pass."
-PASS_FLOOR_NS = 1_000_000
 FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 ATTEMPT = "compile_attempt_"
@@ -90,7 +90,7 @@ class Phases(Source):
         while running.stack.pop()[0] != name:
             pass  # torch mends its own stack the same way when an inner phase was left without an end.
         parent = running.stack[-1][0] if running.stack else None
-        if time_ns - start_ns >= PASS_FLOOR_NS or not name.startswith(PASS_PREFIX):
+        if time_ns - start_ns >= FLOOR_NS or (self.detail == "full" and not name.startswith(PASS_PREFIX)):
             self.emit(_phase, name, parent, len(running.stack), start_ns, time_ns, _compile_id(metadata))
         running.leave()
         if not running.stack:

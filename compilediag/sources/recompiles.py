@@ -1,7 +1,8 @@
 """Recompiles: when all entries of a frame have failed, which guards failed in each, and the values now.
 
 torch calls the hook with the entries and the frame's locals in hand, and then forgets both. `full` finds
-all failing guards of every entry; `lean` the first of each, and all of the closest.
+all failing guards of every entry, and the closest is the one with the fewest. `lean` takes the latest for
+the closest, and finds all failing guards of that one and the first of each other.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class Entry:
     """One earlier entry of the frame, and why it did not fit."""
 
     compile_id: str
-    age: int
+    age: tuple[bool, int]
     guards: list[FailingGuard]
     reason: str | None
 
     @property
     def distance(self) -> tuple[Any, ...]:
-        """Smaller is closer: a live entry, few failing guards that are known, a recent one."""
-        dead = any(g.kind == "dead_reference" for g in self.guards)
-        return (dead, len(self.guards), -self.age)
+        """Smaller is closer: a live entry, few failing guards, a recent one."""
+        live, number = self.age
+        return (not live, len(self.guards), -number)
 
 
 class Recompiles(Source):
@@ -50,29 +51,30 @@ class Recompiles(Source):
         chain, frame, _backend, *skip_logging = args
         if any(skip_logging) or kwargs.get("skip_logging"):
             return  # torch 2.11 asks twice; the second time is not a recompile of its own.
-        found = [self._analyse(entry, frame.f_locals, result or ()) for entry in _compat.cache_entries(chain)]
-        if not found:
+        entries = _compat.cache_entries(chain)
+        if not entries:
             return
-        closest = min(found, key=lambda entry: entry.distance)
-        if self.detail == "lean":
-            self._complete(closest, _compat.cache_entries(chain), frame.f_locals)
+        latest = max(entries, key=_age) if self.detail == "lean" else None
+        found = [self._analyse(e, frame.f_locals, result or (), latest in (None, e)) for e in entries]
+        closest = min(found, key=lambda entry: entry.distance) if latest is None else found[entries.index(latest)]
         self.emit(_events, time.time_ns(), _compat.current_compile_id(), frame.f_code, found, closest)
 
-    def _analyse(self, entry: Any, f_locals: dict[str, Any], reasons: Any) -> Entry:
+    def _analyse(self, entry: Any, f_locals: dict[str, Any], reasons: Any, every_guard: bool) -> Entry:
         compile_id = str(entry.compile_id)
         reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
-        manager = entry.guard_manager
-        if self.detail == "full":
-            guards = failing_guards(manager, f_locals)
+        if every_guard:
+            guards = list(failing_guards(entry.guard_manager, f_locals))
         else:
-            guards = [first] if (first := first_failing_guard(manager, f_locals)) else []
+            guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
         if not guards and reason is not None:
             guards = [_told(reason)]
-        return Entry(compile_id, entry.compile_id.frame_compile_id or 0, guards, reason)
+        return Entry(compile_id, _age(entry), guards, reason)
 
-    def _complete(self, closest: Entry, entries: list[Any], f_locals: dict[str, Any]) -> None:
-        entry = next(e for e in entries if str(e.compile_id) == closest.compile_id)
-        closest.guards = failing_guards(entry.guard_manager, f_locals) or closest.guards
+
+def _age(entry: Any) -> tuple[bool, int]:
+    """Larger for later entries; those that are dead come before all that live."""
+    live = getattr(entry.guard_manager, "invalidation_reason", None) is None
+    return live, entry.compile_id.frame_compile_id or 0
 
 
 def _told(reason: str) -> FailingGuard:
