@@ -68,7 +68,7 @@ class CompileWatch(Magics):
     @magic_arguments("%compilewatch")
     @argument("action", nargs="?", choices=ACTIONS, help="what to do; on if nothing is said")
     @argument("path", nargs="?", help="where to: an .html file for report, a .cdiag file for save")
-    @argument("--detail", choices=DETAILS, default="full", help="how much to record (default: full)")
+    @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
     @line_magic("compilewatch")
     def line(self, line: str) -> Session | None:
         """Watch torch.compile from here on, live; `off` ends it. `session = %compilewatch on` gives the session."""
@@ -88,8 +88,10 @@ class CompileWatch(Magics):
                 self._show(args.action, args.path)
         return None
 
-    def _on(self, detail: str) -> None:
-        self._session = current() or start(detail=detail)
+    def _on(self, detail: str | None) -> None:
+        if current() is None:
+            start(detail=detail or "full")
+        self._session = _current(detail)
         self._show_dashboard(self._session)
 
     def _show_dashboard(self, session: Session) -> None:
@@ -116,7 +118,7 @@ class CompileWatch(Magics):
     @argument("--report", metavar="PATH", help="write one offline HTML file when the cell has ended")
     @argument("--quiet", action="store_true", help="neither dashboard nor summary")
     @argument("--fail-on-recompile", action="store_true", help="the cell fails if anything in it was recompiled")
-    @argument("--detail", choices=DETAILS, default="full", help="how much to record (default: full)")
+    @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
     @cell_magic("compilewatch")
     def cell(self, line: str, cell: str) -> None:
         """Watch torch.compile while this cell runs."""
@@ -130,8 +132,8 @@ class CompileWatch(Magics):
             report = args.report and _path(args.report)
             if report:
                 check_output(report)
-            nested = current() is not None
-            session = self._session = start(detail=args.detail)
+            nested = _current(args.detail) is not None
+            session = self._session = start(detail=args.detail or "full")
         last_event = int(session.events["id"].max()) if len(session.events) else 0
         cell = _Cell(session, last_event, totals(session), report, args.quiet, args.fail_on_recompile)
         self._cells.append(cell)
@@ -203,9 +205,17 @@ def _one_line_errors() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
+def _current(detail: str | None) -> Session | None:
+    """The session that records now. CompilediagError if another detail was asked for than it has."""
+    session = current()
+    if session is not None and detail not in (None, session.meta["detail"]):
+        raise CompilediagError(f"a watch with detail {session.meta['detail']} is on: %compilewatch off first")
+    return session
+
+
 def _path(text: str) -> str:
-    """A path as it was typed: IPython leaves the quotes around it."""
-    return os.path.expanduser(text.strip("\"'"))
+    """The path that was typed (IPython leaves the quotes around it), wherever the cell may change to."""
+    return os.path.abspath(os.path.expanduser(text.strip("\"'")))
 
 
 def _headline(cell: _Cell) -> str:

@@ -43,6 +43,8 @@ class Run:
         # What can be wrong is looked for before the script starts: a run of hours must not end without its report.
         for path in filter(None, (args.report, args.save)):
             check_output(path)
+        # The script may change the working directory.
+        args.report, args.save = (path and os.path.abspath(path) for path in (args.report, args.save))
         program = find_module(args.script) if args.is_module else find_script(args.script)
 
         from compilediag.watch import start
@@ -79,13 +81,13 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     from compilediag.watch import stop_all
 
     stop_all()
+    if not args.quiet:
+        print(session.summary(), file=sys.stderr)
     if args.report:
         try:
             session.report(args.report, redact=args.redact)
         except (CompilediagError, OSError) as error:
             print(f"compilediag: no report: {error}", file=sys.stderr)
-    if not args.quiet:
-        print(session.summary(), file=sys.stderr)
     for path in filter(None, (args.report, args.save)):
         if not args.quiet and os.path.exists(path):
             print(f"compilediag: wrote {path}", file=sys.stderr)

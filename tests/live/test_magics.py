@@ -159,6 +159,14 @@ def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
     assert len(session.recompiles) == 3
 
 
+def test_another_detail_than_that_of_the_watch_that_is_on_is_refused(shell, capsys):
+    with compilediag.watch(detail="lean"):
+        for cell in ("%compilewatch on --detail full", "%%compilewatch --detail full\npass"):
+            assert not run(shell, cell).success
+            assert capsys.readouterr().err.startswith("UsageError: a watch with detail lean is on")
+        assert run(shell, "%%compilewatch --quiet\npass").success
+
+
 def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     assert run(shell, "session = %compilewatch on --detail lean").success
     session = shell.user_ns["session"]
