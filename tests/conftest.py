@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
@@ -46,6 +47,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if on_gpu and not _has_cuda():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """pytest listens to torch's structured trace, and torch builds all of it for pytest: not while a test runs."""
+    trace = logging.getLogger("torch.__trace")
+    for handler in [h for h in trace.handlers if type(h).__module__.startswith("_pytest")]:
+        trace.removeHandler(handler)
+    return (yield)
 
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:

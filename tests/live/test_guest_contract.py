@@ -1,0 +1,567 @@
+"""The guest contract, line by line, against the real compiler. See docs/guest_contract.md."""
+
+import collections
+import logging
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import compilediag as cd
+from compilediag import sources
+from compilediag.sources import patching
+from compilediag.sources.base import MAX_ERRORS
+from tests.live import programs
+
+PACKAGE = str(Path(cd.__file__).parent)
+NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "dynamic", "trace"]
+
+
+def places():
+    """(owner, name) of everything that a watch patches."""
+    with cd.watch():
+        return list(dict.fromkeys((patch.owner, patch.name) for patch in patching._installed))
+
+
+def states(session):
+    return {row["name"]: row for row in session.status()}
+
+
+def source(name):
+    return next(s for s in sources._attached if s.name == name)
+
+
+def recompiling(calls=3, **options):
+    """A compiled function that recompiles at each call; what the calls gave."""
+    function = programs.compiled(programs.renamed(lambda x, name: x + len(name), "recompiling"), **options)
+    return [function(torch.ones(2), "n" * n) for n in range(calls)]
+
+
+# 1. The host's call happens exactly once, its result and its exception pass through unchanged
+
+
+def counting(inner, calls, key):
+    static = isinstance(inner, staticmethod)
+    function = inner.__func__ if static else inner
+
+    def counted(*args, **kwargs):
+        calls[key] += 1
+        return function(*args, **kwargs)
+
+    return staticmethod(counted) if static else counted
+
+
+def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inductor_cache):
+    below, above = collections.Counter(), collections.Counter()
+    found = places()
+    for owner, name in found:
+        monkeypatch.setattr(owner, name, counting(vars(owner)[name], below, name))
+    session = cd.start()
+    originals = {(owner, name): vars(owner)[name] for owner, name in found}
+    for owner, name in found:
+        setattr(owner, name, counting(vars(owner)[name], above, name))
+    programs.graph_breaks()
+    programs.sizes()
+    inductor = torch.compile(lambda x: x * 2, backend="inductor")
+    inductor(torch.ones(2))
+    for (owner, name), ours in originals.items():
+        setattr(owner, name, ours)
+    cd.stop()
+    assert above == below
+    assert set(above) == {name for _, name in found}, "every place was called"
+    assert len(session.recompiles) and len(session.cache_lookups)
+
+
+@pytest.mark.parametrize("detail", ["lean", "full"])
+@pytest.mark.parametrize("program", programs.ALL, ids=lambda p: p.__name__)
+def test_results_and_counts_are_the_same_watched_or_not(program, detail):
+    plain = observed_by_torch(program)
+    with cd.watch(detail=detail) as session:
+        watched = observed_by_torch(program)
+    assert len(plain.results) == len(watched.results) > 0
+    for one, other in zip(plain.results, watched.results, strict=True):
+        assert one.dtype == other.dtype and one.stride() == other.stride()
+        assert one.detach().numpy().tobytes() == other.detach().numpy().tobytes()
+    assert watched.counters == plain.counters
+    assert watched.metrics == plain.metrics
+    assert len(session.compiles) == len(plain.metrics) > 1
+
+
+Observed = collections.namedtuple("Observed", "results counters metrics")
+
+
+def observed_by_torch(program):
+    """What a program computes, and what torch itself counts of its compiles."""
+    from torch._dynamo import utils
+
+    torch._dynamo.reset()
+    utils.counters.clear()
+    utils.clear_compilation_metrics()
+    results = program()
+    metrics = [
+        (
+            m.compile_id,
+            m.co_name,
+            m.guard_count,
+            m.graph_op_count,
+            m.cache_size,
+            m.fail_type,
+            steady(m.recompile_reason),
+        )
+        for m in utils.get_compilation_metrics()
+    ]
+    return Observed(results, {k: dict(v) for k, v in utils.counters.items()}, metrics)
+
+
+def steady(text):
+    """A text of torch's without the addresses in it."""
+    return text and re.sub(r"\d{6,}", "N", text)
+
+
+class Boom(Exception):
+    pass
+
+
+def raising_backend(graph, inputs):
+    raise Boom("no backend today")
+
+
+def error_on_recompile():
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        recompiling()
+
+
+def fail_on_recompile():
+    function = programs.compiled(lambda x: x + 1)
+    function(torch.ones(2))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        function(torch.ones(3, dtype=torch.int32))
+
+
+def failing_backend():
+    recompiling(backend=raising_backend)
+
+
+def raising_function():
+    def function(x):
+        y = x + 1
+        raise Boom(f"after {y.shape}")
+
+    programs.compiled(function)(torch.ones(2))
+
+
+def unsupported():
+    def function(x):
+        torch._dynamo.graph_break()
+        return x
+
+    torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2))
+
+
+def limit_reached():
+    with torch._dynamo.config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True):
+        recompiling()
+
+
+FAILING = [error_on_recompile, fail_on_recompile, failing_backend, raising_function, unsupported, limit_reached]
+
+
+@pytest.mark.parametrize("failing", FAILING, ids=lambda f: f.__name__)
+def test_the_hosts_exceptions_pass_through_unchanged(failing):
+    with pytest.raises(Exception) as plain:  # noqa: B017 what it is is compared below
+        failing()
+    torch._dynamo.reset()
+    with cd.watch() as session, pytest.raises(Exception) as watched:  # noqa: B017
+        failing()
+    assert watched.type is plain.type
+    told = [re.sub(r"0x[0-9a-f]+|line \d+|\d{6,}", "N", str(e.value)) for e in (plain, watched)]
+    assert told[0] == told[1]
+    assert all(state["status"] == "active" and not state["reason"] for state in session.status())
+
+
+def test_a_recompile_that_torch_forbids_is_recorded_all_the_same():
+    with cd.watch() as session, pytest.raises(torch._dynamo.exc.RecompileError):
+        error_on_recompile()
+    assert session.recompiles["guard_kind"].tolist() == ["value"]
+
+
+# 2. Whatever our code raises is caught, counted and shown; after repeated failure the source switches itself off
+
+
+@pytest.mark.swallows
+@pytest.mark.parametrize("name", ["compiles", "phases", "recompiles", "graph_breaks", "dynamic", "trace"])
+def test_what_a_hook_of_ours_raises_is_shown_and_switches_that_source_off(name):
+    expected = [r.tolist() for r in recompiling(3)]
+    torch._dynamo.reset()
+
+    def broken(*args):
+        raise Boom("our own fault")
+
+    with cd.watch() as session:
+        source(name).emit = broken
+        assert [r.tolist() for r in recompiling(3)] == expected
+        for _ in range(MAX_ERRORS):
+            torch._dynamo.reset()
+            programs.graph_breaks()
+            programs.sizes()
+            if source(name).errors >= MAX_ERRORS:
+                break
+        handlers = list(logging.getLogger("torch.__trace").handlers)
+    state = states(session)[name]
+    assert state["status"] == "failed"
+    assert state["reason"] == f"switched off after {MAX_ERRORS} errors, the last Boom: our own fault"
+    others = [s for n, s in states(session).items() if n != name]
+    assert {s["status"] for s in others} == {"active"} and sum(s["events"] for s in others) > 50
+    assert not any(handler._source.name == name for handler in handlers if hasattr(handler, "_source"))
+
+
+@pytest.mark.swallows
+def test_a_few_failures_are_counted_and_the_source_goes_on():
+    with cd.watch() as session:
+        recompiles = source("recompiles")
+        genuine = recompiles._analyse
+        recompiles._analyse = lambda *args: 1 / 0
+        recompiling(2)
+        recompiles._analyse = genuine
+        recompiling(3)
+    state = states(session)["recompiles"]
+    assert (state["status"], len(session.recompiles)) == ("active", 2)
+    assert state["reason"] == "1 errors so far, the last ZeroDivisionError: division by zero"
+
+
+@pytest.mark.swallows
+def test_what_fails_in_the_writers_thread_is_counted_at_its_source():
+    def broken():
+        raise Boom("later")
+
+    with cd.watch() as session:
+        for _ in range(MAX_ERRORS):
+            session._recorder.put(source("dynamic"), broken)
+        assert states(session)["dynamic"]["status"] == "failed"
+        assert len(patching._installed) == len(sources.installed()) > 0
+        recompiling(2)
+    assert len(session.recompiles) == 1
+
+
+class Hostile(type):
+    """A class about which nothing can be asked."""
+
+    def __repr__(cls):
+        raise Boom("repr of the class")
+
+
+class Touchy(metaclass=Hostile):
+    def __init__(self, number):
+        self.number = number
+
+    def __repr__(self):
+        raise Boom("repr")
+
+    __str__ = __repr__
+
+    def __eq__(self, other):
+        raise Boom("eq")
+
+    def __hash__(self):
+        raise Boom("hash")
+
+    def __len__(self):
+        raise Boom("len")
+
+
+def test_objects_that_answer_nothing_do_not_disturb_us():
+    function = programs.compiled(lambda x, thing: x + thing.number)
+    with cd.watch() as session:
+        results = [function(torch.ones(2), Touchy(n)).tolist() for n in (1, 2.5, 3)]
+    assert results == [[2.0, 2.0], [3.5, 3.5], [4.0, 4.0]]
+    assert len(session.recompiles) >= 1
+    assert session.recompiles["guard_source"].str.contains("thing").all()
+    assert states(session)["trace"]["dropped"] > 0, "torch's own text of the guards fails on such a class"
+
+
+# 3. stop() puts back every attribute, handler and callback
+
+
+def test_stop_puts_back_every_attribute_and_handler():
+    recompiling()  # torch's own handler takes itself out at the first record
+    found = places()
+    before = {(owner, name): vars(owner)[name] for owner, name in found}
+    loggers = {name: list(logging.getLogger(name).handlers) for name in ("torch.__trace", "torch", "torch._dynamo", "")}
+    filters = list(logging.getLogger("torch.__trace").filters)
+    profile, trace = sys.getprofile(), sys.gettrace()
+    with cd.watch():
+        assert all(vars(owner)[name] is not original for (owner, name), original in before.items())
+        assert len(logging.getLogger("torch.__trace").handlers) == len(loggers["torch.__trace"]) + 1
+        recompiling()
+    assert {place: vars(place[0])[place[1]] for place in found} == before
+    assert all(vars(owner)[name] is original for (owner, name), original in before.items())
+    assert {name: logging.getLogger(name).handlers for name in loggers} == loggers
+    assert logging.getLogger("torch.__trace").filters == filters
+    assert (sys.getprofile(), sys.gettrace(), sources.installed()) == (profile, trace, [])
+    assert not [t for t in threading.enumerate() if t.name == "compilediag-writer"]
+
+
+def test_another_tools_patch_on_top_of_ours_survives_and_ours_goes_inert(monkeypatch):
+    from torch._dynamo import convert_frame
+
+    hook = "get_and_maybe_log_recompilation_reasons"
+    calls = []
+    monkeypatch.setattr(convert_frame, hook, getattr(convert_frame, hook))  # put back after the test
+    with cd.watch() as session:
+        ours = getattr(convert_frame, hook)
+
+        def theirs(*args, **kwargs):
+            calls.append(args)
+            return ours(*args, **kwargs)
+
+        setattr(convert_frame, hook, theirs)
+        recompiling(2)
+    assert getattr(convert_frame, hook) is theirs
+    recompiling(2)
+    assert (len(calls), len(session.recompiles)) == (2, 1)
+    with cd.watch() as later:
+        recompiling(2)
+    assert getattr(convert_frame, hook) is theirs
+    assert (len(calls), len(session.recompiles), len(later.recompiles)) == (3, 1, 1)
+
+
+def test_watches_nest_and_stop_without_start_is_nothing():
+    assert cd.stop() is None and cd.current() is None
+    outer = cd.start()
+    assert cd.start() is outer is cd.current()
+    with cd.watch(detail="lean") as inner:
+        assert inner is outer
+    recompiling(2)
+    assert cd.stop() is outer
+    assert sources.installed() and cd.current() is outer
+    recompiling(2)
+    assert cd.stop() is outer
+    assert cd.current() is None and sources.installed() == []
+    assert len(outer.recompiles) == 2
+    assert cd.stop() is None
+
+
+def test_watch_after_watch_records_each_for_itself():
+    sessions = []
+    for _ in range(3):
+        with cd.watch() as session:
+            recompiling(2)
+        sessions.append(session)
+    assert [len(s.recompiles) for s in sessions] == [1, 1, 1]
+    assert len({s.path for s in sessions}) == 3
+
+
+def test_an_exception_in_the_block_ends_the_watch_and_is_the_users():
+    with pytest.raises(Boom), cd.watch() as session:
+        recompiling(2)
+        raise Boom
+    assert sources.installed() == [] and len(session.recompiles) == 1
+
+
+# 4. A missing or changed private API gives `unavailable` with a reason
+
+
+MISSING = {
+    "compiles": ("torch._dynamo.utils", "add_compilation_metrics_to_chromium"),
+    "phases": ("torch._dynamo.utils.ChromiumEventLogger", "log_event_start"),
+    "recompiles": ("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons"),
+    "graph_breaks": ("torch._dynamo.output_graph.GraphCompileReason", "__post_init__"),
+    "caches": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
+    "dynamic": ("torch._dynamo.utils.ChromiumEventLogger", "log_instant_event"),
+    "trace": ("torch._logging._internal", "trace_log"),
+}
+#: What else rests on the same thing.
+ALSO = {"phases": {"caches", "dynamic"}, "dynamic": {"phases", "caches"}}
+TOLD = {
+    "compiles": "compiles not observed",
+    "recompiles": "recompiles not observed",
+    "graph_breaks": "graph breaks not observed",
+    "caches": "cache look-ups not observed",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
+    import importlib
+
+    path, attribute = MISSING[name]
+    module, _, cls = path.rpartition(".") if path[path.rfind(".") + 1].isupper() else (path, "", "")
+    owner = getattr(importlib.import_module(module), cls) if cls else importlib.import_module(module)
+    with monkeypatch.context() as patch:
+        patch.delattr(owner, attribute)
+        session = cd.start()
+    recompiling(2)  # torch itself needs what was missing when the watch began
+    cd.stop()
+    gone = {name} | ALSO.get(name, set())
+    found = states(session)
+    for absent in gone:
+        assert found[absent]["status"] == "unavailable"
+    assert attribute in found[name]["reason"] and "this torch has no" in found[name]["reason"]
+    assert {found[n]["status"] for n in set(NAMES) - gone} == {"active"}
+    assert sum(found[n]["events"] for n in set(NAMES) - gone) > 0
+    if name in TOLD:
+        assert TOLD[name] in session.summary()
+    from compilediag.views.model import FEEDS, ViewModel
+
+    observed = ViewModel(session).snapshot()["observed"]
+    assert {table for table, seen in observed.items() if not seen} == {t for t, feed in FEEDS.items() if feed in gone}
+
+
+@pytest.mark.swallows
+@pytest.mark.parametrize(
+    ("name", "module", "hook"),
+    [
+        ("recompiles", "convert_frame", "get_and_maybe_log_recompilation_reasons"),
+        ("compiles", "utils", "add_compilation_metrics_to_chromium"),
+    ],
+)
+def test_a_changed_signature_is_survived_and_shown(name, module, hook, monkeypatch):
+    """torch calls a hook with arguments that we don't know: as if its next version had changed them."""
+    owner = getattr(torch._dynamo, module)
+    original = getattr(owner, hook)
+    monkeypatch.setattr(owner, hook, lambda *, packed: original(*packed))
+    with cd.watch() as session:
+        ours = getattr(owner, hook)
+        setattr(owner, hook, lambda *args: ours(packed=args))
+        results = recompiling(MAX_ERRORS + 2)
+        setattr(owner, hook, ours)
+    assert [r.tolist() for r in results] == [[1.0 + n] * 2 for n in range(MAX_ERRORS + 2)]
+    state = states(session)[name]
+    assert state["status"] == "failed" and str(MAX_ERRORS) in state["reason"]
+    assert len(session.phases) > 0
+
+
+# 5. Nothing on the path of a compiled call that hits
+
+
+def entered(call):
+    """The functions of compilediag that a call enters in this thread."""
+    found = collections.Counter()
+
+    def profile(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            found[frame.f_code.co_name] += 1
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("detail", ["lean", "full"])
+def test_a_call_that_hits_enters_nothing_of_ours(detail):
+    function = programs.compiled(lambda x, n: (x + n).relu())
+    with cd.watch(detail=detail) as session:
+        for n in (1, 2):
+            function(torch.ones(2), n)
+
+        def hit():
+            for _ in range(1000):
+                function(torch.ones(2), 2)
+
+        assert entered(hit) == {}
+        before = len(session.compiles)
+        assert "watched" in entered(lambda: function(torch.ones(2, 2), 2)), "a recompile does enter"
+        assert len(session.compiles) == before + 1
+
+
+# 6. Works from threads (processes: test_processes.py)
+
+
+def test_compiles_of_two_threads_at_once_are_all_told_apart():
+    def work(number):
+        def function(x, name):
+            return x * len(name) + number
+
+        compiled = programs.compiled(programs.renamed(function, f"thread_{number}"))
+        barrier.wait()
+        for n in range(4):
+            results[number].append(compiled(torch.ones(2), "n" * n).tolist())
+
+    results = collections.defaultdict(list)
+    barrier = threading.Barrier(2)
+    with cd.watch() as session:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert dict(results) == {t: [[n + t] * 2 for n in range(4)] for t in range(2)}
+    compiles = session.compiles
+    assert sorted(compiles["function"]) == ["thread_0"] * 4 + ["thread_1"] * 4
+    assert compiles["compile_id"].is_unique
+    frames = compiles.groupby("function")["compile_id"].agg(lambda ids: {i.split("/")[0] for i in ids})
+    assert all(len(frame) == 1 for frame in frames) and frames.iloc[0] != frames.iloc[1]
+    by_id = dict(zip(compiles["compile_id"], compiles["function"], strict=True))
+    recompiles = session.recompiles
+    assert len(recompiles) == 6
+    assert [by_id[i] for i in recompiles["compile_id"]] == recompiles["function"].tolist()
+    assert recompiles["lost_s"].notna().all()
+    whole = session.phases.query("name == 'entire_frame_compile'")
+    assert sorted(whole["compile_id"]) == sorted(compiles["compile_id"])
+
+
+# torch's own outputs, and what users do to torch in the meantime
+
+
+def test_reset_and_set_logs_during_a_watch_change_nothing():
+    with cd.watch() as session:
+        recompiling(2)
+        torch._dynamo.reset()
+        torch._logging.set_logs(dynamo=logging.ERROR)
+        recompiling(2)
+        torch._logging.set_logs()
+        torch._dynamo.reset()
+        recompiling(2)
+    assert session.compiles["compile_id"].tolist() == ["0/0", "0/1"] * 3
+    assert session.recompiles["compile_id"].tolist() == ["0/1"] * 3
+    assert session.recompiles["lost_s"].tolist() == session.compiles["duration_s"][1::2].tolist()
+    per_compile = session.artifacts.query("name == 'dynamo_output_graph'")
+    assert per_compile["compile_id"].tolist() == ["0/0", "0/1"] * 3
+    assert {row["status"] for row in session.status()} == {"active"}
+
+
+SCRIPT = """
+import contextlib, logging, sys, torch
+if sys.argv[1] == "watched":
+    import compilediag as cd
+    cd.start(detail=sys.argv[2])
+f = torch.compile(lambda x, name: x + len(name), backend="eager")
+for n in range(3):
+    f(torch.ones(2), "n" * n)
+def g(x):
+    torch._dynamo.graph_break()
+    return x.sin()
+torch.compile(g, backend="eager")(torch.ones(2))
+"""
+
+
+def test_torchs_own_trace_and_logs_are_the_same_watched_or_not(tmp_path, python):
+    def outputs(*args):
+        folder = tmp_path / "-".join(args)
+        env = {"TORCH_TRACE": str(folder), "TORCH_LOGS": "recompiles,graph_breaks"}
+        done = python("-c", SCRIPT, *args, env=env)
+        assert done.returncode == 0, done.stderr
+        [trace] = folder.iterdir()
+        records = re.findall(r"^V\d+ .*?\] (\{.*)$", trace.read_text(), re.M)
+        told = re.findall(r"\] (\[.*)$", done.stderr, re.M)
+        return [steady(shape(r)) for r in records], [steady(line) for line in told]
+
+    plain_records, plain_logs = outputs("plain", "full")
+    records, logs = outputs("watched", "full")
+    assert logs == plain_logs and any("Recompiling function" in line for line in logs)
+    assert records == plain_records and len(records) > 30
+
+
+def shape(record):
+    """A record without its times, addresses and the stack, which has our frames in it."""
+    import json
+
+    fields = json.loads(record)
+    kind = [key for key in fields if key not in ("stack", "has_payload")]
+    return json.dumps({key: fields[key] if isinstance(fields[key], int) else None for key in kind})
