@@ -171,13 +171,14 @@ class Session:
         if self._recorder is not None:
             self._recorder.flush()
 
-    # Around a fork of the recording process
+    # Around a fork of the recording process, and around the end of its recording
 
-    def before_fork(self) -> None:
+    def release(self) -> None:
+        """Close the file, and keep everybody waiting until `reopen`."""
         self._lock.acquire()
         self._store.release()
 
-    def after_fork_in_parent(self) -> None:
+    def reopen(self) -> None:
         try:
             self._store.reopen()
         finally:

@@ -200,11 +200,13 @@ class Store:
         return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]
 
     def close(self) -> None:
-        """Close; what WAL holds beside the file goes into it, so that the one file can be copied."""
+        """Close. What WAL holds beside the file goes into it, so that the one file is the session."""
         try:
+            self.connection.execute("PRAGMA busy_timeout=0")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.DatabaseError as error:
-            # A reader in another process, or a file that can't be written: the side file stays, nothing is lost.
+            # Another process has it open, or it can't be written: the side file stays, nothing is lost.
             logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
 

@@ -80,7 +80,11 @@ def stop() -> Session | None:
 
             _current = None
             sources.detach()
-            ended.recorder.close()
+            ended.session.release()  # The last connection, which is the recorder's, leaves one file behind.
+            try:
+                ended.recorder.close()
+            finally:
+                ended.session.reopen()
             ended.session.ended()
         return ended.session
 
@@ -204,7 +208,7 @@ def _before_fork() -> None:
     """No watch begins or ends while a process forks, nothing is read or written, no connection is open."""
     _lock.acquire()
     if _current is not None:
-        _current.session.before_fork()
+        _current.session.release()
         _current.recorder.before_fork()
 
 
@@ -212,7 +216,7 @@ def _after_fork_in_parent() -> None:
     try:
         if _current is not None:
             _current.recorder.after_fork_in_parent()
-            _current.session.after_fork_in_parent()
+            _current.session.reopen()
     finally:
         _lock.release()
 

@@ -80,7 +80,8 @@ def global_value():
     global SCALE
     f = compiled(lambda x: x * SCALE)
     found = []
-    for SCALE in (1, 2, 3):
+    for scale in (1, 2, 3):
+        SCALE = scale
         found.append(f(torch.ones(2)))
     return found
 

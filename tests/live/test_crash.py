@@ -1,0 +1,101 @@
+"""A process that is killed while it compiles: what is older than a second is in the file, and the file is whole."""
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+
+SCRIPT = """
+import sys, time
+import torch
+import compilediag as cd
+
+cd.start(sys.argv[1])
+print("watching", flush=True)
+for round in range(10_000):
+    def function(x, n):
+        return x + len(n)
+    function.__code__ = function.__code__.replace(co_name=f"round_{round}")
+    f = torch.compile(function, backend="eager")
+    for n in range(4):
+        f(torch.ones(2), "n" * n)
+        print(f"done round_{round} {n} {time.time_ns()}", flush=True)
+"""
+RUN_S = 4
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """(path, lines printed, time of the kill in ns, sizes seen from here meanwhile) of a run that was killed."""
+    folder = tmp_path_factory.mktemp("crash")
+    path = folder / "run.cdiag"
+    (folder / "script.py").write_text(SCRIPT)
+    env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1])}
+    command = [sys.executable, folder / "script.py", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout.readline() == "watching\n"
+        seen = []
+        end = time.monotonic() + RUN_S
+        session = cd.load(path)
+        while time.monotonic() < end or len(set(seen)) < 4:
+            seen.append(len(session.compiles))
+            time.sleep(0.2)
+            assert time.monotonic() < end + 60
+        running = session.progress()
+        at = time.time_ns()
+        process.send_signal(signal.SIGKILL)
+        lines = process.stdout.read().splitlines()
+    return path, lines, at, seen, running
+
+
+def test_it_could_be_read_from_here_while_it_ran(killed):
+    _, _, _, seen, _ = killed
+    assert seen == sorted(seen) and len(set(seen)) >= 4
+
+
+def test_everything_that_is_older_than_a_second_is_there(killed):
+    path, lines, at, _, _ = killed
+    ended = [re.fullmatch(r"done (round_\d+) (\d) (\d+)", line) for line in lines]
+    old = [(m[1], int(m[2])) for m in ended if m and int(m[3]) < at - 1_000_000_000]
+    session = cd.load(path)
+    frame = session.compiles
+    found = [(f, int(i.split("/")[1])) for f, i in zip(frame["function"], frame["compile_id"], strict=True)]
+    assert len(old) > 8
+    assert set(old) <= set(found)
+    assert found == sorted(found, key=lambda item: (int(item[0][6:]), item[1])), "in order, none twice"
+
+
+def test_the_file_is_whole_and_says_that_it_never_ended(killed):
+    path, *_ = killed
+    session = cd.load(path)
+    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert session.meta["stopped_ns"] is None
+    assert "compiles" in session.summary() and session.findings()
+    assert session.save(path.with_name("copy.cdiag")).stat().st_size > 0
+    assert len(cd.load(path.with_name("copy.cdiag")).compiles) == len(session.compiles)
+
+
+def test_a_killed_runs_file_is_replaced_by_the_next_run(killed):
+    path, *_ = killed
+    copy = cd.load(path).save(path.with_name("again.cdiag"))
+    with cd.watch(copy) as session:
+        pass
+    assert len(session.compiles) == 0 and session.meta["pid"] == os.getpid()
+
+
+def test_a_script_that_forgets_to_stop_loses_nothing(tmp_path, python):
+    code = SCRIPT.replace("range(10_000)", "range(2)")
+    done = python("-c", code, tmp_path / "run.cdiag")
+    assert done.returncode == 0, done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["run.cdiag"]
+    session = cd.load(tmp_path / "run.cdiag")
+    assert len(session.compiles) == done.stdout.count("done") == 8
+    assert session.meta["stopped_ns"] is not None

@@ -1,0 +1,154 @@
+"""Compiles in other processes: forked by os.fork and by multiprocessing, and spawned ones that join by path."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+
+FORK = """
+import json, multiprocessing, os, sys, time
+import torch
+import compilediag as cd
+
+def compiled(name, sizes):
+    def function(x, n):
+        return x + len(n)
+    function.__code__ = function.__code__.replace(co_name=name)
+    f = torch.compile(function, backend="eager")
+    return [f(torch.ones(2), "n" * n).tolist() for n in sizes]
+
+def child(name):
+    compiled(name, range(3))
+
+session = cd.start()
+compiled("parent_before", range(2))
+reader_before = len(session.compiles)
+
+bare = os.fork()
+if bare == 0:
+    compiled("forked", range(3))
+    time.sleep(0.5)  # os._exit loses the last tenth of a second, as a kill would
+    os._exit(7)
+code = os.waitstatus_to_exitcode(os.waitpid(bare, 0)[1])
+process = multiprocessing.get_context("fork").Process(target=child, args=("pooled",))
+process.start()
+process.join(60)
+idle = os.fork()
+if idle == 0:
+    os._exit(0)  # forks and compiles nothing
+os.waitpid(idle, 0)
+compiled("parent_after", range(2))
+there = os.path.exists(session.path)
+
+late_in, late_out = os.pipe()
+late = os.fork()
+if late == 0:
+    assert cd.current() is not None
+    compiled("outlives", range(2))
+    os.read(late_in, 1)  # until the parent has ended its watch
+    compiled("outlives_the_watch", range(2))
+    cd.stop()
+    os._exit(0)
+time.sleep(1.5)
+cd.stop()
+os.write(late_out, b"x")
+os.waitpid(late, 0)
+
+frame = session.compiles
+print(json.dumps({
+    "parent": os.getpid(), "bare": bare, "pooled": process.pid, "late": late, "code": code,
+    "pool_code": process.exitcode, "there": there, "reader_before": reader_before,
+    "still_there": os.path.exists(session.path),
+    "functions": {f: sorted({int(p) for p in pids}) for f, pids in frame.groupby("function")["pid"]},
+    "counts": frame["function"].value_counts().to_dict(),
+    "recompiles": session.recompiles["function"].value_counts().to_dict(),
+    "lost": session.recompiles.groupby("pid")["lost_s"].sum().gt(0).all().item(),
+    "in_flight": session.progress(),
+    "integrity": session._store.connection.execute("PRAGMA integrity_check").fetchone()[0],
+    "ids": session.events["id"].is_unique,
+}, default=int))
+"""
+
+SPAWN = """
+import json, multiprocessing, os, sys
+import torch
+import compilediag as cd
+
+def child(path):
+    with cd.watch(path) as session:
+        f = torch.compile(lambda x, n: x + len(n), backend="eager")
+        for n in range(3):
+            f(torch.ones(2), "n" * n)
+        assert session.state == "watching" and len(session.compiles) == 3 + 1
+
+if __name__ == "__main__":
+    path = sys.argv[1]
+    with cd.watch(path) as session:
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+        process = multiprocessing.get_context("spawn").Process(target=child, args=(path,))
+        session.flush()
+        process.start()
+        process.join(120)
+        stopped = session.meta["stopped_ns"]
+    frame = session.compiles
+    print(json.dumps({
+        "code": process.exitcode, "stopped_meanwhile": stopped, "stopped": session.meta["stopped_ns"] is not None,
+        "pids": {str(pid): len(rows) for pid, rows in frame.groupby("pid")}, "child": process.pid, "parent": os.getpid(),
+        "recompiles": list(map(int, session.recompiles["pid"])), "sources": len(session.sources),
+    }))
+"""
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    return told(tmp_path_factory.mktemp("fork") / "fork.py", FORK)
+
+
+def told(script, code, *args):
+    """What the script printed last, as JSON."""
+    script.write_text(code)
+    env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1])}
+    done = subprocess.run([sys.executable, script, *args], capture_output=True, text=True, timeout=200, env=env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_forked_childs_compiles_are_in_the_session_under_its_pid(forked):
+    assert forked["functions"]["forked"] == [forked["bare"]]
+    assert forked["functions"]["pooled"] == [forked["pooled"]]
+    assert (forked["counts"]["forked"], forked["counts"]["pooled"]) == (3, 3)
+    assert (forked["recompiles"]["forked"], forked["recompiles"]["pooled"]) == (2, 2)
+    assert forked["lost"], "lost seconds are told apart by process"
+
+
+def test_the_parent_goes_on_recording_around_its_children(forked):
+    assert forked["functions"]["parent_before"] == forked["functions"]["parent_after"] == [forked["parent"]]
+    assert (forked["counts"]["parent_before"], forked["counts"]["parent_after"]) == (2, 2)
+    assert forked["reader_before"] == 2
+    assert (forked["code"], forked["pool_code"]) == (7, 0)
+
+
+def test_children_leave_the_file_whole_and_where_it_is(forked):
+    assert forked["there"] and forked["still_there"]
+    assert (forked["integrity"], forked["ids"]) == ("ok", True)
+    assert forked["in_flight"] == []
+
+
+def test_a_child_that_outlives_the_watch_loses_nothing(forked):
+    assert forked["functions"]["outlives"] == forked["functions"]["outlives_the_watch"] == [forked["late"]]
+    assert (forked["counts"]["outlives"], forked["counts"]["outlives_the_watch"]) == (2, 2)
+
+
+def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(tmp_path):
+    found = told(tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
+    assert found["code"] == 0
+    assert found["pids"] == {str(found["child"]): 3, str(found["parent"]): 1}
+    assert found["recompiles"] == [found["child"]] * 2
+    assert (found["stopped_meanwhile"], found["stopped"]) == (None, True)
+    assert found["sources"] == 16, "eight of each process"
+    assert len(cd.load(tmp_path / "run.cdiag").compiles) == 4
