@@ -1,4 +1,4 @@
-"""Small programs of which each recompiles in its own way; each gives what it computed. Backend `eager` or `aot_eager`."""
+"""Small programs of which each recompiles in its own way; each gives what it computed."""
 
 import types
 

@@ -98,7 +98,8 @@ if __name__ == "__main__":
     frame = session.compiles
     print(json.dumps({
         "code": process.exitcode, "stopped_meanwhile": stopped, "stopped": session.meta["stopped_ns"] is not None,
-        "pids": {str(pid): len(rows) for pid, rows in frame.groupby("pid")}, "child": process.pid, "parent": os.getpid(),
+        "pids": {str(pid): len(rows) for pid, rows in frame.groupby("pid")}, "child": process.pid,
+        "parent": os.getpid(),
         "recompiles": list(map(int, session.recompiles["pid"])), "sources": len(session.sources),
     }))
 """

@@ -1,0 +1,89 @@
+"""What users get wrong, and what programs throw at us: one clear line, or the text as it was."""
+
+import pytest
+import torch
+
+import compilediag as cd
+from compilediag.errors import CompilediagError, NotASession
+from compilediag.views.island import dumps
+from compilediag.views.model import ViewModel
+from tests.live import programs
+
+HOSTILE = ["a\ud800b", "nul\0byte", "\u2028\u2029", "</script><script>alert(1)</script>", "\u202e", "'\"\\\n\r\t", ""]
+
+
+def test_without_torch_a_watch_is_one_clear_line(python_without):
+    code = "import compilediag as cd\ntry:\n    cd.start()\nexcept cd.errors.CompilediagError as e:\n    print(e)"
+    done = python_without({"torch"}, "import compilediag.errors\n" + code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "torch is not installed, so there is nothing to watch: pip install 'torch>=2.11'"
+    ]
+
+
+def test_a_session_opens_where_torch_is_not_installed(python_without, tmp_path):
+    with cd.watch(tmp_path / "run.cdiag"):
+        programs.numbers()
+    code = f"""
+import sys
+import compilediag as cd
+session = cd.load({str(tmp_path / "run.cdiag")!r})
+print(len(session.compiles), len(session.findings()) > 0, "recompile" in session.summary(), "torch" in sys.modules)
+"""
+    done = python_without({"torch", "triton", "IPython", "anywidget", "plotly"}, code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1:] == ["True", "True", "False"] and int(done.stdout.split()[0]) > 2
+
+
+@pytest.mark.parametrize("path", ["nothing.cdiag", ".", __file__])
+def test_loading_what_is_no_session_is_one_line(path):
+    with pytest.raises(NotASession) as error:
+        cd.load(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_values_and_names_are_recorded_and_shown(text):
+    table = {text: 1.0}
+    function = programs.compiled(lambda x, key: x + table[key] if key in table else x - 1)
+    with cd.watch() as session:
+        function(torch.ones(2), "other")
+        function(torch.ones(2), text)
+    assert len(session.recompiles) == 1
+    assert session.recompiles["guard_source"].tolist() == ["key"]
+    assert session.recompiles["actual"].notna().all()
+    page = dumps(ViewModel(session).snapshot())
+    assert page.isascii() and "<" not in page
+    assert {row["reason"] for row in session.status()} == {None}
+    assert session.summary().encode()
+
+
+def test_a_value_of_10_mb_is_told_in_bounds():
+    function = programs.compiled(lambda x, text: x + len(text))
+    with cd.watch() as session:
+        for n in (1, 10_000_000):
+            function(torch.ones(2), "x" * n)
+    cells = [str(v) for row in session.guard_failures.itertuples() for v in row]
+    assert len(session.recompiles) == 1
+    assert max(map(len, session.recompiles["actual"])) <= 200
+    assert sum(map(len, cells)) < 100_000
+
+
+def test_an_exception_with_a_huge_message_is_kept_and_passes():
+    def backend(graph, inputs):
+        raise ValueError("secret " + "x" * 5_000_000)
+
+    with cd.watch() as session, pytest.raises(Exception, match="secret"):
+        programs.compiled(lambda x: x + 1, backend=backend)(torch.ones(2))
+    assert session.compiles["outcome"].tolist() == ["failed"]
+    assert session.compiles["fail_type"].iloc[0] in ("ValueError", "BackendCompilerFailed")
+
+
+def test_figures_and_reports_that_can_not_be_made_are_one_line(tmp_path):
+    with cd.watch() as session:
+        pass
+    with pytest.raises(CompilediagError):
+        session.figure("no such figure")
+    with pytest.raises((CompilediagError, OSError)):
+        session.report(tmp_path / "missing" / "report.html")
+    assert list(tmp_path.iterdir()) == []

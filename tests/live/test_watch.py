@@ -1,0 +1,157 @@
+"""Begin and end: what a path may be, what a detail is, when the temporary file goes, what runs just now."""
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+import torch
+
+import compilediag as cd
+from compilediag.errors import CompilediagError
+from compilediag.views.model import ViewModel
+from tests.live import programs
+
+
+def state_of(folder):
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("path", ["missing/run.cdiag", "folder", "/proc/run.cdiag", "/dev/null", "source.py"])
+def test_a_path_that_can_not_be_written_is_one_line_and_nothing_changes(tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "source.py").write_text("precious = 1\n" * 100)
+    before = state_of(tmp_path)
+    with pytest.raises(CompilediagError) as error:
+        cd.start(tmp_path / path)
+    assert path.split("/")[-1] in str(error.value) and "\n" not in str(error.value)
+    assert cd.current() is None and state_of(tmp_path) == before
+    assert os.path.exists("/dev/null")
+    assert not [t for t in threading.enumerate() if t.name == "compilediag-writer"]
+
+
+def test_an_unknown_detail_is_one_line_that_names_those_there_are():
+    with pytest.raises(CompilediagError, match="'lean' or 'full'"):
+        cd.start(detail="verbose")
+    assert cd.current() is None
+
+
+def test_an_earlier_session_at_the_path_is_replaced(tmp_path):
+    path = tmp_path / "run.cdiag"
+    for round in range(2):
+        with cd.watch(path) as session:
+            programs.sizes()
+            torch._dynamo.reset()
+        assert len(session.compiles) == len(cd.load(path).compiles) > 1, round
+    assert [p.name for p in tmp_path.iterdir()] == ["run.cdiag"] or len(cd.load(path).compiles) > 1
+
+
+def test_a_path_may_be_text_relative_and_odd(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "a b?#%41\u00e9.cdiag"
+    with cd.watch(name) as session:
+        programs.kinds()
+    assert (tmp_path / name).is_file()
+    assert len(cd.load(name).compiles) == len(session.compiles)
+
+
+def test_the_temporary_file_goes_with_its_session():
+    with cd.watch() as session:
+        programs.sizes()
+    path = session.path
+    assert path.exists() and len(session.compiles)
+    del session
+    gc.collect()
+    assert not path.exists() and not list(path.parent.glob(path.name + "*"))
+
+
+def test_a_session_with_a_path_stays(tmp_path):
+    with cd.watch(tmp_path / "run.cdiag") as session:
+        programs.sizes()
+    del session
+    gc.collect()
+    assert len(cd.load(tmp_path / "run.cdiag").compiles) > 1
+
+
+def test_the_session_says_what_it_is(tmp_path):
+    before = time.time_ns()
+    with cd.watch(detail="lean") as session:
+        assert session.state == "watching" and session.meta["stopped_ns"] is None
+    meta = session.meta
+    assert session.state == "stopped"
+    assert before < meta["created_ns"] <= meta["stopped_ns"] < time.time_ns()
+    assert (meta["detail"], meta["pid"], meta["torch_version"]) == ("lean", os.getpid(), torch.__version__)
+
+
+def test_lean_keeps_no_texts_and_full_does():
+    texts = {}
+    for detail in ("lean", "full"):
+        torch._dynamo.reset()
+        with cd.watch(detail=detail) as session:
+            programs.numbers()
+        texts[detail] = len(session.artifacts)
+        trace = next(row for row in session.status() if row["name"] == "trace")
+        assert trace["status"] == {"lean": "off", "full": "active"}[detail]
+        assert len(session.recompiles) == len(session.compiles) - 1
+    assert texts["lean"] == 0 and texts["full"] >= 8
+
+
+def slow_backend(graph, inputs):
+    entered.set()
+    assert leave.wait(30)
+    return graph
+
+
+entered, leave = threading.Event(), threading.Event()
+
+
+def test_what_compiles_now_is_shown_from_another_thread():
+    def slowly(x, n):
+        return x + len(n)
+
+    function = programs.compiled(slowly, backend=slow_backend)
+    with cd.watch() as session:
+        model = ViewModel(session)
+        leave.set()
+        function(torch.ones(2), "")
+        earlier = session.compiles["duration_s"].iloc[0]
+        entered.clear()
+        leave.clear()
+        worker = threading.Thread(target=lambda: function(torch.ones(2), "n"))
+        worker.start()
+        assert entered.wait(30)
+        [now] = model.patch()["now"]
+        leave.set()
+        worker.join()
+        assert model.patch()["now"] == []
+    assert (now["function"], now["compile_id"], now["trigger"]) == ("slowly", "0/1", "dynamo")
+    assert now["file"] == __file__ and now["line"] == slowly.__code__.co_firstlineno
+    assert "entire_frame_compile" in now["phases"] and now["phase"] == now["phases"][-1] == "backend_compile"
+    assert now["before_s"] == pytest.approx(earlier)
+    assert 0 < time.time() * 1000 - now["started_ms"] < 60_000
+
+
+def test_a_watch_that_begins_in_mid_compile_records_what_still_ends():
+    def late(graph, inputs):
+        cd.start()
+        return graph
+
+    programs.compiled(lambda x: x + 1, backend=late)(torch.ones(2))
+    programs.compiled(lambda x: x - 1)(torch.ones(2))
+    session = cd.stop()
+    assert session.compiles["outcome"].tolist() == ["ok", "ok"]
+    assert {row["status"] for row in session.status()} == {"active"}
+    assert session.progress() == []
+
+
+def test_a_watch_that_ends_in_mid_compile_leaves_the_program_alone():
+    def early(graph, inputs):
+        cd.stop()
+        return graph
+
+    cd.start()
+    session = cd.current()
+    result = programs.compiled(lambda x: x + 1, backend=early)(torch.ones(2))
+    assert result.tolist() == [2.0, 2.0]
+    assert session.compiles.empty and session.progress() == []
