@@ -126,7 +126,8 @@ def _column(dtype: str, values: Sequence[Any]) -> Any:
     if dtype == "datetime64[ns, UTC]":
         return pd.DatetimeIndex(np.array(values, dtype="datetime64[ns]")).tz_localize("UTC")
     if dtype == "string":
-        return pd.array(np.array(values, dtype=object), dtype="string")
+        # Kept as Python's strings whether or not pyarrow is installed: Arrow has no lone surrogates.
+        return pd.array(np.array(values, dtype=object), dtype=pd.StringDtype("python"))
     return _masked(dtype, values)
 
 
