@@ -6,6 +6,7 @@ import argparse
 import atexit
 import contextlib
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from compilediag.session import Session
 
 _HERE = os.path.dirname(__file__)
+#: The interrupt that ended the script, if one did.
+_interrupted: list[BaseException] = []
 
 
 class Run:
@@ -67,11 +70,9 @@ def _execute(program: Program, argv: list[str]) -> None:
         while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_HERE):
             frames = frames.tb_next
         sys.excepthook(type(error), error.with_traceback(frames), frames)
-        if not isinstance(error, KeyboardInterrupt):
-            raise SystemExit(1) from None
-        # An interrupt that reaches the interpreter ends the process by SIGINT, as shells expect; it is shown already.
-        sys.excepthook = lambda *_: None
-        raise
+        if isinstance(error, KeyboardInterrupt):
+            _interrupted.append(error)
+        raise SystemExit(1) from None
 
 
 def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
@@ -91,8 +92,14 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     for path in filter(None, (args.report, args.save)):
         if not args.quiet and os.path.exists(path):
             print(f"compilediag: wrote {path}", file=sys.stderr)
-    if getattr(sys, "last_type", None) is KeyboardInterrupt:
-        # Whether to end by SIGINT is a note that CPython takes of the last text that it executed; the imports above
-        # executed some. This renews the note.
-        with contextlib.suppress(KeyboardInterrupt):
-            exec("raise KeyboardInterrupt")
+    if _interrupted:
+        _end_by_interrupt()
+
+
+def _end_by_interrupt() -> None:
+    """End as Python itself does after an interrupt, by the signal: so a shell knows that it was one."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
