@@ -1,0 +1,126 @@
+"""The notebooks run, find what they say they find, and are committed with outputs that are fit for GitHub."""
+
+import importlib.util
+import json
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"
+MAX_BYTES = 300_000
+#: Absolute paths: of Unix, also inside of quotes and texts, and of Windows. Those of the web have "//" before them.
+MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
+
+
+def load_executor():
+    spec = importlib.util.spec_from_file_location("notebooks_execute", NOTEBOOKS / "execute.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+executor = load_executor()
+
+
+@pytest.fixture(scope="module")
+def executed():
+    """Name -> notebook run in a fresh kernel that finds this checkout; a cell that fails is an error here."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = os.pathsep.join(filter(None, (str(NOTEBOOKS.parent), os.environ.get("PYTHONPATH"))))
+        patch.setenv("PYTHONPATH", path)
+        yield {file.name: executor.execute(file) for file in ALL}
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+
+def printed(notebook):
+    return "".join(output["text"] for output in outputs(notebook) if output["output_type"] == "stream")
+
+
+@pytest.fixture(scope="module")
+def quickstart(executed):
+    return executed["01_quickstart.ipynb"]
+
+
+@pytest.fixture(scope="module")
+def told(quickstart):
+    """The line that the quickstart prints for this test."""
+    return json.loads(quickstart.cells[-1]["outputs"][0]["text"])
+
+
+def test_there_are_notebooks_and_none_of_their_cells_fails(executed):
+    assert "01_quickstart.ipynb" in executed
+    assert not [o for notebook in executed.values() for o in outputs(notebook) if o["output_type"] == "error"]
+
+
+def test_quickstart_finds_five_causes_at_the_first_run(told):
+    guards = told["runs"][0]["guards"]
+    assert sorted(set(guards)) == ["grad_mode", "keep", "self.step", "temperature", "tokens.size()[1]"]
+    counter, *others = told["asked"]
+    assert counter in ("counter", "module_int")
+    assert others == ["grad_mode", "float_changes", "optional_argument", "size_changes"]
+
+
+def test_each_fix_of_the_quickstart_takes_away_one_recompile(told):
+    recompiles = [run["recompiles"] for run in told["runs"]]
+    assert recompiles == [5, 4, 3, 2, 1, 0]
+
+
+def test_the_fixes_save_time_and_do_not_change_the_training(told):
+    first, last = told["runs"][0], told["runs"][-1]
+    assert last["lost_s"] == 0
+    assert last["compiling_s"] < 0.75 * first["compiling_s"]
+    assert last["training_s"] < 0.75 * first["training_s"]
+    assert first["lost_s"] > 0.5 * first["compiling_s"]
+    assert [run["last_loss"] for run in told["runs"]] == pytest.approx([first["last_loss"]] * 6, abs=1e-3)
+
+
+def test_quickstart_shows_the_live_dashboard_and_a_text_for_where_there_is_none(quickstart):
+    (widget,) = (o["data"] for o in outputs(quickstart) if WIDGET in o.get("data", {}))
+    assert widget["text/plain"].startswith("compilediag: ")
+
+
+def test_quickstart_prints_the_summary_and_writes_the_report(quickstart):
+    text = printed(quickstart)
+    assert "5 recompiles" in text
+    assert "quickstart.html is written" in text
+
+
+@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+def test_committed_notebook_is_executed_from_top_to_bottom(file):
+    notebook = nbformat.read(file, as_version=4)
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    assert printed(notebook)
+    assert not [o for o in outputs(notebook) if o["output_type"] == "error"]
+
+
+@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+def test_committed_notebook_is_small_and_of_no_machine(file):
+    assert file.stat().st_size < MAX_BYTES
+    notebook = nbformat.read(file, as_version=4)
+    assert "widgets" not in notebook.metadata
+    assert not [o for o in outputs(notebook) if WIDGET in o.get("data", {})]
+    shown = json.dumps(outputs(notebook), ensure_ascii=False)
+    assert not MACHINE_PATH.findall(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/home/me/model.py:3", True),
+        ('File "/tmp/ipykernel_12/1.py"', True),
+        ("C:\\Users\\me", True),
+        ("https://pytorch.org/docs/stable", False),
+        ("text/plain and </div>", False),
+    ],
+)
+def test_machine_paths_are_told_from_other_texts(text, found):
+    assert bool(MACHINE_PATH.search(text)) is found
