@@ -73,7 +73,7 @@ class Compile(Event):
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     trigger: str | None = column("string", "what asked for it: dynamo, lazy_backward or compiled_autograd")
-    is_recompile: bool | None = column("boolean", "true if earlier entries of this code object were there and all failed")
+    is_recompile: bool | None = column("boolean", "true if the code object had entries and all failed")
     attempt: int | None = column("Int64", "attempts that were needed, less one: each graph break or restart adds one")
     outcome: str | None = column(
         "string", "ok, failed, skipped (runs eagerly from here on) or empty (nothing to compile in the frame)"
@@ -119,7 +119,7 @@ class Recompile(Event):
     reason: str | None = column("string", "torch's own text for the closest entry")
     entries_checked: int | None = column("Int64", "earlier entries whose guards were evaluated")
     guards_failed: int | None = column("Int64", "failing guards that were found, all entries together")
-    lost_s: float | None = column("float64", "s that this recompile cost: the duration of its compile, backward included")
+    lost_s: float | None = column("float64", "s that it cost: the duration of its compile, backward included")
 
     @property
     def title(self) -> str:
@@ -204,7 +204,7 @@ class Artifact(Event):
     kind: ClassVar[str] = "artifact"
     table: ClassVar[str] = "artifacts"
 
-    name: str | None = column("string", "what it is: dynamo_output_graph, inductor_output_code, dynamo_cpp_guards_str, ...")
+    name: str | None = column("string", "torch's name: dynamo_output_graph, inductor_output_code, dynamo_cpp_guards_str, ...")
     size: int | None = column("Int64", "bytes of its text")
     digest: str | None = column("string", "key of the kept text; NA if the session's payload budget was spent")
 

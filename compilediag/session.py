@@ -152,7 +152,7 @@ class Session:
             return self._store.payload(row[0]) if row and row[0] else None
 
     def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
-        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads again and again."""
+        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
         with self._lock:
             return tables.table_rows(self._store, table, after)
 

@@ -25,7 +25,7 @@ COMMON_COLUMNS = {
     "time": {"dtype": "datetime64[ns, UTC]", "doc": "when it began"},
     "rank": {"dtype": "Int64", "doc": "rank in a distributed job; NA outside of one"},
     "pid": {"dtype": "Int64", "doc": "process that it happened in"},
-    "compile_id": {"dtype": "string", "doc": "torch's id: 0/1, or !2/0/1 under compiled autograd; NA outside a compile"},
+    "compile_id": {"dtype": "string", "doc": "torch's id: 0/1, or !2/0/1 under compiled autograd"},
 }
 
 #: The columns of `Session.events`, the list of all events of all kinds.

@@ -7,8 +7,9 @@ import re
 from ..events import GraphBreak
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
-EXPLANATION = re.compile(r"^  Explanation: (.*?)(?=^  Hint: |^  Developer debug context: |\Z)", re.DOTALL | re.MULTILINE)
-HINT = re.compile(r"^  Hint: (.*?)(?=^  Hint: |^  Developer debug context: |\Z)", re.DOTALL | re.MULTILINE)
+_UP_TO_NEXT = r"(.*?)(?=^  Hint: |^  Developer debug context: |\Z)"
+EXPLANATION = re.compile(rf"^  Explanation: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
+HINT = re.compile(rf"^  Hint: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
 
 
 def graph_break(

@@ -63,7 +63,7 @@ def detach() -> None:
 
 
 def probe_all() -> list[tuple[str, str, str | None]]:
-    """(name, status, reason) of every source: "available", "unavailable" or "off" where the installed torch lacks it."""
+    """(name, status, reason) of every source: available, or unavailable where the installed torch lacks its place."""
     if torch_version() is None:
         return []
     report: list[tuple[str, str, str | None]] = []
