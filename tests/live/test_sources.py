@@ -1,0 +1,430 @@
+"""What each source sees of the real compiler, and that its numbers are torch's own."""
+
+import os
+
+import pytest
+import torch
+from torch._dynamo import utils
+
+import compilediag as cd
+from compilediag import sources
+from compilediag.events import BY_TABLE
+from compilediag.views.model import totals
+from tests.live import programs
+
+
+def metrics_of(run):
+    """The session of a run, and torch's own metrics of it."""
+    torch._dynamo.reset()
+    utils.clear_compilation_metrics()
+    with cd.watch() as session:
+        run()
+    return session, list(utils.get_compilation_metrics())
+
+
+# Compiles
+
+
+def mixed():
+    programs.numbers()
+    programs.backward()
+    programs.graph_breaks()
+    programs.limit()
+
+
+def test_compiles_are_torchs_metrics_to_the_last_figure():
+    session, metrics = metrics_of(mixed)
+    frame = session.compiles
+    assert len(frame) == len(metrics) > 12
+    columns = {
+        "compile_id": "compile_id",
+        "guard_count": "guard_count",
+        "guard_latency_us": "guard_latency_us",
+        "graph_ops": "graph_op_count",
+        "graph_nodes": "graph_node_count",
+        "graph_inputs": "graph_input_count",
+        "cache_size": "accumulated_cache_size",
+        "fail_type": "fail_type",
+    }
+    for column, name in columns.items():
+        values = [None if isna else value for value, isna in zip(frame[column], frame[column].isna(), strict=True)]
+        assert values == [getattr(m, name) for m in metrics], column
+    seconds = {"dynamo_s": "dynamo_cumulative_compile_time_us", "aot_s": "aot_autograd_cumulative_compile_time_us"}
+    for column, name in seconds.items():
+        theirs = [getattr(m, name) for m in metrics]
+        assert frame[column].tolist() == pytest.approx([t and t / 1e6 for t in map(float_or_nan, theirs)], nan_ok=True)
+    lengths = [(m.end_time_us - m.start_time_us) / 1e6 for m in metrics]
+    assert frame["duration_s"].tolist() == pytest.approx(lengths)
+    assert totals(session)["compile_s"] == pytest.approx(sum(lengths))
+
+
+def float_or_nan(value):
+    return float("nan") if value is None else float(value)
+
+
+def test_counts_are_those_of_torchs_counters():
+    utils.counters.clear()
+    session, metrics = metrics_of(mixed)
+    frame = session.compiles.query("trigger == 'dynamo'")
+    assert utils.counters["stats"]["unique_graphs"] == (frame["outcome"] == "ok").sum()
+    assert len(session.graph_breaks) >= sum(utils.counters["graph_break"].values()) > 0
+    assert len(session.recompiles) == sum(m.recompile_reason is not None for m in metrics)
+    assert totals(session)["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
+
+
+def test_a_backward_is_named_after_its_function():
+    def loss(x):
+        return (x * x).sum()
+
+    function = programs.compiled(loss, backend="aot_eager", dynamic=False)
+    with cd.watch() as session:
+        for n in (2, 3):
+            function(torch.ones(n, requires_grad=True)).backward()
+    frame = session.compiles
+    told = frame[["compile_id", "function", "trigger"]].values.tolist()
+    assert told == [[f"0/{n}", "loss", trigger] for n in (0, 1) for trigger in ("dynamo", "lazy_backward")]
+    assert (frame["line"] == loss.__code__.co_firstlineno).all() and (frame["backend"] == "aot_eager").all()
+    [recompile] = session.recompiles.itertuples()
+    assert recompile.lost_s == pytest.approx(frame["duration_s"][2:].sum()), "its backward is part of what it cost"
+
+
+@pytest.mark.parametrize("way", ["config", "context"])
+def test_compiled_autograd_has_ids_of_its_own(way):
+    def step(x):
+        loss = (x * x).sum()
+        loss.backward()
+        return x.grad
+
+    def run(n):
+        x = torch.ones(n, requires_grad=True)
+        if way == "config":
+            with torch._dynamo.config.patch(compiled_autograd=True):
+                return programs.compiled(step)(x)
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            return step(x)
+
+    with cd.watch() as session:
+        grads = [run(n) for n in (2, 3)]
+    assert [g.tolist() for g in grads] == [[2.0] * 2, [2.0] * 3]
+    backward = session.compiles.query("trigger == 'compiled_autograd'")
+    assert backward["compile_id"].str.fullmatch(r"!\d+/\d+/\d+").all() and len(backward) == 2
+    if way == "context":
+        assert session.recompiles["compile_id"].tolist() == [backward["compile_id"].iloc[1]]
+        assert session.recompiles["lost_s"].tolist() == [backward["duration_s"].iloc[1]]
+        assert session.recompiles["guard_kind"].tolist() == ["tensor_size"]
+
+
+def raising(graph, inputs):
+    raise ValueError("no such backend")
+
+
+def test_outcomes_limits_and_restarts():
+    def limited(x, name):
+        return x + len(name)
+
+    def broken(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    with cd.watch() as session:
+        with torch._dynamo.config.patch(recompile_limit=2):
+            function = programs.compiled(limited)
+            results = [function(torch.ones(2), "n" * n).tolist() for n in range(5)]
+        programs.compiled(lambda x: x)(torch.ones(2))
+        programs.compiled(broken)(torch.ones(2))
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+            programs.compiled(lambda x: x * 2, backend=raising)(torch.ones(2))
+    assert results == [[1.0 + n] * 2 for n in range(5)]
+    frame = session.compiles.set_index("compile_id")
+    assert frame["outcome"].to_dict() == {
+        "0/0": "ok", "0/1": "ok", "0/2": "skipped", "1/0": "empty", "2/0": "ok", "3/0": "ok", "4/0": "failed",
+    }  # fmt: skip
+    hit = frame.loc["0/2"]
+    assert (hit["limit"], hit["function"], hit["is_recompile"]) == ("recompile_limit", "limited", True)
+    assert "recompile limit exceeded" in hit["fail_reason"]
+    assert frame["limit"].notna().sum() == totals(session)["limit_hits"] == 1
+    restarted = frame.loc["2/0"]
+    assert restarted["attempt"] == 1 and len(restarted["restart_reasons"]) == 1
+    assert "graph_break()" in restarted["restart_reasons"][0]
+    assert frame.loc["3/0", "function"].startswith("torch_dynamo_resume_in_broken")
+    failed = frame.loc["4/0"]
+    assert failed["backend"] == "raising" and "no such backend" in failed["fail_reason"]
+    assert set(frame["backend"]) == {"eager", "raising"}
+
+
+# Phases
+
+
+def test_phases_are_nested_and_within_their_compile():
+    session, _ = metrics_of(mixed)
+    frame = session.phases
+    assert frame["duration_s"].ge(0).all() and len(frame) > 80
+    whole = frame.query("name == 'entire_frame_compile'")
+    assert sorted(whole["compile_id"]) == sorted(session.compiles.query("trigger == 'dynamo'")["compile_id"])
+    begin = frame["time"].astype("int64")
+    end = begin + frame["duration_s"] * 1e9
+    for at, row in frame[frame["parent"].notna()].iterrows():
+        outer = (frame["name"] == row["parent"]) & (frame["depth"] == row["depth"] - 1)
+        holds = (begin[outer] <= begin[at] + 1e5) & (end[outer] >= end[at] - 1e5)
+        assert holds.any(), row
+    assert frame[frame["parent"].isna()]["depth"].eq(0).all()
+
+
+def test_the_length_of_a_phase_is_torchs_own():
+    utils.compilation_time_metrics.clear()
+    session, _ = metrics_of(programs.sizes)
+    theirs = utils.compilation_time_metrics["bytecode_tracing"]
+    ours = session.phases.query("name == 'bytecode_tracing'")["duration_s"].tolist()
+    assert ours == pytest.approx(theirs, abs=2e-3) and len(ours) >= 2
+
+
+# Recompiles
+
+
+def three_at_once(detail):
+    """A function of which four entries fail, each by three guards."""
+
+    def several(x, a, b):
+        return x + len(a) + len(b)
+
+    function = programs.compiled(several)
+    with torch._dynamo.config.patch(automatic_dynamic_shapes=False), cd.watch(detail=detail) as session:
+        for n in range(5):
+            function(torch.ones(n + 2), "a" * n, "b" * n)
+    return session
+
+
+def test_full_finds_all_failing_guards_of_every_entry():
+    session = three_at_once("full")
+    last = session.recompiles.iloc[-1]
+    assert (last["entries_checked"], last["guards_failed"], last["compile_id"]) == (4, 12, "0/4")
+    failures = session.guard_failures.query("compile_id == '0/4'")
+    found = failures.groupby("entry_compile_id")["guard_source"].agg(set).to_dict()
+    assert found == {f"0/{n}": {"x.size()[0]", "a", "b"} for n in range(4)}
+    assert failures.groupby("entry_compile_id")["is_first"].sum().tolist() == [1] * 4
+    changes = {
+        r["guard_source"]: (r["expected"], r["actual"])
+        for _, r in failures.iterrows()
+        if r["entry_compile_id"] == "0/3"
+    }
+    assert changes["x.size()[0]"] == ("5", "6")
+    assert changes["a"] == ("'aaa'", "'aaaa'")
+
+
+def test_lean_finds_the_first_of_each_entry_and_all_of_the_closest():
+    session = three_at_once("lean")
+    last = session.recompiles.iloc[-1]
+    assert (last["entries_checked"], last["guards_failed"]) == (4, 3 + 3)
+    found = session.guard_failures.query("compile_id == '0/4'").groupby("entry_compile_id").size().to_dict()
+    assert found == {
+        last["closest_compile_id"]: 3,
+        **{f"0/{n}": 1 for n in range(4) if f"0/{n}" != last["closest_compile_id"]},
+    }
+
+
+def test_the_reason_is_torchs_own_text_of_the_closest_entry():
+    session, metrics = metrics_of(programs.sizes)
+    theirs = [m.recompile_reason for m in metrics if m.recompile_reason]
+    assert len(session.recompiles) == len(theirs) > 0
+    for reason, closest, told in zip(
+        session.recompiles["reason"], session.recompiles["closest_compile_id"], theirs, strict=True
+    ):
+        assert reason.startswith(f"{closest}: ") and reason in told
+
+
+def test_the_users_line_is_where_the_guard_was_made():
+    session, _ = metrics_of(programs.attribute)
+    row = session.recompiles.iloc[0]
+    assert row["guard_source"] == "self.step"
+    assert row["user_file"] == programs.__file__ and row["user_code"].strip() == "self.step += 1"
+    with open(programs.__file__) as text:
+        assert text.readlines()[row["user_line"] - 1].strip() == "self.step += 1"
+
+
+# Graph breaks, automatic dynamic shapes, artifacts
+
+
+def test_graph_breaks_have_torchs_id_and_the_users_line():
+    session, _ = metrics_of(programs.graph_breaks)
+    row = session.graph_breaks.iloc[0]
+    assert row["reason"] == "Call to `torch._dynamo.graph_break()`" and row["break_id"] == "GB0025"
+    assert row["user_file"] == programs.__file__ and row["user_code"] == "torch._dynamo.graph_break()"
+    assert row["compile_id"] in set(session.compiles["compile_id"])
+    assert row["hints"] and row["explanation"]
+    assert any("jump" in reason for reason in session.graph_breaks["reason"])
+
+
+def test_what_torch_makes_dynamic_by_itself_is_told():
+    session, _ = metrics_of(programs.sizes)
+    row = session.dynamic_decisions.iloc[0]
+    assert (row["source"], row["dim"], row["cached"], row["new"]) == ("L['x']", "0", "3", "4")
+    assert row["compile_id"] == session.recompiles["compile_id"].iloc[0]
+
+
+def test_artifacts_are_the_texts_that_torch_hands_out():
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    with cd.watch() as session:
+        programs.compiled(lambda x: x.sin() + 1, backend=keep)(torch.ones(2))
+    by_name = {name: int(i) for name, i in zip(session.artifacts["name"], session.artifacts["event_id"], strict=True)}
+    graph = session.artifact(by_name["dynamo_output_graph"])
+    assert "l_x_.sin()" in graph and "torch.float32" not in graphs[0].code
+    assert "TREE_GUARD_MANAGER" in session.artifact(by_name["dynamo_cpp_guards_str"])
+    assert set(session.artifacts["compile_id"]) == {"0/0"}
+    sizes = dict(zip(session.artifacts["event_id"], session.artifacts["size"], strict=True))
+    assert all(len(session.artifact(i).encode()) == size for i, size in sizes.items())
+
+
+def test_the_texts_are_the_same_when_somebody_else_listens_too():
+    """Then torch builds the records, and they reach us as records; else we make the texts ourselves."""
+    import logging
+
+    def texts():
+        torch._dynamo.reset()
+        with cd.watch() as session:
+            programs.kinds()
+        frame = session.artifacts.query("name != 'dynamo_cpp_guards_str'")  # its latency is measured anew
+        return [(r["name"], r["compile_id"], session.artifact(r["event_id"])) for _, r in frame.iterrows()]
+
+    alone = texts()
+    other = logging.NullHandler()
+    logging.getLogger("torch.__trace").addHandler(other)
+    try:
+        together = texts()
+    finally:
+        logging.getLogger("torch.__trace").removeHandler(other)
+    assert alone == together and len(alone) >= 5
+
+
+# Caches (Inductor, with caches of their own)
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory):
+    """Sessions of the same program: cold, warm, with one configuration changed, with a pass that has no key."""
+    from torch._inductor import config
+    from torch._inductor.utils import clear_caches
+
+    def program(x):
+        return (x.sin() * x).sum()
+
+    def run():
+        torch._dynamo.reset()
+        with cd.watch() as session:
+            x = torch.arange(4.0, requires_grad=True)
+            torch.compile(program)(x).backward()
+        return session
+
+    with pytest.MonkeyPatch.context() as patch, config.patch(cpp_cache_precompile_headers=False):
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        clear_caches()
+        cold = run()
+        one_session = {"cold": cold, "warm": run()}
+        with cd.watch() as changed:
+            for size in (63, 62):
+                torch._dynamo.reset()
+                with config.patch(max_fusion_size=size):
+                    torch.compile(program)(torch.arange(4.0, requires_grad=True)).backward()
+        with config.patch(post_grad_custom_pre_pass=lambda graph: None):
+            bypassed = run()
+        clear_caches()
+    return {**one_session, "changed": changed, "bypassed": bypassed}
+
+
+def lookups(session, cache):
+    frame = session.cache_lookups
+    return frame[frame["cache"] == cache]
+
+
+def test_cold_caches_miss_and_are_filled(cached):
+    fx = lookups(cached["cold"], "fx_graph")
+    assert sorted(fx["outcome"]) == ["miss", "miss", "saved", "saved"], "forward and backward"
+    saved = fx.query("outcome == 'saved'")
+    assert set(saved["key"]) == set(fx.query("outcome == 'miss'")["key"]) and saved["taken_s"].gt(0).all()
+    aot = lookups(cached["cold"], "aot_autograd")
+    assert sorted(aot["outcome"]) == ["miss", "saved"]
+    assert aot["key"].nunique() == 1 and aot.query("outcome == 'saved'")["taken_s"].gt(0).all()
+    assert cached["cold"].cache_lookups["compile_id"].eq("0/0").all()
+    inductor = cached["cold"].compiles.set_index("trigger")["inductor_s"]
+    # What the cache says that a compile took is Inductor's part of that compile.
+    assert saved["taken_s"].sum() == pytest.approx(inductor.sum(), rel=0.1)
+
+
+def test_warm_caches_hit_and_save_what_the_compile_took(cached):
+    aot = lookups(cached["warm"], "aot_autograd")
+    assert aot["outcome"].tolist() == ["hit"]
+    cold = lookups(cached["cold"], "aot_autograd")
+    assert aot["key"].iloc[0] == cold["key"].iloc[0]
+    assert aot["saved_s"].iloc[0] == pytest.approx(cold["taken_s"].max(), rel=0.01)
+    assert totals(cached["warm"])["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
+    assert cached["warm"].compiles["inductor_s"].isna().all()
+
+
+def test_one_changed_configuration_is_named_as_the_difference(cached):
+    missed = lookups(cached["changed"], "fx_graph").query("outcome == 'miss'")
+    diffs = [diff for diff in missed["key_diff"] if diff]
+    assert diffs.count(["inductor_config[max_fusion_size]: 63 -> 62"]) == 2, "forward and backward"
+    told = missed[[bool(diff) for diff in missed["key_diff"]]]
+    assert set(told["nearest_key"]) <= set(missed["key"]) and (told["nearest_key"] != told["key"]).all()
+
+
+def test_a_bypass_says_why(cached):
+    bypassed = cached["bypassed"].cache_lookups.query("outcome == 'bypass'")
+    assert len(bypassed) and bypassed["reason"].str.contains("pass", case=False).all()
+    assert bypassed["saved_s"].isna().all()
+
+
+def test_a_backward_of_inductor_is_named_and_timed(cached):
+    frame = cached["cold"].compiles.set_index("trigger")
+    assert frame["function"].to_dict() == {"dynamo": "program", "lazy_backward": "program"}
+    assert frame["outcome"].tolist() == ["ok", "ok"] and frame["backend"].tolist() == ["inductor"] * 2
+    forward = frame.loc["dynamo"]
+    assert forward["duration_s"] >= forward["dynamo_s"] >= forward["aot_s"] >= forward["inductor_s"]
+    assert forward["inductor_s"] >= forward["codegen_s"] > 0
+    names = set(cached["cold"].artifacts["name"])
+    assert {"inductor_output_code", "aot_joint_graph", "aot_forward_graph", "aot_backward_graph"} <= names
+
+
+# The whole session
+
+
+def test_every_event_is_in_one_table_and_of_this_process():
+    session, _ = metrics_of(mixed)
+    assert sum(len(session.rows(table)) for table in BY_TABLE) == len(session.events)
+    assert set(session.events["pid"]) == {os.getpid()} and session.events["rank"].isna().all()
+    assert session.events["time"].between(*span(session)).all()
+
+
+def span(session):
+    import pandas as pd
+
+    return tuple(pd.Timestamp(session.meta[n], tz="UTC") for n in ("created_ns", "stopped_ns"))
+
+
+def test_sources_say_what_they_did_and_what_it_cost():
+    session, _ = metrics_of(mixed)
+    found = {row["name"]: row for row in session.status()}
+    assert set(found) == {*(cls.name for cls in sources._classes()), "writer"}
+    assert {row["status"] for row in found.values()} == {"active"}
+    assert {row["reason"] for row in found.values()} == {None}
+    assert {row["dropped"] for row in found.values()} == {0}
+    told = {"compiles": "compiles", "phases": "phases", "graph_breaks": "graph_breaks", "dynamic": "dynamic_decisions"}
+    for name, table in told.items():
+        assert found[name]["events"] == len(getattr(session, table)), name
+    assert found["recompiles"]["events"] == len(session.recompiles) + len(session.guard_failures)
+    assert found["trace"]["events"] == len(session.artifacts)
+    own = sum(row["overhead_s"] for row in found.values())
+    assert 0 < own < 0.5 * session.compiles["duration_s"].sum()
+    assert totals(session)["own_s"] == pytest.approx(own)
+
+
+def test_probing_says_what_would_work_and_leaves_nothing():
+    assert {name: status for name, status, _ in sources.probe_all()} == {
+        cls.name: "available" for cls in sources._classes()
+    }
+    assert sources.installed() == []
