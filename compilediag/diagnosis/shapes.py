@@ -56,8 +56,8 @@ def _dynamic(cause: Cause) -> Advice:
     rest = ". Sizes 0 and 1 keep entries of their own even so" if ZERO_ONE & set(cause.values) else ""
     if cause.count == 1:
         text = (
-            f"{how} before the first call saves it{rest}. One recompile is the usual price of a first change: torch "
-            "then makes the size dynamic by itself."
+            f"{how}; done before the first call, that saves the recompile{rest}. One recompile is the usual price of "
+            "a first change: torch then makes the size dynamic by itself."
         )
         return Advice("size_changes", text, fix, "medium" if cause.seconds >= 5 else "low")
     text = (
