@@ -28,7 +28,7 @@ def summary(session: Any, encoding: str | None = None) -> str:
 def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str]) -> str:
     """The text of the view model's totals, ranked findings, and what was not observed with why."""
     told = [finding for finding in findings if finding.rule != "not_observed"]
-    parts = [*_header(totals, gaps), "", *_findings(told, gaps), *_gaps(gaps), "", *_wrapped(_pointer(told))]
+    parts = [*_header(totals, gaps), "", *_findings(told, totals, gaps), *_gaps(gaps), "", *_wrapped(_pointer(told))]
     return "\n".join(parts) + "\n"
 
 
@@ -78,12 +78,19 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _findings(findings: list[Finding], gaps: dict[str, str]) -> list[str]:
+def _findings(findings: list[Finding], totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
     if not findings:
-        return _wrapped("Nothing to fix in what was observed." if gaps else "Nothing to fix.")
+        return [_nothing_found(totals, gaps)]
     lines = [line for number, f in enumerate(findings[:SHOWN], 1) for line in _finding(number, f)]
     rest = len(findings) - SHOWN
     return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
+
+
+def _nothing_found(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+    """Nothing observed is not health: said apart from nothing to fix."""
+    if "compiles" not in gaps and not totals["compiles"]:
+        return "Nothing was compiled while this watched."
+    return "Nothing to fix in what was observed." if gaps else "Nothing to fix."
 
 
 def _finding(number: int, finding: Finding) -> list[str]:

@@ -34,7 +34,7 @@ def test_one_recompile_of_a_size_is_its_usual_price():
     found = told(*sizes("4", "6"))
     assert found.severity == "low"
     assert "usual price" in found.suggestion
-    assert "torch._dynamo.mark_dynamic(x, 0) before the first call saves it" in found.suggestion
+    assert "torch._dynamo.mark_dynamic(x, 0); done before the first call, that saves the recompile" in found.suggestion
     assert told(*sizes("4", "6", lost_s=60.0)).severity == "medium"
 
 
