@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 #: Bytes of base64 that the texts of graphs, guards and code may take; the longest are cut, the page says so.
 TEXT_BUDGET = 2_500_000
 
+#: Nothing may be fetched, from anywhere.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
@@ -58,6 +60,7 @@ def page(snapshot: dict) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
     return PAGE.format(
+        policy=POLICY,
         title=html.escape(title),
         style=esm.style(),
         data=island.dumps(snapshot),

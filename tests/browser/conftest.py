@@ -15,15 +15,31 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from compilediag.events import Artifact, CacheLookup, Compile, Event, GraphBreak, GuardFailure, Phase, Recompile
-from compilediag.events import SourceStatus
+from compilediag.events import (
+    Artifact,
+    CacheLookup,
+    Compile,
+    Event,
+    GraphBreak,
+    GuardFailure,
+    Phase,
+    Recompile,
+    SourceStatus,
+)
 from compilediag.recorder import Recorder
 from compilediag.session import Session
 from compilediag.views import esm, island
 from compilediag.views.model import FEEDS, ViewModel
 
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync"]  # fmt: skip
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 LOCAL = ("blob:", "data:", "file:", "about:")
 BEGIN_NS = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -76,8 +92,15 @@ class Recorded:
     """A session that is being watched, whose events the test makes, and the view model that reads it."""
 
     def __init__(self, path: Path):
-        meta = {"torch_version": "2.13.0", "python_version": "3.11.7", "title": "train.py", "detail": "full",
-                "pid": os.getpid(), "created_ns": BEGIN_NS, "stopped_ns": None}  # fmt: skip
+        meta = {
+            "torch_version": "2.13.0",
+            "python_version": "3.11.7",
+            "title": "train.py",
+            "detail": "full",
+            "pid": os.getpid(),
+            "created_ns": BEGIN_NS,
+            "stopped_ns": None,
+        }
         self.recorder = Recorder(path, meta)
         self.session = Session(path, recorder=self.recorder)
         self.model = ViewModel(self.session)
@@ -91,8 +114,17 @@ class Recorded:
         """All sources active, but for those given with a reason."""
         for name in dict.fromkeys(FEEDS.values()):
             status = "unavailable" if name in why_not else "active"
-            self.add(SourceStatus(time_ns=BEGIN_NS, name=name, status=status, reason=why_not.get(name), events=0, dropped=0,
-                                  overhead_s=0.001))  # fmt: skip
+            self.add(
+                SourceStatus(
+                    time_ns=BEGIN_NS,
+                    name=name,
+                    status=status,
+                    reason=why_not.get(name),
+                    events=0,
+                    dropped=0,
+                    overhead_s=0.001,
+                )
+            )
 
     def text(self, name: str, text: str, **common: Any) -> None:
         """An artifact with its text."""
@@ -103,21 +135,64 @@ class Recorded:
         common = {"compile_id": f"0/{number}", "time_ns": self.clock}
         place = {"function": function, "file": "/home/me/model.py", "line": 30}
         if number:
-            values = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": str(number + 1),
-                      "user_file": "/home/me/model.py", "user_line": 31}  # fmt: skip
-            self.add(Recompile(**common, **place, **values, closest_compile_id=f"0/{number - 1}", entries_checked=number,
-                               guards_failed=number))  # fmt: skip
-            self.add(*(GuardFailure(**common, **values, entry_compile_id=f"0/{k}", is_first=True, guard=f"L['x'].size()[0] == {k}")
-                       for k in range(number)))  # fmt: skip
+            values = {
+                "guard_source": "x.size()[0]",
+                "guard_kind": "tensor_size",
+                "expected": str(number),
+                "actual": str(number + 1),
+                "user_file": "/home/me/model.py",
+                "user_line": 31,
+            }
+            self.add(
+                Recompile(
+                    **common,
+                    **place,
+                    **values,
+                    closest_compile_id=f"0/{number - 1}",
+                    entries_checked=number,
+                    guards_failed=number,
+                )
+            )
+            self.add(
+                *(
+                    GuardFailure(
+                        **common, **values, entry_compile_id=f"0/{k}", is_first=True, guard=f"L['x'].size()[0] == {k}"
+                    )
+                    for k in range(number)
+                )
+            )
         self.add(
             Phase(**common, duration_s=seconds, name="entire_frame_compile", depth=0),
-            Phase(**{**common, "time_ns": self.clock + SECOND // 4}, duration_s=seconds / 2, name="inductor_compile", depth=1,
-                  parent="entire_frame_compile"),
-            CacheLookup(**common, cache="fx_graph", tier="local", outcome="miss" if number == 0 else "hit", key=f"k{number}",
-                        saved_s=None if number == 0 else 2.5),
-            Compile(**{**common, **place, "trigger": "dynamo", "outcome": "ok", "is_recompile": number > 0, "duration_s": seconds,
-                       "dynamo_s": seconds, "aot_s": seconds / 2, "guard_count": 12, **more}),
-        )  # fmt: skip
+            Phase(
+                **{**common, "time_ns": self.clock + SECOND // 4},
+                duration_s=seconds / 2,
+                name="inductor_compile",
+                depth=1,
+                parent="entire_frame_compile",
+            ),
+            CacheLookup(
+                **common,
+                cache="fx_graph",
+                tier="local",
+                outcome="miss" if number == 0 else "hit",
+                key=f"k{number}",
+                saved_s=None if number == 0 else 2.5,
+            ),
+            Compile(
+                **{
+                    **common,
+                    **place,
+                    "trigger": "dynamo",
+                    "outcome": "ok",
+                    "is_recompile": number > 0,
+                    "duration_s": seconds,
+                    "dynamo_s": seconds,
+                    "aot_s": seconds / 2,
+                    "guard_count": 12,
+                    **more,
+                }
+            ),
+        )
         self.clock += int(seconds * SECOND)
 
     def graph_break(self, reason: str, **more: Any) -> None:
@@ -225,4 +300,6 @@ def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
 @pytest.fixture
 def totals() -> Callable[[Page], dict[str, str]]:
     """All totals that a page shows: key -> text."""
-    return lambda page: page.eval_on_selector_all("[data-total]", "all => Object.fromEntries(all.map(n => [n.dataset.total, n.textContent]))")
+    return lambda page: page.eval_on_selector_all(
+        "[data-total]", "all => Object.fromEntries(all.map(n => [n.dataset.total, n.textContent]))"
+    )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from compilediag.views.dashboard import INTERVAL_S, Pump, make_dashboard, split
+from compilediag.views.dashboard import QUIET_S, Pump, make_dashboard, split
 from compilediag.views.island import dumps
 
 
@@ -42,7 +42,7 @@ def test_events_come_in_batches_and_the_last_one_is_not_lost(recorded, pump):
     wait_for(lambda: not pump._thread.is_alive())
     rows = {row[0] for patch in patches(sent) for row in patch.get("rows", {}).get("compiles", [])}
     assert len(rows) == 30
-    assert len(sent) < 20
+    assert len(sent) <= 30  # one message an event would be 120
     states = [patch["meta"]["state"] for patch in patches(sent) if "meta" in patch]
     assert states[-1] == "stopped"
     assert [patch["seq"] for patch in patches(sent)] == sorted({patch["seq"] for patch in patches(sent)})
@@ -52,7 +52,7 @@ def test_a_quiet_session_gives_signs_of_life_only(recorded, pump):
     pump, sent = pump
     wait_for(lambda: any(message["type"] == "alive" for message in sent))
     before = len(sent)
-    time.sleep(5 * INTERVAL_S)
+    time.sleep(5 * QUIET_S)
     assert len(sent) <= before + 1
 
 
@@ -87,9 +87,14 @@ def test_a_page_that_missed_something_gets_everything(recorded, pump):
 
 
 def test_parts_of_a_patch_add_up_to_it():
-    patch = {"seq": 3, "reset": True, "totals": {"events": 5}, "columns": {"a": []},
-             "rows": {"a": [[n, "x" * 50] for n in range(100)], "b": [[1, "y"]]},
-             "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)}}  # fmt: skip
+    patch = {
+        "seq": 3,
+        "reset": True,
+        "totals": {"events": 5},
+        "columns": {"a": []},
+        "rows": {"a": [[n, "x" * 50] for n in range(100)], "b": [[1, "y"]]},
+        "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)},
+    }
     parts = [json.loads(part) for part in split(patch, 1000)]
     assert [part["part"] for part in parts] == list(range(len(parts)))
     assert [part["reset"] for part in parts] == [True] + [False] * (len(parts) - 1)

@@ -24,7 +24,13 @@ def test_every_import_is_there_and_comes_first(entry):
         source = (esm.STATIC / name).read_text()
         for names, file in re.findall(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";', source, re.MULTILINE):
             assert order.index(file) < position
-            exported = set(re.findall(r"^export (?:async )?(?:function|class|const|let) (\w+)", (esm.STATIC / file).read_text(), re.MULTILINE))
+            exported = set(
+                re.findall(
+                    r"^export (?:async )?(?:function|class|const|let) (\w+)",
+                    (esm.STATIC / file).read_text(),
+                    re.MULTILINE,
+                )
+            )
             assert {n.strip() for n in names.split(",")} <= exported, f"{name} takes from {file} what it has not"
 
 
@@ -53,5 +59,7 @@ def test_every_rule_is_about_the_dashboard_alone():
 
 def test_no_text_is_ever_parsed_as_html():
     for path in esm.STATIC.glob("*.js"):
-        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.read_text())
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.read_text()
+        )
         assert found == [], path.name

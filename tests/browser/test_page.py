@@ -315,7 +315,12 @@ def test_hostile_text_is_text(recorded, open_widget, name):
 
 def test_lone_surrogates_and_nan_reach_the_page(recorded, open_widget, deliver, totals):
     page = open_widget(recorded.snapshot())
-    patch = {"seq": 1, "reset": False, "totals": {"compiles": 3, "lost_s": float("nan")}, "meta": {"title": "lone \ud800 surrogate"}}
+    patch = {
+        "seq": 1,
+        "reset": False,
+        "totals": {"compiles": 3, "lost_s": float("nan")},
+        "meta": {"title": "lone \ud800 surrogate"},
+    }
     deliver(page, patch)
     assert (totals(page)["compiles"], totals(page)["lost_s"]) == ("3", "–")
     assert text(page, ".cdiag-title").startswith("lone ")
@@ -323,14 +328,20 @@ def test_lone_surrogates_and_nan_reach_the_page(recorded, open_widget, deliver, 
 
 def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
     recorded.compile(0)
-    recorded.text("inductor_output_code", "".join(f"line {i} {i * 2654435761 % 2**32}\n" for i in range(500_000)), compile_id="0/0")
+    recorded.text(
+        "inductor_output_code",
+        "".join(f"line {i} {i * 2654435761 % 2**32}\n" for i in range(500_000)),
+        compile_id="0/0",
+    )
     snapshot = recorded.snapshot()
     page = open_widget(snapshot)
     page.click('[data-tab="compiles"]')
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre", timeout=10_000)
-    length = "() => [...document.querySelectorAll('.cdiag-pages pre')].reduce((sum, n) => sum + n.textContent.length, 0)"
+    length = (
+        "() => [...document.querySelectorAll('.cdiag-pages pre')].reduce((sum, n) => sum + n.textContent.length, 0)"
+    )
     assert page.evaluate(length) == 60_000
     page.click(".cdiag-artifact-foot >> text=show more")
     assert page.evaluate(length) == 120_000
@@ -381,8 +392,8 @@ def test_it_follows_the_system_and_every_text_can_be_read(recorded, open_widget,
 #: The least contrast of any text with the background that it stands on (WCAG's ratio).
 WORST_CONTRAST = """() => {
   const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-  const shine = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const linear = (c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const shine = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
   const under = (node) => {
     for (; node; node = node.parentElement) {
       const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
@@ -401,17 +412,24 @@ WORST_CONTRAST = """() => {
 }"""
 
 
+#: Parts whose content is wider than they are.
+SPILLS = """() => {
+  const parts = ["", "-bar", "-tiles", "-flight", "-head", "-main"].map((name) => `.cdiag${name}`).join(", ");
+  return [...document.querySelectorAll(parts)].filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.className);
+}"""
+
+
 @pytest.mark.parametrize("width", [600, 700, 1000, 1300])
 def test_it_fits_any_width(recorded, open_widget, width):
     for number in range(6):
         recorded.compile(number, function="a_rather_long_function_name_of_somebody")
-    recorded.in_flight(compile_id="0/9", function="a_rather_long_function_name_of_somebody", file="/home/me/model.py", line=30)
+    recorded.in_flight(
+        compile_id="0/9", function="a_rather_long_function_name_of_somebody", file="/home/me/model.py", line=30
+    )
     page = open_widget(recorded.snapshot(), width=width)
     for tab in page.locator(".cdiag-tab").all():
         tab.click()
-        spill = page.evaluate("""() => [...document.querySelectorAll('.cdiag, .cdiag-bar, .cdiag-tiles, .cdiag-flight, .cdiag-head, .cdiag-main')]
-            .filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.className)""")
-        assert spill == []
+        assert page.evaluate(SPILLS) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -87,7 +87,9 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
     page.wait_for_selector("text=cut to fit; the whole text in Python: session.artifact(")
     page.locator(".cdiag-artifact-toggle", has_text="short").click()
     assert page.locator(".cdiag-pages pre", has_text="a short one").is_visible()
-    kept = re.search(r"session\.artifact\((\d+)\)", page.text_content(".cdiag-artifact-foot:has-text('cut to fit')")).group(1)
+    kept = re.search(
+        r"session\.artifact\((\d+)\)", page.text_content(".cdiag-artifact-foot:has-text('cut to fit')")
+    ).group(1)
     assert recorded.session.artifact(int(kept)) == long
 
 

@@ -16,6 +16,7 @@ import { TABS, TAB_TABLES, whySilent } from "./views.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
+const LONGEST_REST_MS = 400;
 
 /** Runs a function when the browser has nothing else to do; Safari has no word for that. */
 const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 5 }), 50));
@@ -31,11 +32,12 @@ export class App {
     this.lanes = new Lanes(store, this.groups);
     this.tab = TABS[0];
     this.selected = null;
-    this.painting = null;
+    this.painting = null; // the frame that will paint
+    this.rest = null; // the timer of a rest
     this.notBefore = 0;
     this.build();
     this.unfollow = followTheme(root, () => this.timeline.paint());
-    this.listener = () => this.plan();
+    this.listener = (isUrgent) => this.plan(isUrgent);
     store.listeners.add(this.listener);
     this.ticker = setInterval(() => this.tick(), LIVE_TICK_MS);
     this.paint();
@@ -72,16 +74,18 @@ export class App {
     this.unfollow();
   }
 
-  /** Patches that come within a frame, or while the page rests, are painted together. */
-  plan() {
-    if (this.painting !== null) return;
-    const wait = this.notBefore - performance.now();
-    const frame = () => (this.painting = requestAnimationFrame(() => this.paint()));
-    if (wait <= 0) frame();
-    else {
-      this.painting = 0;
-      this.rest = setTimeout(frame, wait);
-    }
+  /** Patches that come within a frame, or while the page rests, are painted together; what a person did does not wait. */
+  plan(isUrgent) {
+    const wait = isUrgent ? 0 : this.notBefore - performance.now();
+    if (this.painting !== null || (wait > 0 && this.rest !== null)) return;
+    clearTimeout(this.rest);
+    this.rest = wait > 0 ? setTimeout(() => this.nextFrame(), wait) : null;
+    if (wait <= 0) this.nextFrame();
+  }
+
+  nextFrame() {
+    this.rest = null;
+    this.painting = requestAnimationFrame(() => this.paint());
   }
 
   paint() {
@@ -98,7 +102,7 @@ export class App {
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warm();
     const end = performance.now();
-    this.notBefore = end + REST * (end - begin);
+    this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
   }
 
   /** The first keystroke of a search should be as quick as the others. */

@@ -8,16 +8,15 @@ const NEST = 2.5; // px that each depth of phases is set down
 const DEEPEST = 4;
 const FONT = "11px system-ui, sans-serif";
 
-const STEPS = [1, 2, 5];
+const [MINUTE, HOUR] = [60_000, 3_600_000];
+const LONG_STEPS = [1, 2, 5, 10, 30].map((n) => n * MINUTE).concat([1, 2, 6, 12, 24].map((n) => n * HOUR));
 
 /** A round step in ms that leaves at least 90 px between ticks. */
 export function tickStep(msPerPixel) {
   const least = msPerPixel * 90;
-  let size = 10 ** Math.floor(Math.log10(Math.max(least, 0.001)));
-  for (;;) {
-    for (const step of STEPS) if (size * step >= least) return size * step;
-    size *= 10;
-  }
+  if (least > MINUTE / 2) return LONG_STEPS.find((step) => step >= least) ?? Math.ceil(least / (24 * HOUR)) * 24 * HOUR;
+  const size = 10 ** Math.floor(Math.log10(Math.max(least, 0.001)));
+  return [1, 2, 5, 10].map((n) => n * size).find((step) => step >= least);
 }
 
 /** Fits a text into a width, with an ellipsis. */

@@ -39,7 +39,7 @@ export class Findings {
   }
 
   item(finding, i) {
-    const lost = make("span", "cdiag-finding-lost", finding.seconds_lost === null ? "" : `${formatSeconds(finding.seconds_lost)} lost`);
+    const lost = make("span", "cdiag-finding-lost", finding.seconds_lost ? `${formatSeconds(finding.seconds_lost)} lost` : "");
     const severity = make("span", "cdiag-severity", finding.severity);
     severity.dataset.severity = finding.severity;
     const top = make("span", "cdiag-finding-top", make("span", "cdiag-rank", `${i + 1}`), severity, make("span", "cdiag-finding-title", finding.title), lost);

@@ -9,7 +9,7 @@ export function formatCount(value) {
   return value === null || value === undefined ? MISSING : WHOLE.format(value);
 }
 
-/** Seconds with the digits that a reader can use: "0.42 ms", "42 ms", "2.41 s", "21.4 s", "12 m 31 s". */
+/** Seconds with the digits that a reader can use: "0.42 ms", "42 ms", "2.41 s", "21.4 s", "12 m 31 s", "2 h 05 m". */
 export function formatSeconds(value) {
   if (value === null || value === undefined) return MISSING;
   const size = Math.abs(value);
@@ -18,8 +18,9 @@ export function formatSeconds(value) {
   if (size < 0.9995) return `${(value * 1e3).toFixed(0)} ms`;
   if (size < 9.995) return `${value.toFixed(2)} s`;
   if (size < 600) return `${value.toFixed(1)} s`;
-  const whole = Math.round(value);
-  return `${Math.floor(whole / 60)} m ${String(whole % 60).padStart(2, "0")} s`;
+  const whole = Math.round(value < 3600 ? value : value / 60);
+  const rest = String(whole % 60).padStart(2, "0");
+  return `${Math.floor(whole / 60)} ${value < 3600 ? "m" : "h"} ${rest} ${value < 3600 ? "s" : "m"}`;
 }
 
 /** 0.0031 -> "0.3 %". */

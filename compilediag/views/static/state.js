@@ -97,7 +97,7 @@ export class Store {
   setPaused(paused) {
     this.paused = paused;
     if (!paused) this.waiting.splice(0).forEach((patch) => this.apply(patch));
-    this.changed();
+    this.changed(true);
   }
 
   /** A large patch comes in parts with one seq; whatever is at or below our own seq was seen already. */
@@ -154,7 +154,7 @@ export class Store {
     return this.meta.state === "watching" && !this.isFrozen;
   }
 
-  changed() {
-    this.listeners.forEach((listener) => listener());
+  changed(isUrgent = false) {
+    this.listeners.forEach((listener) => listener(isUrgent));
   }
 }

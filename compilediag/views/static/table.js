@@ -148,6 +148,7 @@ export class DataTable {
     this.order = sortPositions(this.passed, keys, direction);
     this.active = Math.max(0, Math.min(this.active, this.order.length - 1));
     this.canvas.style.height = `${this.order.length * ROW}px`;
+    setShown(this.head, this.order.length > 0);
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 1));
   }
 

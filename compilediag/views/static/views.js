@@ -24,7 +24,7 @@ const COMPILE = { label: "compile", text: whichCompile, sortBy: "compile_id", wi
 const LINE = {
   label: "line",
   text: (get) => formatPlace(get("user_file"), get("user_line")),
-  width: "minmax(90px, 1fr)",
+  width: "minmax(130px, 1fr)",
   code: true,
   from: 620,
 };
@@ -51,7 +51,7 @@ export const TABS = [
         width: "minmax(100px, 1.2fr)",
         code: true,
       },
-      { label: "expected → actual", text: (get) => change(get, "expected", "actual"), width: "minmax(120px, 1.5fr)", code: true },
+      { label: "expected → actual", text: (get) => change(get, "expected", "actual"), width: "minmax(120px, 1.4fr)", code: true },
       LINE,
       secondsColumn("lost s", "lost_s"),
     ],
