@@ -156,6 +156,11 @@ class Session:
         with self._lock:
             return tables.table_rows(self._store, table, after)
 
+    def last_event_id(self) -> int:
+        """The number of the latest event in the file; 0 if there is none. Tells cheaply whether there is news."""
+        with self._lock:
+            return self._store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
         with self._lock:

@@ -60,6 +60,7 @@ class ViewModel:
         self._lost: dict[int, float] = {}
         self._sent: dict[str, Any] = {}
         self._slow_due = 0.0
+        self._last: int | None = None
         self._dirty = True
         self._findings: list[dict[str, Any]] | None = None
 
@@ -82,7 +83,7 @@ class ViewModel:
     def _collect(self, everything: bool) -> dict[str, Any]:
         state = self.session.state
         self.session.flush()
-        rows = {table: self._new_rows(table) for table in BY_TABLE}
+        rows = self._news(everything)
         texts = self._texts(rows["artifacts"])
         self._reckon(rows, everything or state != "watching")
         parts = {
@@ -98,6 +99,14 @@ class ViewModel:
         return {**changed, **({"rows": fresh} if fresh else {}), **({"texts": texts} if texts else {})}
 
     # Rows
+
+    def _news(self, everything: bool) -> dict[str, list[list[Any]]]:
+        """Table -> rows that were not given yet. Most looks find none, and cost one query."""
+        last = None if everything else self.session.last_event_id()
+        if last is not None and last == self._last:
+            return {table: [] for table in BY_TABLE}
+        self._last = last
+        return {table: self._new_rows(table) for table in BY_TABLE}
 
     def _new_rows(self, table: str) -> list[list[Any]]:
         """Rows that were not given yet, as the browser takes them: time in ms, JSON as lists, redacted if need be."""
