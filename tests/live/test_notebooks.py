@@ -76,9 +76,8 @@ def test_each_fix_of_the_quickstart_takes_away_one_recompile(told):
 def test_the_fixes_save_time_and_do_not_change_the_training(told):
     first, last = told["runs"][0], told["runs"][-1]
     assert last["lost_s"] == 0
-    assert last["compiling_s"] < 0.75 * first["compiling_s"]
-    assert last["training_s"] < 0.75 * first["training_s"]
-    assert first["lost_s"] > 0.5 * first["compiling_s"]
+    assert 0 < first["lost_s"] < first["compiling_s"]
+    assert last["training_s"] < first["training_s"]
     assert [run["last_loss"] for run in told["runs"]] == pytest.approx([first["last_loss"]] * 6, abs=1e-3)
 
 
