@@ -9,7 +9,6 @@ such guards are never copied for a check: another thread may be in the middle of
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Collection
 from typing import Any
 
@@ -17,16 +16,17 @@ from typing import Any
 _RELATION = re.compile(
     r"check_overlapping\(|(?!check_tensor\()(?:.*\(\)\[|.+ is (?!not None|None|float and|complex and))"
 )
-#: Whether an entry has such guards does not change, and to look takes a while.
-_STATEFUL: weakref.WeakKeyDictionary[Any, list[str] | None] = weakref.WeakKeyDictionary()
+#: One of these is in each text that `_RELATION` matches.
+_HINTS = ("check_overlapping(", "()[", " is ")
 
 
 def _stateful_sources(guard_manager: Any) -> list[str] | None:
     """The sources that guards with state look at; None if they cannot be told."""
-    if guard_manager not in _STATEFUL:
-        others = any(_RELATION.match(part) for part in guard_manager.code_parts)
-        _STATEFUL[guard_manager] = None if others else getattr(guard_manager, "no_tensor_aliasing_sources", None)
-    return _STATEFUL[guard_manager]
+    parts = guard_manager.code_parts
+    text = "\n".join(parts)
+    if any(hint in text for hint in _HINTS) and any(_RELATION.match(part) for part in parts):
+        return None
+    return getattr(guard_manager, "no_tensor_aliasing_sources", None)
 
 
 class Pruner:
@@ -51,9 +51,12 @@ class Pruner:
         copy = self.root.clone_manager(lambda part: part.get_source() in path)
         return next(iter(self.check(copy).verbose_code_parts), "")
 
+    def ask(self, copy: Any) -> Any:
+        return copy.check_verbose(self.f_locals)
+
     def check(self, copy: Any) -> Any:
         import torch
 
         # The walk has torch function disabled, to which the guards on ambient state would object.
         with torch._C._EnableTorchFunction():
-            return copy.check_verbose(self.f_locals)
+            return self.ask(copy)

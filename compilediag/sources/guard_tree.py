@@ -41,8 +41,10 @@ def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float
     if debug.result:
         return FailingGuards()
     scope = Scope(guard_manager, f_locals)
-    found = Walk(guard_manager, scope, time.perf_counter() + budget_s).run()
-    _mark_first(found, _first(debug, guard_manager, scope))
+    deadline = time.perf_counter() + budget_s
+    walk = Walk(guard_manager, scope, deadline)
+    found = walk.found if walk.at_once(debug) else Walk(guard_manager, scope, deadline).run()
+    _mark_first(found, debug, guard_manager, scope)
     return found
 
 
@@ -115,12 +117,19 @@ def _place_of(mgr: Any, parsed: ParsedGuard, scope: Scope) -> tuple[str, int, st
     return None
 
 
-def _mark_first(found: FailingGuards, first: FailingGuard) -> None:
-    """Find torch's first among those that the walk found; put it before them if the walk could not find it."""
-    same = [f for f in found if f.kind == first.kind and first.source in (f.source, None)]
-    if not same:
-        found.insert(0, first)
-        return
+def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: Scope) -> None:
+    """Find torch's first among those that were found; put it before them if it is not there."""
+    parts = debug.verbose_code_parts
+    same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
+    if same:
+        place = user_place(getattr(debug, "user_stack", None))
+    else:
+        first = _first(debug, guard_manager, scope)
+        same = [f for f in found if f.kind == first.kind and first.source in (f.source, None)]
+        if not same:
+            found.insert(0, first)
+            return
+        place = (first.user_file, first.user_line, first.user_code) if first.user_file is not None else None
     same[0].is_first = True
-    if first.user_file is not None:
-        same[0].user_file, same[0].user_line, same[0].user_code = first.user_file, first.user_line, first.user_code
+    if place is not None:
+        same[0].user_file, same[0].user_line, same[0].user_code = place

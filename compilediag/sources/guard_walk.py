@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilediag.decode.guards import ParsedGuard, parse_guard
+from compilediag.sources.guard_peel import failing_managers
 from compilediag.sources.guard_prune import Pruner
 from compilediag.sources.guard_state import global_state_changes, mode_stack_types, state_now
 from compilediag.sources.guard_tensors import TensorCheck, mismatches, overlap_now
@@ -119,11 +120,35 @@ class Walk:
         with torch._C.DisableTorchFunction():
             if go_on:
                 self.children(root, "", NOTHING, passed)
-            self.relations()
-            for leaf in root.get_epilogue_lambda_guards():
-                if not _holds(leaf, f_locals):
-                    self.parts(leaf.verbose_code_parts(), root.fail_count())
+            self.rest()
         return self.found
+
+    def at_once(self, debug: Any) -> bool:
+        """As `run`, from what C++ said of the whole tree; False, with nothing of use in `found`, if that is not enough."""
+        import torch
+
+        root = self.guard_manager.root
+        if self.pruner.stateful is None or self.late():
+            return False
+        told = failing_managers(root, debug, self.pruner.stateful, self.pruner.ask)
+        if told is None:
+            return False
+        sources, managers = told
+        with torch._C.DisableTorchFunction():
+            if not all(self.has_all_told(mgr, source, source in sources) for source, mgr in managers):
+                return False
+            self.rest()
+        return True
+
+    def has_all_told(self, mgr: Any, source: str, must_fail: bool) -> bool:
+        """Ask the leaf guards of one manager. False if they don't tell all: it can't be reached or more hangs from it."""
+        value, missing = self.scope.value(source)
+        if missing is not None:
+            return False
+        self.path.append(source)
+        passed, go_on = self.leaves(mgr, value)
+        self.path.pop()
+        return not (must_fail and passed) and (not go_on or mgr.has_no_accessors())
 
     def late(self) -> bool:
         self.found.truncated = self.found.truncated or time.perf_counter() > self.deadline
@@ -258,6 +283,14 @@ class Walk:
                 return
             if self.scope.is_false(part):
                 self.keep(parse_guard(part, leaf), fail_count)
+
+    def rest(self) -> None:
+        """The guards that C++ checks last: those that compare several values, and the root's epilogue."""
+        self.relations()
+        root = self.guard_manager.root
+        for leaf in root.get_epilogue_lambda_guards():
+            if not _holds(leaf, self.scope.f_locals):
+                self.parts(leaf.verbose_code_parts(), root.fail_count())
 
     def relations(self) -> None:
         if self.aliasing:

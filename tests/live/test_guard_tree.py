@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import enum
 import gc
 import itertools
+import math
+import random
 from collections.abc import Callable
 
 import pytest
@@ -18,10 +22,26 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from compilediag.events import GUARD_KINDS  # noqa: E402
 from compilediag.sources.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
+from compilediag.sources.guard_values import Scope  # noqa: E402
+from compilediag.sources.guard_walk import Walk  # noqa: E402
 
 randn = torch.randn
 FILE = __file__
 GLOBAL = 3
+
+
+def walk_of(manager, f_locals) -> Walk:
+    return Walk(manager, Scope(manager, f_locals), deadline=math.inf)
+
+
+def walked(manager, f_locals) -> FailingGuards:
+    return walk_of(manager, f_locals).run()
+
+
+def at_once(manager, f_locals) -> FailingGuards | None:
+    """What is found without walking; None if that is not enough, or if nothing fails."""
+    walk, debug = walk_of(manager, f_locals), manager.root.check_verbose(f_locals)
+    return walk.found if not debug.result and walk.at_once(debug) else None
 
 
 class Seen(list):
@@ -44,7 +64,9 @@ def seen(monkeypatch) -> Seen:
     def wrapper(entries, frame, *args, **kwargs):
         for entry in _entries(entries):
             manager, f_locals = entry.guard_manager, frame.f_locals
-            told.append((failing_guards(manager, f_locals, budget_s=60), first_failing_guard(manager, f_locals)))
+            found = failing_guards(manager, f_locals, budget_s=60)
+            told.append((found, first_failing_guard(manager, f_locals)))
+            assert at_once(manager, f_locals) in (None, walked(manager, f_locals)), "the short way and the walk differ"
         return original(entries, frame, *args, **kwargs)
 
     monkeypatch.setattr(convert_frame, "get_and_maybe_log_recompilation_reasons", wrapper)
@@ -402,6 +424,74 @@ def test_all_of_several_failures_are_found(seen):
     )
     assert sum(f.is_first for f in seen.all) == 1
     assert not seen.all.truncated
+
+
+class Mixed(torch.nn.Module):
+    """Guards of many kinds at once: tensors that must not be one, a dict, a list, a function, numbers, a global."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)
+        self.steps, self.scale, self.mode = 1, 1.5, "a"
+        self.names, self.table, self.act = ["a", "b"], {"u": 1, "v": 2}, torch.sin
+
+    def forward(self, x, y, k):
+        for name, value in self.table.items():
+            x = x * value + len(name)
+        if k is not None and self.mode == "a" and hasattr(self, "extra"):
+            x = x + 1
+        return self.act(self.second(self.first(x))) * self.steps * self.scale * GLOBAL + len(self.names) + y.sum()
+
+
+MIXED_CHANGES = [
+    lambda net, call: setattr(net, "steps", 2),
+    lambda net, call: setattr(net, "scale", 2.5),
+    lambda net, call: setattr(net, "mode", "b"),
+    lambda net, call: setattr(net, "extra", 1),
+    lambda net, call: setattr(net, "act", torch.cos),
+    lambda net, call: setattr(net, "first", torch.nn.Linear(4, 4, bias=False)),
+    lambda net, call: net.first.requires_grad_(False),
+    lambda net, call: net.second.eval(),
+    lambda net, call: net.names.append("c"),
+    lambda net, call: net.names.__setitem__(0, 1),
+    lambda net, call: net.table.update(u=3),
+    lambda net, call: net.table.update(v=4, w=5),
+    lambda net, call: net.table.pop("u"),
+    lambda net, call: delattr(net, "steps"),
+    lambda net, call: call.update(x=randn(3, 4)),
+    lambda net, call: call.update(x=randn(2, 4, dtype=torch.float64)),
+    lambda net, call: call.update(y=randn(5, requires_grad=True)),
+    lambda net, call: call.update(y=call["x"]),
+    lambda net, call: call.update(x=[1]),
+    lambda net, call: call.update(k=None),
+    lambda net, call: call.update(k=1),
+]
+
+
+def test_the_short_way_finds_what_the_walk_finds():
+    """Whatever changes at once: from one change each to five of them."""
+    net, args = Mixed(), {"x": randn(2, 4), "y": randn(3), "k": "a"}
+    compiled(Mixed.forward)(net, **args)
+    [entry] = _entries_of(Mixed.forward)
+    state = {name: copy.deepcopy(vars(net)[name]) for name in ("steps", "scale", "mode", "names", "table", "act")}
+    modules = {name: (module, module.training) for name, module in net.named_children()}
+    pick = random.Random(0)
+    short = 0
+    for count in [1] * 40 + [2, 3, 4, 5] * 30:
+        changed = {"self": net, **args}
+        for change in pick.sample(MIXED_CHANGES, count):
+            with contextlib.suppress(KeyError, AttributeError, RuntimeError):
+                change(net, changed)
+        found = at_once(entry.guard_manager, changed)
+        short += found is not None
+        assert found in (None, walked(entry.guard_manager, changed))
+        vars(net).pop("extra", None)
+        vars(net).update(copy.deepcopy(state))
+        for name, (module, training) in modules.items():
+            setattr(net, name, module.train(training).requires_grad_(True))
+    assert short > 40
+    assert at_once(entry.guard_manager, {"self": net, **args}) is None
+    assert failing_guards(entry.guard_manager, {"self": net, **args}) == []
 
 
 def add(x, y):
