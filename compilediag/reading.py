@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from .store import Store
 
+Found = TypeVar("Found")
 TIME = "datetime64[ns, UTC]"
 #: What the cells of a column are, as they are stored.
 TYPES = {"string": str, "Int64": int, "float64": (float, int), "boolean": int, TIME: int}
@@ -67,12 +68,18 @@ def _read_into(rows: list[tuple[Any, ...]], store: Store, query: str) -> bool:
 
 def last_id(store: Store, table: str, key: str) -> int:
     """The highest id of a table, 0 if it is empty; -1 where damage hides it."""
+    query = f"SELECT coalesce(max({key}), 0) FROM {table}"
+    return unless_damaged(lambda: store.connection.execute(query).fetchone()[0], -1)
+
+
+def unless_damaged(read: Callable[[], Found], otherwise: Found) -> Found:
+    """What `read` finds in a file; `otherwise` where damage hides it."""
     try:
-        return store.connection.execute(f"SELECT coalesce(max({key}), 0) FROM {table}").fetchone()[0]
+        return read()
     except sqlite3.DatabaseError as error:
         if not _is_damage(error):
             raise
-        return -1
+        return otherwise
 
 
 def legible(rows: list[tuple[Any, ...]], dtypes: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -10,12 +10,13 @@ import os
 import sqlite3
 import tempfile
 import threading
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .errors import CompilediagError
-from .reading import last_id
+from .reading import last_id, unless_damaged
 from .store import Store, inflate
 
 if TYPE_CHECKING:
@@ -141,15 +142,18 @@ class Session:
         body = self.artifact_body(event_id)
         if body is None:
             raise KeyError(f"no text is kept for event {event_id}")
-        return inflate(body)
+        try:
+            return inflate(body)
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
 
     def artifact_body(self, event_id: int) -> bytes | None:
         """The text of an artifact as it is stored: UTF-8, deflated. None if it was not kept."""
         self.flush()
         with self._lock:
             query = "SELECT digest FROM artifacts WHERE event_id = ?"
-            row = self._store.connection.execute(query, (int(event_id),)).fetchone()
-            return self._store.payload(row[0]) if row and row[0] else None
+            row = unless_damaged(lambda: self._store.connection.execute(query, (int(event_id),)).fetchone(), None)
+            return unless_damaged(lambda: self._store.payload(row[0]), None) if row and row[0] else None
 
     def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
@@ -164,7 +168,7 @@ class Session:
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
         with self._lock:
-            return self._store.progress() if self.meta.get("stopped_ns") is None else []
+            return unless_damaged(self._store.progress, []) if self.meta.get("stopped_ns") is None else []
 
     def status(self) -> list[dict[str, Any]]:
         """One dict a source: name, status, reason, events, dropped, overhead_s (seconds of the user's own time)."""

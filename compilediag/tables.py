@@ -85,8 +85,8 @@ def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.Da
         return recompiles
     by = ["compile_id", "pid", "rank"]
     ends = compiles["time"] + pd.to_timedelta(compiles["duration_s"].fillna(0), unit="s")
-    done = compiles[[*by, "duration_s"]].assign(time=ends.astype("datetime64[ns, UTC]")).sort_values("time")
-    begun = recompiles[[*by, "time", "event_id"]].sort_values("time")
+    done = compiles[[*by, "duration_s"]].assign(time=ends.astype("datetime64[ns, UTC]"))
+    done, begun = (f.dropna(subset="time").sort_values("time") for f in (done, recompiles[[*by, "time", "event_id"]]))
     for frame in (done, begun):
         frame["compile_id"], frame["rank"], frame["pid"] = (
             frame["compile_id"].fillna(""),

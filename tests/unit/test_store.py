@@ -13,6 +13,7 @@ from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import BY_TABLE, KINDS, Artifact, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
 from compilediag.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
+from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
 
 HOSTILE = {
@@ -177,6 +178,7 @@ def whole(tmp_path_factory):
 def legible(path):
     """Events that can be read from each table of a file; every table must open."""
     session = load(path)
+    assert ViewModel(session).snapshot()["totals"] and session.summary()
     assert list(session.events.columns) == ["id", "time", "kind", "rank", "pid", "compile_id", "title", "duration_s"]
     return {table: len(getattr(session, table)) for table in BY_TABLE}
 
@@ -213,6 +215,16 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_legible(tmp_path, whole):
     path = tmp_path / "cut.cdiag"
     path.write_bytes(whole[: len(whole) * 6 // 10])
     assert sum(legible(path).values()) > 1000
+
+
+def test_a_damaged_text_is_a_key_error_that_says_so(tmp_path):
+    session = saved(tmp_path, (Artifact(time_ns=1, name="graph"), "text"))
+    raw = sqlite3.connect(session.path)
+    raw.execute("UPDATE payloads SET body = x'00ff'")
+    raw.commit()
+    raw.close()
+    with pytest.raises(KeyError, match="damaged"):
+        load(session.path).artifact(int(session.artifacts["event_id"].iloc[0]))
 
 
 # Nothing is executed
