@@ -86,7 +86,7 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
     page.locator(".cdiag-artifact-toggle", has_text="long").click()
     page.wait_for_selector("text=cut to fit; the whole text in Python: session.artifact(")
     page.locator(".cdiag-artifact-toggle", has_text="short").click()
-    assert page.locator(".cdiag-pages pre", has_text="a short one").is_visible()
+    page.wait_for_selector(".cdiag-pages pre:has-text('a short one')")
     kept = re.search(
         r"session\.artifact\((\d+)\)", page.text_content(".cdiag-artifact-foot:has-text('cut to fit')")
     ).group(1)

@@ -74,7 +74,7 @@ export class App {
     this.unfollow();
   }
 
-  /** Patches that come within a frame, or while the page rests, are painted together; what a person did does not wait. */
+  /** Patches that come within a frame, or while the page rests, are painted together; a person does not wait. */
   plan(isUrgent) {
     const wait = isUrgent ? 0 : this.notBefore - performance.now();
     if (this.painting !== null || (wait > 0 && this.rest !== null)) return;

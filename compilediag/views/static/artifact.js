@@ -72,7 +72,7 @@ export class ArtifactView {
 
   paintFoot() {
     const whole = this.shown >= this.text.length;
-    const amount = whole ? `${formatCount(this.text.length)} characters` : `${formatCount(this.shown)} of ${formatCount(this.text.length)} characters`;
+    const amount = `${whole ? "" : `${formatCount(this.shown)} of `}${formatCount(this.text.length)} characters`;
     const cut = this.kept.cut ? ` · cut to fit; the whole text in Python: session.artifact(${this.id})` : "";
     setText(this.note, amount + cut);
     [this.more, this.all].forEach((button) => setShown(button, !whole));

@@ -27,7 +27,17 @@ const FACTS = [
   ["fail_type", "failed with"],
   ["fail_reason", "failure"],
 ];
-const TABLES = ["compiles", "recompiles", "guard_failures", "cache_lookups", "graph_breaks", "dynamic_decisions", "phases", "artifacts"];
+const TABLES = [
+  "compiles",
+  "recompiles",
+  "guard_failures",
+  "cache_lookups",
+  "graph_breaks",
+  "dynamic_decisions",
+  "phases",
+  "artifacts",
+];
+const LED_BY_THE_TOP = new Set(["recompiles", "compiles"]); // sections that stand first anyway
 
 export class Detail {
   constructor(store, groups, onClose) {
@@ -39,7 +49,8 @@ export class Detail {
     this.body = make("div", "cdiag-detail-body");
     this.body.tabIndex = 0;
     const close = makeButton("cdiag-close", "close", onClose);
-    this.node = make("aside", "cdiag-detail", make("div", "cdiag-detail-head", make("div", "", this.title, this.sub), close), this.body);
+    const head = make("div", "cdiag-detail-head", make("div", "", this.title, this.sub), close);
+    this.node = make("aside", "cdiag-detail", head, this.body);
     this.node.setAttribute("aria-label", "detail");
     this.node.addEventListener("keydown", (event) => event.key === "Escape" && onClose());
     this.target = null;
@@ -55,8 +66,8 @@ export class Detail {
     if (!target) return;
     this.paint();
     this.body.scrollTop = 0;
-    const section = target.group && this.body.querySelector(`[data-section="${target.table.name}"]`);
-    if (section && target.table.name !== "recompiles" && target.table.name !== "compiles") this.body.scrollTop = section.offsetTop;
+    if (target.group === null || LED_BY_THE_TOP.has(target.table.name)) return;
+    this.body.scrollTop = this.body.querySelector(`[data-section="${target.table.name}"]`)?.offsetTop ?? 0;
   }
 
   paint() {
@@ -87,14 +98,15 @@ export class Detail {
       ["phases", "Phases", (list) => this.phases(list)],
     ];
     const kept = this.body.scrollTop;
-    this.body.replaceChildren(...sections.map(([name, heading, build]) => this.section(name, heading, rows.get(name), build)).filter(Boolean));
-    if (!this.body.childElementCount) this.body.append(make("p", "cdiag-dim", "nothing recorded about this compile yet"));
+    const made = sections.map(([name, heading, build]) => this.section(name, heading, rows.get(name), build));
+    this.body.replaceChildren(...made.filter(Boolean));
+    if (!this.body.childElementCount) this.body.append(dim("nothing recorded about this compile yet"));
     this.body.scrollTop = kept;
   }
 
   section(name, heading, list, build) {
     if (!list.length) return this.silent(name, heading);
-    const rest = list.length > MOST ? [make("p", "cdiag-dim", `and ${formatCount(list.length - MOST)} more`)] : [];
+    const rest = list.length > MOST ? [dim(`and ${formatCount(list.length - MOST)} more`)] : [];
     const node = make("section", "cdiag-section", make("h3", "", heading), ...build(list.slice(0, MOST)), ...rest);
     node.dataset.section = name;
     return node;
@@ -102,7 +114,7 @@ export class Detail {
 
   silent(name, heading) {
     if (this.store.observed[name] !== false || name === "recompiles") return null;
-    const node = make("section", "cdiag-section", make("h3", "", heading), make("p", "cdiag-dim", "not observed"));
+    const node = make("section", "cdiag-section", make("h3", "", heading), dim("not observed"));
     node.dataset.section = name;
     return node;
   }
@@ -114,13 +126,16 @@ export class Detail {
 
   pairs(entries) {
     const shown = entries.filter(([, value]) => value !== null && value !== undefined);
-    return make("dl", "cdiag-facts", ...shown.flatMap(([key, value]) => [make("dt", "", key), make("dd", "", longText(value))]));
+    const cells = shown.flatMap(([key, value]) => [make("dt", "", key), make("dd", "", longText(value))]);
+    return make("dl", "cdiag-facts", ...cells);
   }
 
   recompile(list, failures) {
     const causes = list.flatMap((row) => this.cause(this.reader("recompiles", row)));
     const reasons = list.map((row) => this.reader("recompiles", row)("reason")).filter(Boolean);
-    const words = reasons.map((text) => make("details", "cdiag-words", make("summary", "", "in torch's own words"), make("p", "", longText(text))));
+    const words = reasons.map((text) => {
+      return make("details", "cdiag-words", make("summary", "", "in torch's own words"), make("p", "", longText(text)));
+    });
     return [...causes, ...this.failures(failures), ...words];
   }
 
@@ -133,19 +148,20 @@ export class Detail {
       said("", get("guards_failed"), " guards failed"),
       get("lost_s") === null ? null : `${formatSeconds(get("lost_s"))} lost`,
     ];
-    const code = get("user_code") === null ? null : make("pre", "cdiag-code", line === null ? "" : `${line}   `, longText(get("user_code")));
-    return [make("div", "cdiag-cause", this.changed(get)), code, make("p", "cdiag-dim", facts.filter(Boolean).join(" · "))].filter(Boolean);
+    const main = make("div", "cdiag-cause", this.changed(get));
+    return [main, codeLine(get, line), dim(facts.filter(Boolean).join(" · "))].filter(Boolean);
   }
 
   changed(get) {
     const source = get("guard_source") ?? get("guard_kind") ?? "a guard";
-    const values = make("span", "cdiag-change", `${longText(get("expected") ?? MISSING)} → ${longText(get("actual") ?? MISSING)}`);
-    return make("div", "", make("code", "cdiag-source", longText(source)), " ", values);
+    const values = `${longText(get("expected") ?? MISSING)} → ${longText(get("actual") ?? MISSING)}`;
+    return make("div", "", make("code", "cdiag-source", longText(source)), " ", make("span", "cdiag-change", values));
   }
 
   /** Every failing guard, under the earlier entry that it belongs to. */
   failures(list) {
-    if (!list.length) return this.store.observed.guard_failures === false ? [make("p", "cdiag-dim", "all failing guards: not observed")] : [];
+    const isBlind = !list.length && this.store.observed.guard_failures === false;
+    if (isBlind) return [dim("all failing guards: not observed")];
     const entries = new Map();
     for (const row of list) {
       const id = this.reader("guard_failures", row)("entry_compile_id") ?? "?";
@@ -153,7 +169,8 @@ export class Detail {
       entries.get(id).push(row);
     }
     return [...entries].map(([id, rows]) => {
-      const heading = make("h4", "", `entry ${id}: ${rows.length === 1 ? "1 guard fails" : `${rows.length} guards fail`}`);
+      const count = rows.length === 1 ? "1 guard fails" : `${rows.length} guards fail`;
+      const heading = make("h4", "", `entry ${id}: ${count}`);
       return make("div", "cdiag-entry", heading, ...rows.slice(0, MOST).map((row) => this.failure(row)));
     });
   }
@@ -161,10 +178,11 @@ export class Detail {
   failure(row) {
     const get = this.reader("guard_failures", row);
     const first = get("is_first") ? make("span", "cdiag-tag", "first") : null;
-    const times = get("fail_count") > 1 ? make("span", "cdiag-dim", `failed ${formatCount(get("fail_count"))}×`) : null;
-    const where = formatPlace(get("user_file"), get("user_line"));
-    const top = make("div", "cdiag-failure-top", this.changed(get), first, times, where === null ? null : make("span", "cdiag-dim", where));
-    const node = make("div", "cdiag-failure", top, get("guard") === null ? null : make("code", "cdiag-guard", longText(get("guard"))));
+    const times = get("fail_count") > 1 ? `failed ${formatCount(get("fail_count"))}×` : null;
+    const said = [times, formatPlace(get("user_file"), get("user_line"))].filter(Boolean).join(" · ");
+    const top = make("div", "cdiag-failure-top", this.changed(get), first, make("span", "cdiag-dim", said));
+    const guard = get("guard") === null ? null : make("code", "cdiag-guard", longText(get("guard")));
+    const node = make("div", "cdiag-failure", top, guard);
     node.dataset.eventId = String(row[0]);
     return node;
   }
@@ -172,11 +190,12 @@ export class Detail {
   compile(row) {
     const get = this.reader("compiles", row);
     const total = get("duration_s") ?? get("dynamo_s");
-    const what = [get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null].filter(Boolean).join(" · ");
+    const words = [get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time"))];
     const parts = PARTS.filter(([key]) => get(key) !== null);
     const bars = parts.map(([key, label, kind]) => this.bar(label, get(key), total, kind, 0));
     const facts = FACTS.map(([key, label]) => [label, formatFact(get(key))]);
-    return [make("p", "cdiag-lead", make("strong", "", formatSeconds(total)), ` ${what} · ${formatClock(get("time"))}`), ...bars, this.pairs(facts)];
+    const seconds = make("strong", "", formatSeconds(total));
+    return [make("p", "cdiag-lead", seconds, ` ${words.filter(Boolean).join(" · ")}`), ...bars, this.pairs(facts)];
   }
 
   bar(label, value, total, kind, depth) {
@@ -185,7 +204,8 @@ export class Detail {
     const name = make("span", "cdiag-bar-name", label);
     name.style.paddingLeft = `${Math.min(depth, 8) * 10}px`;
     name.title = label;
-    return make("div", "cdiag-bar-row", name, make("span", "cdiag-track", fill), make("span", "cdiag-bar-value", formatSeconds(value)));
+    const seconds = make("span", "cdiag-bar-value", formatSeconds(value));
+    return make("div", "cdiag-bar-row", name, make("span", "cdiag-track", fill), seconds);
   }
 
   phases(list) {
@@ -193,8 +213,9 @@ export class Detail {
     const longest = Math.max(...list.map((row) => table.get(row, "duration_s") ?? 0));
     return list.map((row) => {
       const get = this.reader("phases", row);
-      const node = this.bar(phaseLabel(get("name") ?? "?"), get("duration_s"), longest, phaseKind(get("name")), get("depth") ?? 0);
-      node.firstChild.title = get("name") ?? "";
+      const name = get("name") ?? "?";
+      const node = this.bar(phaseLabel(name), get("duration_s"), longest, phaseKind(name), get("depth") ?? 0);
+      node.firstChild.title = name;
       return node;
     });
   }
@@ -205,22 +226,24 @@ export class Detail {
     const words = [get("cache"), get("tier"), saved].filter(Boolean).join(" · ");
     const outcome = make("span", "cdiag-outcome", get("outcome") ?? MISSING);
     outcome.dataset.outcome = get("outcome") ?? "";
-    const differences = (get("key_diff") ?? []).slice(0, MOST).map((line) => make("code", "cdiag-diff", longText(line)));
-    const intro = differences.length ? make("div", "cdiag-dim", "differs from the nearest earlier key in:") : null;
-    return make("div", "cdiag-item", make("div", "", outcome, ` ${words}`), this.pairs([["why", get("reason")], ["key", get("key")]]), intro, ...differences);
+    const lines = (get("key_diff") ?? []).slice(0, MOST).map((line) => make("code", "cdiag-diff", longText(line)));
+    const intro = lines.length ? dim("differs from the nearest earlier key in:") : null;
+    const facts = this.pairs([["why", get("reason")], ["key", get("key")]]);
+    return make("div", "cdiag-item", make("div", "", outcome, ` ${words}`), facts, intro, ...lines);
   }
 
   graphBreak(row) {
     const get = this.reader("graph_breaks", row);
-    const code = get("user_code") === null ? null : make("pre", "cdiag-code", longText(get("user_code")));
-    const facts = [["line", formatPlace(get("user_file"), get("user_line"))], ["torch's id", get("break_id")], ["why", get("explanation")], ["hints", formatFact(get("hints"))]];
+    const facts = [["torch's id", get("break_id")], ["why", get("explanation")], ["hints", formatFact(get("hints"))]];
+    const code = codeLine(get, formatPlace(get("user_file"), get("user_line")));
     return make("div", "cdiag-item", make("div", "", longText(get("reason") ?? MISSING)), code, this.pairs(facts));
   }
 
   decision(row) {
     const get = this.reader("dynamic_decisions", row);
-    const change = `${get("cached") ?? MISSING} → ${get("new") ?? MISSING}`;
-    return make("div", "cdiag-item", make("code", "", longText(get("source") ?? MISSING)), ` ${get("dim") ?? ""} ${longText(change)} `, make("span", "cdiag-dim", get("reason")));
+    const change = ` ${get("dim") ?? ""} ${longText(`${get("cached") ?? MISSING} → ${get("new") ?? MISSING}`)} `;
+    const source = make("code", "", longText(get("source") ?? MISSING));
+    return make("div", "cdiag-item", source, change, make("span", "cdiag-dim", get("reason")));
   }
 
   artifact(row) {
@@ -236,9 +259,9 @@ export class Detail {
   paintPlainRow(table, row) {
     this.title.textContent = `${table.get(row, "name") ?? table.name}`;
     this.sub.textContent = "";
-    const entries = table.columns.map((column) => [column.label ?? column.name, table.get(row, column.name), column.type]);
-    const shown = entries.filter(([, value]) => value !== null);
-    this.body.replaceChildren(this.pairs(shown.map(([label, value, type]) => [label, formatValue(value, type)])));
+    const known = table.columns.filter((column) => table.get(row, column.name) !== null);
+    const told = known.map(({ label, name, type }) => [label, formatValue(table.get(row, name), type)]);
+    this.body.replaceChildren(this.pairs(told));
   }
 }
 
@@ -249,5 +272,16 @@ function longText(value) {
 
 function formatFact(value) {
   if (value === null) return null;
-  return typeof value === "number" ? formatValue(value, Number.isInteger(value) ? "int" : "us") : formatValue(value, "list");
+  if (typeof value !== "number") return formatValue(value, "list");
+  return formatValue(value, Number.isInteger(value) ? "int" : "us");
+}
+
+function dim(text) {
+  return make("p", "cdiag-dim", text);
+}
+
+/** A line of the user's code with its place, or the place alone; null if neither is known. */
+function codeLine(get, place) {
+  const parts = [place, get("user_code")].filter((part) => part !== null);
+  return parts.length ? make("pre", "cdiag-code", longText(parts.join("   "))) : null;
 }

@@ -180,7 +180,7 @@ function drawFlights(frame, lane, y) {
     const x = toX(frame, start);
     const end = Math.max(x + 2, toX(frame, frame.now));
     context.strokeStyle = palette.live;
-    context.fillStyle = palette.liveFill;
+    context.fillStyle = palette["live-fill"];
     context.fillRect(x, y, end - x, BAR);
     context.setLineDash([4, 3]);
     context.strokeRect(x + 0.5, y + 0.5, end - x - 1, BAR - 1);

@@ -39,10 +39,12 @@ export class Findings {
   }
 
   item(finding, i) {
-    const lost = make("span", "cdiag-finding-lost", finding.seconds_lost ? `${formatSeconds(finding.seconds_lost)} lost` : "");
+    const lost = finding.seconds_lost ? `${formatSeconds(finding.seconds_lost)} lost` : "";
     const severity = make("span", "cdiag-severity", finding.severity);
     severity.dataset.severity = finding.severity;
-    const top = make("span", "cdiag-finding-top", make("span", "cdiag-rank", `${i + 1}`), severity, make("span", "cdiag-finding-title", finding.title), lost);
+    const rank = make("span", "cdiag-rank", `${i + 1}`);
+    const title = make("span", "cdiag-finding-title", finding.title);
+    const top = make("span", "cdiag-finding-top", rank, severity, title, make("span", "cdiag-finding-lost", lost));
     const advice = make("span", "cdiag-advice", ...prose(finding.suggestion ?? ""));
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
     button.dataset.rule = finding.rule;

@@ -64,12 +64,13 @@ export class Groups {
     return `${key}#${turn}`;
   }
 
-  learnFunctions(name) {
-    const table = this.store.table(name);
+  learnFunctions(tableName) {
+    const table = this.store.table(tableName);
     for (const row of table.rows) {
       const group = this.of(table, row);
       if (group === null || (this.functions.has(group) && table.get(row, "function") === null)) continue;
-      this.functions.set(group, describeFunction(table.get(row, "function"), table.get(row, "file"), table.get(row, "line")));
+      const [name, file, line] = ["function", "file", "line"].map((key) => table.get(row, key));
+      this.functions.set(group, describeFunction(name, file, line));
     }
   }
 

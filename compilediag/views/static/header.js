@@ -2,7 +2,13 @@
 import { make, makeButton, setShown, setText } from "./dom.js";
 import { formatCount, formatSeconds, formatShare, MISSING } from "./format.js";
 
-const FORMATS = { compile_s: formatSeconds, lost_s: formatSeconds, cache_saved_s: formatSeconds, own_s: formatSeconds, own_share: formatShare };
+const FORMATS = {
+  compile_s: formatSeconds,
+  lost_s: formatSeconds,
+  cache_saved_s: formatSeconds,
+  own_s: formatSeconds,
+  own_share: formatShare,
+};
 
 /** Which table a total is made from: if that was not observed, the total is unknown, not 0. */
 const MADE_FROM = {
@@ -17,16 +23,21 @@ const MADE_FROM = {
   graph_breaks: "graph_breaks",
 };
 
-/** A tile: the total that is set large, its name, and smaller ones as [text before, total, text after]. */
+/** A tile: the total that is set large, its name, and smaller ones with what stands behind them. */
 const TILES = [
-  ["compiles", "compiles", [["", "compile_s", " compiling"]]],
-  ["recompiles", "recompiles", [["", "lost_s", " lost"], ["", "limit_hits", " hit the limit"]]],
-  ["cache_hits", "cache hits", [["", "cache_saved_s", " saved"], ["", "cache_misses", " misses"]]],
+  ["compiles", "compiles", [["compile_s", " compiling"]]],
+  ["recompiles", "recompiles", [["lost_s", " lost"], ["limit_hits", " hit the limit"]]],
+  ["cache_hits", "cache hits", [["cache_saved_s", " saved"], ["cache_misses", " misses"]]],
   ["graph_breaks", "graph breaks", []],
-  ["own_share", "own cost", [["", "own_s", ""], ["", "events", " events"], ["", "dropped", " dropped"]]],
+  ["own_share", "own cost", [["own_s", ""], ["events", " events"], ["dropped", " dropped"]]],
 ];
 
-const STATES = { watching: "watching", stopped: "stopped", loaded: "saved session", unfinished: "written while watching" };
+const STATES = {
+  watching: "watching",
+  stopped: "stopped",
+  loaded: "saved session",
+  unfinished: "written while watching",
+};
 
 export class Header {
   constructor(store, onQuery) {
@@ -51,8 +62,9 @@ export class Header {
 
   tiles() {
     return make("div", "cdiag-tiles", ...TILES.map(([key, name, more]) => {
-      const details = more.flatMap(([before, total, after], i) => [i ? " · " : "", before, this.number(total), after]);
-      return make("div", "cdiag-tile", this.number(key), " ", make("span", "cdiag-label", name), make("div", "cdiag-sub", ...details));
+      const details = more.flatMap(([total, after], i) => [i ? " · " : "", this.number(total), after]);
+      const label = make("span", "cdiag-label", name);
+      return make("div", "cdiag-tile", this.number(key), " ", label, make("div", "cdiag-sub", ...details));
     }));
   }
 
@@ -88,8 +100,8 @@ export class Header {
   }
 
   paintNotice() {
-    const { problem, catchingUp } = this.store;
-    const text = problem ?? (catchingUp ? "some updates were missed; the kernel fills them in when its cell has ended" : null);
+    const missed = "some updates were missed; the kernel fills them in when its cell has ended";
+    const text = this.store.problem ?? (this.store.catchingUp ? missed : null);
     setText(this.notice, text ?? "");
     setShown(this.notice, text !== null);
   }

@@ -16,7 +16,7 @@ export class Lanes {
   refresh() {
     const names = ["compiles", "phases", "cache_lookups", "graph_breaks"];
     const flights = this.store.isLive() ? this.store.now : [];
-    const versions = JSON.stringify([names.map((name) => this.store.table(name).version), flights, this.store.meta.state]);
+    const versions = JSON.stringify([names.map((name) => this.store.table(name).version), flights]);
     if (versions === this.versions && this.tables === this.store.tables) return;
     this.versions = versions;
     this.tables = this.store.tables;
@@ -46,7 +46,8 @@ export class Lanes {
       const start = get("time");
       const group = this.groups.of(table, row);
       const end = start + (get("duration_s") ?? 0) * 1e3;
-      lane.bars.push({ start, end, row, group, isRecompile: get("is_recompile") === true, isFailed: get("outcome") === "failed" });
+      const isFailed = get("outcome") === "failed";
+      lane.bars.push({ start, end, row, group, isRecompile: get("is_recompile") === true, isFailed });
       lane.first = Math.min(lane.first, start);
       this.ofGroup.set(group, lane);
     }
@@ -83,9 +84,10 @@ export class Lanes {
     const table = this.store.table(name);
     for (const row of table.rows) {
       const get = (key) => table.get(row, key);
-      const lane = this.ofGroup.get(this.groups.of(table, row));
+      const group = this.groups.of(table, row);
+      const lane = this.ofGroup.get(group);
       const shape = shapeOf(get);
-      if (lane && shape) lane.marks.push({ at: get("time"), shape, label: labelOf(get), group: this.groups.of(table, row), saved: get("saved_s") });
+      if (lane && shape) lane.marks.push({ at: get("time"), shape, label: labelOf(get), group, saved: get("saved_s") });
     }
   }
 

@@ -38,7 +38,8 @@ export class NowPanel {
   }
 
   makeLine() {
-    const [what, id, phase, elapsed, before] = ["what", "id", "phase", "elapsed", "before"].map((name) => make("span", `cdiag-now-${name}`));
+    const names = ["what", "id", "phase", "elapsed", "before"];
+    const [what, id, phase, elapsed, before] = names.map((name) => make("span", `cdiag-now-${name}`));
     const fill = make("span", "cdiag-fill");
     const bar = make("span", "cdiag-progress", fill);
     bar.setAttribute("role", "progressbar");

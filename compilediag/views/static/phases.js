@@ -3,7 +3,7 @@
 /** [kind, what its names look like], the first that fits counts. */
 const KINDS = [
   ["triton", /triton|caching_?autotuner|coordesc/i],
-  ["codegen", /code_?gen|compile_to_fn|pycodecache|compile_to_module|async_compile|cpp_?compil|compile_file|scheduler\.codegen/i],
+  ["codegen", /code_?gen|compile_to_(fn|module)|pycodecache|async_compile|cpp_?compil|compile_file/i],
   ["inductor", /inductor|compile_fx|graphlowering|scheduler|_passes|fx_codegen|fxgraphcache|lowering/i],
   ["aot", /aot|backend_compile|backward_compile|partition|joint|dispatcher|functionaliz/i],
   ["dynamo", /./],
@@ -31,7 +31,13 @@ const LABELS = {
 };
 
 export const PHASE_KINDS = ["dynamo", "aot", "inductor", "codegen", "triton"];
-export const PHASE_WORDS = { dynamo: "Dynamo", aot: "AOTAutograd", inductor: "Inductor", codegen: "code generation", triton: "Triton" };
+export const PHASE_WORDS = {
+  dynamo: "Dynamo",
+  aot: "AOTAutograd",
+  inductor: "Inductor",
+  codegen: "code generation",
+  triton: "Triton",
+};
 
 const kindOfName = new Map();
 

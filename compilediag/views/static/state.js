@@ -55,7 +55,7 @@ export class Table {
   }
 }
 
-/** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A frozen store is a report's. */
+/** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A report's is frozen. */
 export class Store {
   constructor(isFrozen = false) {
     this.isFrozen = isFrozen;

@@ -178,7 +178,8 @@ export class DataTable {
     const last = Math.min(this.order.length, Math.ceil((top + this.scroller.clientHeight) / ROW) + SPARE);
     const wanted = new Map();
     for (let i = first; i < last; i += 1) wanted.set(this.idAt(i), i);
-    if (this.order.length && this.canvas.contains(document.activeElement)) wanted.set(this.idAt(this.active), this.active);
+    const hasFocus = this.canvas.contains(document.activeElement);
+    if (hasFocus && this.order.length) wanted.set(this.idAt(this.active), this.active);
     for (const [id, element] of this.elements) {
       if (wanted.has(id)) continue;
       element.remove();
@@ -218,8 +219,7 @@ export class DataTable {
 
   cell(column, row, owner) {
     const text = columnText(column, this.table, row, owner);
-    const classes = [column.code ? "is-code" : "", isNumeric(column.type) ? "is-number" : ""].filter(Boolean).join(" ");
-    const cell = make("div", classes, text);
+    const cell = make("div", column.code ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
     cell.setAttribute("role", "gridcell");
     cell.dataset.column = column.label;
     cell.title = text;

@@ -26,8 +26,8 @@ export class Tabs {
   paint(current, counts) {
     this.buttons.forEach((button, name) => {
       const { shown, all, blind } = counts.get(name);
-      const text = blind && !all ? "not observed" : shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
-      setText(button.lastChild, text);
+      const count = shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
+      setText(button.lastChild, blind && !all ? "not observed" : count);
       button.setAttribute("aria-selected", String(name === current));
       button.tabIndex = name === current ? 0 : -1;
     });

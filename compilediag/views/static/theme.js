@@ -1,6 +1,7 @@
 // Light or dark, as the host or the system has it, and the colours of the canvas read from the style sheet.
 
-const NAMES = ["surface", "text", "muted", "grid", "stripe", "dynamo", "aot", "inductor", "codegen", "triton", "recompile", "failed", "hit", "live", "live-fill"];
+const SURFACES = ["surface", "text", "muted", "grid", "stripe"];
+const SIGNS = ["dynamo", "aot", "inductor", "codegen", "triton", "recompile", "failed", "hit", "live", "live-fill"];
 
 /** "dark" or "light": JupyterLab says so on the body, VS Code and marimo by a class, others through the system. */
 export function currentTheme() {
@@ -29,8 +30,9 @@ export function followTheme(root, onChange) {
   };
 }
 
-/** The canvas colours in force at an element. */
+/** The canvas colours in force at an element: name in the style sheet -> colour. */
 export function readPalette(node) {
   const style = getComputedStyle(node);
-  return Object.fromEntries(NAMES.map((name) => [name === "live-fill" ? "liveFill" : name, style.getPropertyValue(`--cd-${name}`).trim() || "#888"]));
+  const colour = (name) => style.getPropertyValue(`--cd-${name}`).trim();
+  return Object.fromEntries([...SURFACES, ...SIGNS].map((name) => [name, colour(name)]));
 }

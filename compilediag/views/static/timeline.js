@@ -39,12 +39,14 @@ export class Timeline {
     this.box = make("div", "cdiag-band");
     this.tip = make("div", "cdiag-tip");
     this.tip.setAttribute("role", "tooltip");
-    const keys = PHASE_KINDS.map((kind) => make("span", `cdiag-key is-${kind}`, PHASE_WORDS[kind]));
-    const marks = [["is-recompile", "recompile"], ["is-hit", "cache hit"], ["is-miss", "miss"], ["is-break", "graph break"]];
-    const legend = make("div", "cdiag-legend", ...keys, ...marks.map(([name, word]) => make("span", `cdiag-key ${name}`, word)));
     this.reset = makeButton("cdiag-link", "show everything", () => this.setZoom(null));
+    const keys = PHASE_KINDS.map((kind) => make("span", `cdiag-key is-${kind}`, PHASE_WORDS[kind]));
+    const words = { recompile: "recompile", hit: "cache hit", miss: "miss", break: "graph break" };
+    const marks = Object.entries(words).map(([name, word]) => make("span", `cdiag-key is-${name}`, word));
+    const legend = make("div", "cdiag-legend", ...keys, ...marks);
+    const strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset);
     this.frameNode = make("div", "cdiag-frame", this.scroller, this.box, this.tip);
-    this.node = make("section", "cdiag-timeline", make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset), this.frameNode);
+    this.node = make("section", "cdiag-timeline", strip, this.frameNode);
     setShown(this.box, false);
     setShown(this.tip, false);
   }
@@ -168,13 +170,15 @@ export class Timeline {
     const { from, to } = this.range();
     const span = to - from;
     const move = (by) => this.setZoom({ from: from + by * span, to: to + by * span });
-    const scale = (by) => span * by > SHORTEST_MS && this.setZoom({ from: from + (span * (1 - by)) / 2, to: to - (span * (1 - by)) / 2 });
+    const shrink = (by) => {
+      if (span * (1 - 2 * by) > SHORTEST_MS) this.setZoom({ from: from + span * by, to: to - span * by });
+    };
     const actions = {
       ArrowLeft: () => move(-0.15),
       ArrowRight: () => move(0.15),
-      "+": () => scale(0.6),
-      "=": () => scale(0.6),
-      "-": () => scale(1 / 0.6),
+      "+": () => shrink(0.2),
+      "=": () => shrink(0.2),
+      "-": () => shrink(-1 / 3),
       0: () => this.setZoom(null),
       ArrowUp: () => this.scroller.scrollBy(0, -LANE),
       ArrowDown: () => this.scroller.scrollBy(0, LANE),
@@ -227,8 +231,12 @@ export class Timeline {
     const isFlying = !bar.row;
     const words = [get("trigger"), isFlying ? "in flight" : get("outcome"), bar.isRecompile ? "recompile" : null];
     const seconds = formatSeconds((bar.end - bar.start) / 1e3);
-    const inside = lane.phases.filter((phase) => phase.start <= point.ms && point.ms <= phase.end && phase.start >= bar.start - 5);
-    const phases = inside.slice(0, 8).map((phase) => `${"  ".repeat(Math.min(phase.depth, 6))}${phase.name} ${formatSeconds((phase.end - phase.start) / 1e3)}`);
-    return [`${lane.name} ${get("compile_id") ?? ""} · ${seconds}`, `${formatClock(bar.start)} · ${words.filter(Boolean).join(" · ")}`, ...phases];
+    const covers = ({ start, end }) => bar.start - 5 <= start && start <= point.ms && point.ms <= end;
+    const inside = lane.phases.filter(covers);
+    const phases = inside.slice(0, 8).map(({ depth, name, start, end }) => {
+      return `${"  ".repeat(Math.min(depth, 6))}${name} ${formatSeconds((end - start) / 1e3)}`;
+    });
+    const when = [formatClock(bar.start), ...words].filter(Boolean).join(" · ");
+    return [`${lane.name} ${get("compile_id") ?? ""} · ${seconds}`, when, ...phases];
   }
 }

@@ -20,7 +20,13 @@ function whyLookup(get) {
 }
 
 const TIME = { label: "time", name: "time", type: "time", width: "84px" };
-const COMPILE = { label: "compile", text: whichCompile, sortBy: "compile_id", width: "minmax(110px, 1.2fr)", code: true };
+const COMPILE = {
+  label: "compile",
+  text: whichCompile,
+  sortBy: "compile_id",
+  width: "minmax(110px, 1.2fr)",
+  code: true,
+};
 const LINE = {
   label: "line",
   text: (get) => formatPlace(get("user_file"), get("user_line")),
@@ -33,7 +39,7 @@ function secondsColumn(label, name, from) {
   return { label, name, type: "s", width: "84px", from };
 }
 
-/** One entry a tab: table, label, the source that feeds it, what to say when it is empty, first sort (column label, direction), columns.
+/** One entry a tab: table, label, the source that feeds it, what to say when it is empty, first sort, columns.
  * `from`: least width in px of the table for a column to be shown. */
 export const TABS = [
   {
@@ -51,7 +57,12 @@ export const TABS = [
         width: "minmax(100px, 1.2fr)",
         code: true,
       },
-      { label: "expected → actual", text: (get) => change(get, "expected", "actual"), width: "minmax(120px, 1.4fr)", code: true },
+      {
+        label: "expected → actual",
+        text: (get) => change(get, "expected", "actual"),
+        width: "minmax(120px, 1.4fr)",
+        code: true,
+      },
       LINE,
       secondsColumn("lost s", "lost_s"),
     ],
@@ -65,11 +76,17 @@ export const TABS = [
     columns: [
       TIME,
       COMPILE,
-      { label: "where", text: (get) => formatPlace(get("file"), get("line")), width: "minmax(90px, 1fr)", code: true, from: 620 },
+      {
+        label: "where",
+        text: (get) => formatPlace(get("file"), get("line")),
+        width: "minmax(90px, 1fr)",
+        code: true,
+        from: 620,
+      },
       { label: "trigger", name: "trigger", type: "text", width: "100px", from: 980 },
       {
         label: "outcome",
-        text: (get) => [get("outcome") ?? "in flight", get("is_recompile") ? "recompile" : null].filter(Boolean).join(", "),
+        text: (get) => [get("outcome"), get("is_recompile") ? "recompile" : null].filter(Boolean).join(", ") || null,
         width: "minmax(92px, .8fr)",
       },
       secondsColumn("total s", "duration_s"),
@@ -164,7 +181,8 @@ export function whySilent(tab, sources) {
   const silent = sources.rows.filter((row) => sources.get(row, "status") !== "active");
   const own = silent.filter((row) => sources.get(row, "name") === tab.feed);
   const told = (own.length ? own : silent).map((row) => {
-    return `${sources.get(row, "name")} is ${sources.get(row, "status")}: ${sources.get(row, "reason") ?? "no reason given"}`;
+    const [name, status, reason] = ["name", "status", "reason"].map((key) => sources.get(row, key));
+    return `${name} is ${status}: ${reason ?? "no reason given"}`;
   });
   return told.join(" · ") || "no source for it was active";
 }
