@@ -12,7 +12,8 @@ from collections.abc import Callable
 from compilediag.decode.guard_names import PATH, SCOPED, class_name, dispatch_difference, dtype_name, readable
 from compilediag.decode.guard_shapes import Parts, equality, shape
 
-_LEAF_KINDS = {
+#: What a guard is about by the class of its leaf, for texts that no form fits.
+LEAF_KINDS = {
     "TYPE_MATCH": "type",
     "FAKE_SCRIPT_TYPE_MATCH": "type",
     "ID_MATCH": "identity",
@@ -167,8 +168,11 @@ def _backend(text: str) -> Parts | None:
     return "backend", "backend", old, new, ()
 
 
+_IDENTITY = re.compile(rf"({PATH}) is (not )?({PATH})")
+
+
 def _is(text: str) -> Parts | None:
-    found = re.fullmatch(rf"({PATH}) is (not )?({PATH})", text)
+    found = _IDENTITY.fullmatch(text) if " is " in text else None
     if not found:
         return None
     source, negated, other = found.groups()
@@ -182,6 +186,9 @@ def _is(text: str) -> Parts | None:
 
 
 _SRC = r"(?P<src>.+)"
+_raw_repr = _form(
+    rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"
+)
 _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     # TensorCheck::check_verbose and TENSOR_MATCH, guards.cpp
     _form(
@@ -290,7 +297,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "{act}",
     ),
     _hasattr,
-    _form(rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"),
+    _raw_repr,
     _form(r"\(type\((?P<src>.+?)\) is (?:float|complex) and .*", "value", expected="nan"),
     _form(rf"___tuple_iterator_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
     _form(rf"___normalize_(?:range|count)_iter\({_SRC}\) == (?P<exp>.*)", "value"),
@@ -349,13 +356,16 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
 )
 
 
-def match_form(code: str, leaf: str | None = None) -> Parts:
-    """The parts of a guard text without its comment; kind "other" if no form fits and `leaf` tells nothing."""
-    for form in _SHAPE_FIRST if leaf == "SYMBOLIC_SHAPE_GUARD" else _FORMS:
+#: What a text can be that begins with a source: the commonest of all, so it is not held against every form.
+_SOURCE_FIRST = (_raw_repr, _is, equality, shape)
+_SHAPE_FIRST = (_is, shape, *_FORMS)
+
+
+def match_form(code: str, is_shape: bool = False) -> Parts:
+    """The parts of a guard text without its comment; kind "other" if no form fits. `is_shape`: it is ShapeEnv's."""
+    forms = _SOURCE_FIRST if code.startswith(("L['", "G['")) else _FORMS
+    for form in _SHAPE_FIRST if is_shape else forms:
         parts = form(code)
         if parts:
             return parts
-    return _LEAF_KINDS.get(leaf or "", "other"), None, None, None, ()
-
-
-_SHAPE_FIRST = (_is, shape, *_FORMS)
+    return "other", None, None, None, ()

@@ -12,18 +12,20 @@ Parts = tuple[str, str | None, str | None, str | None, tuple[str, ...]]
 _SHAPE_SOURCE = re.compile(rf"(?:[A-Za-z_]\w*(?:{PATH})?\.(?:size\(\)\[\d+\]|stride\(\)\[\d+\]|storage_offset\(\)))")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*(?![\w.(])")
 _COMPARED = re.compile(r" (?:<=|<|>=|>|!=|==|%|//) |\b(?:Eq|Ne|Mod|Max|Min|And|Or)\(|^not |__math_isnan")
+_EQUALITY = re.compile(rf"({PATH}) == (.*)$", re.S)
+_SIZE = re.compile(r"\.(?:size|stride)\(\)\[\d+\]$")
 _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 
 def equality(text: str) -> Parts | None:
-    found = re.match(rf"({PATH}) == (.*)$", text, re.S)
+    found = _EQUALITY.match(text)
     if not found or _is_shape(found[1]) or SCOPED.match(found[2]) or _SHAPE_SOURCE.match(found[2]):
         return None
     return "value", readable(found[1]), found[2].strip(), None, (found[1],)
 
 
 def _is_shape(source: str) -> bool:
-    return source.endswith("storage_offset()") or bool(re.search(r"\.(?:size|stride)\(\)\[\d+\]$", source))
+    return source.endswith("storage_offset()") or _SIZE.search(source) is not None
 
 
 def shape(text: str) -> Parts | None:

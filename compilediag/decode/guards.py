@@ -10,10 +10,10 @@ methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11 an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from compilediag.decode.guard_forms import match_form
+from compilediag.decode.guard_forms import LEAF_KINDS, match_form
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
@@ -21,7 +21,7 @@ _FRAME = re.compile(
     r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
 _COMMENT = re.compile(r"\s+# ")
-_PLACE = re.compile(r"(?:^|  # )(?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
+_PLACE = re.compile(r"  # (?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
@@ -31,8 +31,7 @@ _SEARCHED = 20_000
 _TOLD = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedGuard:
+class ParsedGuard(NamedTuple):
     """A guard, told for people. `operands` are the sources in torch's own words, which can be evaluated."""
 
     source: str | None
@@ -46,20 +45,27 @@ class ParsedGuard:
     operands: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4096)
 def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
     """Parse one guard text (see the module's docstring); never raises on a str.
 
     `leaf`: the C++ class of the guard where it is known (`TENSOR_MATCH`, `EQUALS_MATCH`, ...); it settles
     the kind where the text alone does not. A text of unknown form has kind "other" and no source.
     """
+    parsed = _parse(text, leaf == "SYMBOLIC_SHAPE_GUARD")
+    if parsed.kind == "other" and leaf in LEAF_KINDS:
+        return parsed._replace(kind=LEAF_KINDS[leaf])
+    return parsed
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, is_shape: bool) -> ParsedGuard:
     body, _, stack = text[:_SEARCHED].partition(_STACK)
     body = body[_COMPILE_ID.match(body).end() :].rstrip()
     code, comment = _split_comment(body)
     hint = _HINT.search(comment)
     if not comment and (hint := _HINT.search(code)):
         code = code[: hint.start()]
-    kind, source, expected, actual, operands = match_form(code.strip(), leaf)
+    kind, source, expected, actual, operands = match_form(code.strip(), is_shape)
     file, line, user_code = _user_line(comment, stack)
     return ParsedGuard(
         source=_closure_name(source, hint),
@@ -95,11 +101,13 @@ def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | 
         # The innermost frame outside torch: what lies below it is torch's own code, such as nn.Linear.forward.
         frame = next((f for f in reversed(frames) if not _TORCH_FILE.search(f["file"])), frames[-1])
         return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
-    place = _PLACE.search(comment)
+    # With its mark before it a bare place is found as one behind code is, and a literal beginning is found fast.
+    marked = f"  # {comment}"
+    place = _PLACE.search(marked)
     if not place or place["file"].startswith("_dynamo"):
         # Guards on the ambient state come from a line of Dynamo's own.
         return None, None, None
-    return place["file"], int(place["line"]), comment[: place.start()].strip() or None
+    return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
 
 
 def _closure_name(source: str | None, hint: re.Match | None) -> str | None:

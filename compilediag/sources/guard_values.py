@@ -30,18 +30,30 @@ class Scope:
 
     def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
         self.f_locals = f_locals
-        self.closure_vars = guard_manager.closure_vars or {}
+        self._manager = guard_manager
+        self._plain = {"L": f_locals, "G": (guard_manager.global_scope or {}).get("G", {})}
+
+    @functools.cached_property
+    def closure_vars(self) -> dict[str, Any]:
+        return self._manager.closure_vars or {}
+
+    @functools.cached_property
+    def _names(self) -> dict[str, Any]:
         # The order is torch's: get_guard_fail_reason_helper lets the closure variables win.
-        self.names = {"L": f_locals, "G": (guard_manager.global_scope or {}).get("G", {}), **self.closure_vars}
-        entry = guard_manager.cache_entry
-        self.own_file = entry.code.co_filename if entry is not None else None
+        return {**self._plain, **self.closure_vars}
+
+    @functools.cached_property
+    def _own_file(self) -> str | None:
+        entry = self._manager.cache_entry
+        return entry.code.co_filename if entry is not None else None
 
     def value(self, source: str) -> tuple[Any, Exception | None]:
         """(value, None), or (None, why it could not be had)."""
         if ".item()" in source and "___as_tensor(" not in source:
             return None, ValueError("would wait for the device")
         try:
-            return eval(_compiled(source), self.names), None
+            code, is_plain = _compiled(source)
+            return eval(code, self._plain if is_plain else self._names), None
         except Exception as error:
             return None, error
 
@@ -63,14 +75,15 @@ class Scope:
         """Torch cuts from a path what it shares with torch's own; this puts it back where it can be found."""
         if not short or os.path.isabs(short):
             return short
-        if self.own_file and self.own_file.endswith(short):
-            return self.own_file
+        if self._own_file and self._own_file.endswith(short):
+            return self._own_file
         return _found_path(short)
 
 
 @functools.lru_cache(maxsize=8192)
-def _compiled(source: str) -> types.CodeType:
-    return compile(source, "<guard>", "eval")
+def _compiled(source: str) -> tuple[types.CodeType, bool]:
+    """The source as code, and whether it needs no names but `L` and `G`: most do not."""
+    return compile(source, "<guard>", "eval"), source[:1] in "LG" and _STEP.fullmatch(source, 1) is not None
 
 
 @functools.lru_cache(maxsize=8192)
@@ -78,11 +91,16 @@ def _step(suffix: str) -> Callable[[Any], Any] | None:
     return eval(f"lambda value: value{suffix}", {}) if _STEP.fullmatch(suffix) else None
 
 
-@functools.lru_cache(maxsize=1024)
-def _found_path(short: str) -> str:
+@functools.cache
+def _torch_folder() -> str:
     import torch
 
-    folder = os.path.dirname(torch.__file__)
+    return os.path.dirname(torch.__file__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _found_path(short: str) -> str:
+    folder = _torch_folder()
     while True:
         path = os.path.join(folder, short)
         if path in linecache.cache or os.path.exists(path):
@@ -96,9 +114,7 @@ def user_place(stack: Any) -> tuple[str, int, str | None] | None:
     """File, line and text of the innermost frame of the user's in a traceback.StackSummary."""
     if not stack:
         return None
-    import torch
-
-    inside = os.path.dirname(torch.__file__) + os.sep
+    inside = _torch_folder() + os.sep
     frame = next((f for f in reversed(stack) if not f.filename.startswith(inside)), stack[-1])
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
 
