@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -42,7 +43,11 @@ COMPILING = {"live", "gpu"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in gpu/ need a GPU."""
+    """Tests in gpu/ need a GPU; those marked `since_torch` the behaviour of that version or a later one."""
+    for item in items:
+        for marker in item.iter_markers("since_torch"):
+            version, why = marker.args
+            item.add_marker(pytest.mark.skipif(not _torch_is(version), reason=f"before torch {version}: {why}"))
     on_gpu = [item for item in items if "gpu" in _folders(item)]
     if on_gpu and not _has_cuda():
         for item in on_gpu:
@@ -60,6 +65,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
     return item.path.relative_to(ROOT).parts
+
+
+def _torch_is(version: str) -> bool:
+    """True if torch is installed in this version or a later one."""
+    installed = importlib.metadata.version("torch").split("+")[0].split(".")[:2]
+    return tuple(map(int, installed)) >= tuple(map(int, version.split(".")))
 
 
 def _has_cuda() -> bool:

@@ -4,14 +4,17 @@ import os
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
-import compilediag
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
+
+from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from nbclient import NotebookClient  # noqa: E402
+from nbclient.exceptions import CellExecutionError  # noqa: E402
+from traitlets.config import Config  # noqa: E402
+
+import compilediag  # noqa: E402
 
 SETUP = """
 import torch

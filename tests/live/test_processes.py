@@ -113,7 +113,8 @@ def forked(tmp_path_factory):
 def told(script, code, *args):
     """What the script printed last, as JSON."""
     script.write_text(code)
-    env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1])}
+    # CUDA can't be used in a forked process once its parent has used it, and dynamo uses it where it finds it.
+    env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1]), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([sys.executable, script, *args], capture_output=True, text=True, timeout=200, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
