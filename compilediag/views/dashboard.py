@@ -57,7 +57,8 @@ def _widget_class() -> type[anywidget.AnyWidget]:
             self.pump = Pump(model, self.send)
             super().__init__()
             self.on_msg(lambda _, message, buffers: self.pump.answer(message))
-            self.pump.start()
+            if model.session.state == "watching":
+                self.pump.start()
 
         def close(self) -> None:
             self.pump.stop()

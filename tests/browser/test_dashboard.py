@@ -128,6 +128,15 @@ def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
     wait_for(lambda: not widget.pump._thread.is_alive())
 
 
+def test_a_session_that_is_over_needs_no_pump(recorded):
+    recorded.compile(0)
+    recorded.stop()
+    widget = make_dashboard(recorded.session)
+    assert not widget.pump._thread.is_alive()
+    assert len(json.loads(widget.get_state("snapshot")["snapshot"])["rows"]["compiles"]) == 1
+    widget.close()
+
+
 def test_without_anywidget_one_line_says_what_to_install(tmp_path):
     code = """
 import sys

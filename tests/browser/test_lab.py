@@ -274,7 +274,7 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     notebook.run(0)
     notebook.begin(1)
     page.wait_for_selector(".cdiag-flight")
-    wait_for_total(page, "recompiles", 1)
+    wait_for_total(page, "recompiles", 3)
     page.fill(".cdiag-search", "batch-that-is-not-there")
     page.wait_for_selector("text=nothing matches")
     page.fill(".cdiag-search", "")

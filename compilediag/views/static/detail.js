@@ -1,7 +1,8 @@
 // Everything about one compile, or about one row that belongs to none.
 import { ArtifactView } from "./artifact.js";
 import { make, makeButton, setShown } from "./dom.js";
-import { formatClock, formatCount, formatPlace, formatSeconds, formatValue, MISSING, oneLine } from "./format.js";
+import { counted, formatClock, formatCount, formatPlace } from "./format.js";
+import { formatSeconds, formatValue, MISSING, oneLine } from "./format.js";
 import { phaseKind, phaseLabel } from "./phases.js";
 
 const LONG = 4000; // characters of one value
@@ -141,12 +142,12 @@ export class Detail {
 
   cause(get) {
     const line = formatPlace(get("user_file"), get("user_line"));
-    const said = (before, value, after = "") => (value === null ? null : `${before}${value}${after}`);
+    const told = (name, tell) => (get(name) === null ? null : tell(get(name)));
     const facts = [
-      said("nearest entry ", get("closest_compile_id")),
-      said("", get("entries_checked"), " entries checked"),
-      said("", get("guards_failed"), " guards failed"),
-      get("lost_s") === null ? null : `${formatSeconds(get("lost_s"))} lost`,
+      told("closest_compile_id", (id) => `nearest entry ${id}`),
+      told("entries_checked", (count) => `${counted(count, "entry", "entries")} checked`),
+      told("guards_failed", (count) => `${counted(count, "guard", "guards")} failed`),
+      told("lost_s", (seconds) => `${formatSeconds(seconds)} lost`),
     ];
     const main = make("div", "cdiag-cause", this.changed(get));
     return [main, codeLine(get, line), dim(facts.filter(Boolean).join(" · "))].filter(Boolean);
@@ -169,8 +170,7 @@ export class Detail {
       entries.get(id).push(row);
     }
     return [...entries].map(([id, rows]) => {
-      const count = rows.length === 1 ? "1 guard fails" : `${rows.length} guards fail`;
-      const heading = make("h4", "", `entry ${id}: ${count}`);
+      const heading = make("h4", "", `entry ${id}: ${counted(rows.length, "guard fails", "guards fail")}`);
       return make("div", "cdiag-entry", heading, ...rows.slice(0, MOST).map((row) => this.failure(row)));
     });
   }

@@ -9,6 +9,11 @@ export function formatCount(value) {
   return value === null || value === undefined ? MISSING : WHOLE.format(value);
 }
 
+/** counted(2, "entry", "entries") -> "2 entries". */
+export function counted(value, one, many) {
+  return `${formatCount(value)} ${value === 1 ? one : many}`;
+}
+
 /** Seconds with the digits that a reader can use: "0.42 ms", "42 ms", "2.41 s", "21.4 s", "12 m 31 s", "2 h 05 m". */
 export function formatSeconds(value) {
   if (value === null || value === undefined) return MISSING;

@@ -25,13 +25,14 @@ const MADE_FROM = {
 
 /** A tile: the total that is set large, its name, and smaller ones with what stands behind them. */
 const TILES = [
-  ["compiles", "compiles", [["compile_s", " compiling"]]],
-  ["recompiles", "recompiles", [["lost_s", " lost"], ["limit_hits", " hit the limit"]]],
-  ["cache_hits", "cache hits", [["cache_saved_s", " saved"], ["cache_misses", " misses"]]],
-  ["graph_breaks", "graph breaks", []],
+  ["compiles", "compile", [["compile_s", " compiling"]]],
+  ["recompiles", "recompile", [["lost_s", " lost"], ["limit_hits", " hit the limit"]]],
+  ["cache_hits", "cache hit", [["cache_saved_s", " saved"], ["cache_misses", " missed"]]],
+  ["graph_breaks", "graph break", []],
   ["own_share", "own cost", [["own_s", ""], ["events", " events"], ["dropped", " dropped"]]],
 ];
 
+const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_breaks"]);
 const STATES = {
   watching: "watching",
   stopped: "stopped",
@@ -43,6 +44,7 @@ export class Header {
   constructor(store, onQuery) {
     this.store = store;
     this.numbers = new Map();
+    this.labels = [];
     this.state = make("span", "cdiag-state");
     this.title = make("span", "cdiag-title");
     this.badge = make("span", "cdiag-badge", "redacted");
@@ -63,7 +65,8 @@ export class Header {
   tiles() {
     return make("div", "cdiag-tiles", ...TILES.map(([key, name, more]) => {
       const details = more.flatMap(([total, after], i) => [i ? " · " : "", this.number(total), after]);
-      const label = make("span", "cdiag-label", name);
+      const label = make("span", "cdiag-label");
+      this.labels.push([label, key, name]);
       return make("div", "cdiag-tile", this.number(key), " ", label, make("div", "cdiag-sub", ...details));
     }));
   }
@@ -87,6 +90,7 @@ export class Header {
     setText(this.pause, paused ? "resume" : "pause");
     this.pause.setAttribute("aria-pressed", String(paused));
     this.paintNotice();
+    this.labels.forEach(([node, key, name]) => setText(node, COUNTS.has(key) && totals[key] !== 1 ? `${name}s` : name));
     this.numbers.forEach((node, key) => this.paintNumber(node, key, totals[key], observed[MADE_FROM[key]] === false));
   }
 

@@ -1,7 +1,7 @@
 // The timeline: pointer, keys and tooltip around the canvas that draw.js paints.
 import { make, makeButton, setShown } from "./dom.js";
 import { AXIS, drawTimeline, LANE, toX } from "./draw.js";
-import { formatClock, formatPlace, formatSeconds } from "./format.js";
+import { counted, formatClock, formatPlace, formatSeconds } from "./format.js";
 import { PHASE_KINDS, PHASE_WORDS } from "./phases.js";
 import { readPalette } from "./theme.js";
 
@@ -217,7 +217,8 @@ export class Timeline {
     const lane = this.laneAt(point.y);
     if (!lane) return [];
     const place = formatPlace(lane.file, lane.line);
-    if (point.x < this.frame.gutter) return [lane.name, place ?? "", `${lane.bars.length} compiles`].filter(Boolean);
+    const compiles = counted(lane.bars.length, "compile", "compiles");
+    if (point.x < this.frame.gutter) return [lane.name, place, compiles].filter(Boolean);
     const marks = lane.marks.filter((mark) => Math.abs(toX(this.frame, mark.at) - point.x) < 5).slice(0, 4);
     const saved = (mark) => (mark.saved === null ? "" : `, saved ${formatSeconds(mark.saved)}`);
     const extra = marks.map((mark) => `${mark.label}${saved(mark)}`);
