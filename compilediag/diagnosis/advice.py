@@ -8,6 +8,9 @@ from typing import Any
 from . import paths, wording
 from .causes import EVALUATED, NUMBER, Cause
 
+#: What is expected to happen once matters all the same from so many seconds on.
+DEAR_S = 5.0
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -35,9 +38,11 @@ def at_line(cause: Cause) -> str:
     return f" ({where}: {code})" if code else f" ({where})"
 
 
-def usual_price(count: int, often: str = "high") -> str:
-    """The ceiling of what is expected to happen once."""
-    return "low" if count == 1 else often
+def usual_price(cause: Cause, often: str = "high") -> str:
+    """The ceiling of what is expected to happen once: low, or medium where that once took long."""
+    if cause.count > 1:
+        return often
+    return "medium" if cause.seconds >= DEAR_S else "low"
 
 
 def dynamic_fix(cause: Cause, others: tuple[str, ...] = ()) -> dict[str, Any] | None:
@@ -66,7 +71,7 @@ def branch(cause: Cause) -> Advice:
         f"The closest entry holds only for {shown}: the code takes another way beyond it{at_line(cause)}. One entry a "
         "way is expected. To have fewer, stay on one side of it, or take the branch out of the compiled function."
     )
-    return Advice("branch", text, None, usual_price(cause.count), None if cause.values else f"no longer {shown}")
+    return Advice("branch", text, None, usual_price(cause), None if cause.values else f"no longer {shown}")
 
 
 def specialized(cause: Cause) -> Advice:
@@ -76,4 +81,4 @@ def specialized(cause: Cause) -> Advice:
         "compiled on its own, and marking it dynamic would be refused. Keep it to few values (padding, bucketing), "
         "or use tensor operations in place of a Python loop, range or list made from it."
     )
-    return Advice("specialized", text, None, usual_price(cause.count))
+    return Advice("specialized", text, None, usual_price(cause))

@@ -26,7 +26,7 @@ def advise_identity(cause: Cause) -> Advice:
         "one object; if a few different ones are meant (functions, classes, enum members), one entry each is "
         "expected."
     )
-    return Advice("identity_changes", text, None, usual_price(cause.count), what)
+    return Advice("identity_changes", text, None, usual_price(cause), what)
 
 
 def _is_fresh(cause: Cause) -> bool:
@@ -41,7 +41,7 @@ def advise_dead_reference(cause: Cause) -> Advice:
         f"{name} was deallocated, and its compiled code with it: a module, optimizer or tensor is likely made anew. "
         "Keep it alive and change it in place (load_state_dict, .copy_()), or compile once after it is made."
     )
-    return Advice("dead_reference", text, None, usual_price(cause.count), f"{name} was deallocated")
+    return Advice("dead_reference", text, None, usual_price(cause), f"{name} was deallocated")
 
 
 def advise_backend(cause: Cause) -> Advice:
@@ -49,7 +49,7 @@ def advise_backend(cause: Cause) -> Advice:
         "Each backend callable gets its own entries: make the backend once and pass the same object to every "
         "torch.compile of this function (a string, or one function; not a fresh lambda or partial)."
     )
-    return Advice("backend_changes", text, None, usual_price(cause.count), "compiled with another backend callable")
+    return Advice("backend_changes", text, None, usual_price(cause), "compiled with another backend callable")
 
 
 def advise_length(cause: Cause) -> Advice:
@@ -60,7 +60,7 @@ def advise_length(cause: Cause) -> Advice:
         f"{grows}Each length is a new compile, and no setting changes that: keep {name} at a fixed length, pass only "
         f"the part that is used, or stack it into one tensor, torch.stack({name}), whose size can be dynamic."
     )
-    return Advice("growing_container" if grows else "length_changes", text, None, usual_price(cause.count))
+    return Advice("growing_container" if grows else "length_changes", text, None, usual_price(cause))
 
 
 def advise_dict_keys(cause: Cause) -> Advice:
@@ -68,7 +68,7 @@ def advise_dict_keys(cause: Cause) -> Advice:
         f"The keys of a dict are built into the code{at_line(cause)}: always pass the same keys in the same order, "
         "with None or an empty tensor for what is absent."
     )
-    return Advice("dict_keys_change", text, None, usual_price(cause.count))
+    return Advice("dict_keys_change", text, None, usual_price(cause))
 
 
 def advise_hasattr(cause: Cause) -> Advice:
@@ -77,4 +77,4 @@ def advise_hasattr(cause: Cause) -> Advice:
         f"{name} was there at one call and not at another{at_line(cause)}: set it in __init__, to None if need be, so "
         "that it is always there."
     )
-    return Advice("hasattr_changes", text, None, usual_price(cause.count))
+    return Advice("hasattr_changes", text, None, usual_price(cause))

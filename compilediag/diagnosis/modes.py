@@ -51,10 +51,10 @@ def advise_global_state(cause: Cause) -> Advice:
     found = [advice for name, advice in _STATES.items() if name in told]
     if not found:
         text = "A mode of the whole program was switched between calls: set it once, before the first compiled call."
-        return Advice("global_state", text, None, usual_price(cause.count), _what(cause))
+        return Advice("global_state", text, None, usual_price(cause), _what(cause))
     rules = list(dict.fromkeys(found))
     rule = rules[0][0] if len(rules) == 1 else "global_state"
-    return Advice(rule, " ".join(text for _, text in rules), None, usual_price(cause.count), _what(cause))
+    return Advice(rule, " ".join(text for _, text in rules), None, usual_price(cause), _what(cause))
 
 
 def _what(cause: Cause) -> str:
@@ -72,7 +72,7 @@ def advise_default_device(cause: Cause) -> Advice:
         "the first compiled call, or pass device= where tensors are made."
     )
     what = None if len(cause.values) > 1 else "the default device changed"
-    return Advice("default_device", text, None, usual_price(cause.count), what)
+    return Advice("default_device", text, None, usual_price(cause), what)
 
 
 def advise_mode_stack(cause: Cause) -> Advice:
@@ -81,7 +81,7 @@ def advise_mode_stack(cause: Cause) -> Advice:
         "torch.set_default_device() are such modes too), or with a fresh one: enter the same mode object around all "
         "calls."
     )
-    return Advice("mode_stack", text, None, usual_price(cause.count), "the stack of torch function modes changed")
+    return Advice("mode_stack", text, None, usual_price(cause), "the stack of torch function modes changed")
 
 
 def advise_other(cause: Cause) -> Advice:
@@ -91,4 +91,4 @@ def advise_other(cause: Cause) -> Advice:
     what = wording.spoken(cause.source) if cause.source else (wording.one_line(reason, 80) or "unknown guard")
     if cause.source and cause.values:
         what = f"{what} {wording.was_then(cause.values)}"
-    return Advice("other", text, None, usual_price(cause.count), what)
+    return Advice("other", text, None, usual_price(cause), what)

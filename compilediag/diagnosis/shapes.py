@@ -59,7 +59,7 @@ def _dynamic(cause: Cause) -> Advice:
             f"{how}; done before the first call, that saves the recompile{rest}. One recompile is the usual price of "
             "a first change: torch then makes the size dynamic by itself."
         )
-        return Advice("size_changes", text, fix, "medium" if cause.seconds >= 5 else "low")
+        return Advice("size_changes", text, fix, usual_price(cause))
     text = (
         f"{how}{rest}. torch makes a size dynamic after its first change unless told otherwise, so likely this is "
         "compiled with dynamic=False (None would do too), or the code needs the size as a number, and then marking "
@@ -98,7 +98,7 @@ def _zero_one(cause: Cause) -> Advice:
         "where no code depends on the size being 0 or 1."
     )
     fix = {"unbacked_sources": ",".join(cause.torch_sources)} if cause.torch_sources and prop else None
-    return Advice("size_zero_one", text, fix, usual_price(cause.count, "medium"))
+    return Advice("size_zero_one", text, fix, usual_price(cause, "medium"))
 
 
 def _module_tensor(cause: Cause) -> Advice:
@@ -114,7 +114,7 @@ def _duck(cause: Cause) -> Advice:
         "torch took equal sizes for one size at the first compile (duck sizing). Make the first call with different "
         "sizes, or set torch.fx.experimental._config.use_duck_shape = False."
     )
-    return Advice("duck_sizing", text, {"use_duck_shape": False}, usual_price(cause.count), _relation_what(cause))
+    return Advice("duck_sizing", text, {"use_duck_shape": False}, usual_price(cause), _relation_what(cause))
 
 
 def _relation(cause: Cause) -> Advice:
@@ -122,7 +122,7 @@ def _relation(cause: Cause) -> Advice:
         f"The compiled code holds only while sizes relate as they did{at_line(cause)}: one entry for each way that "
         "they relate is expected. To have fewer, pad, or take the branch or broadcast out of the compiled function."
     )
-    return Advice("size_relation", text, None, usual_price(cause.count), _relation_what(cause))
+    return Advice("size_relation", text, None, usual_price(cause), _relation_what(cause))
 
 
 def _relation_what(cause: Cause) -> str:
@@ -139,7 +139,7 @@ def advise_stride(cause: Cause) -> Advice:
         f"Give it one memory layout before the call: {name} = {name}.contiguous(). For images kept in channels_last: "
         f"{name}.contiguous(memory_format=torch.channels_last) at every call."
     )
-    return Advice("stride_changes", text, None, usual_price(cause.count))
+    return Advice("stride_changes", text, None, usual_price(cause))
 
 
 def advise_rank(cause: Cause) -> Advice:
@@ -148,4 +148,4 @@ def advise_rank(cause: Cause) -> Advice:
         f"Each number of dimensions needs its own entry; no setting changes that. Bring {name} to one rank before the "
         f"call, for example {name}.unsqueeze(0) or {name}.flatten(0, 1)."
     )
-    return Advice("rank_changes", text, None, usual_price(cause.count))
+    return Advice("rank_changes", text, None, usual_price(cause))

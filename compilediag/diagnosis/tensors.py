@@ -18,13 +18,13 @@ def advise_dtype(cause: Cause) -> Advice:
         f"Each dtype needs its own entry. If one is enough, cast before the call ({name} = {name}.to(dtype)) or run "
         "all calls under the same torch.autocast."
     )
-    return Advice("dtype_changes", text, None, usual_price(cause.count))
+    return Advice("dtype_changes", text, None, usual_price(cause))
 
 
 def advise_device(cause: Cause) -> Advice:
     name = name_of(cause, "x")
     text = f"Each device needs its own entry. If one is enough, move it before the call: {name} = {name}.to(device)."
-    return Advice("device_changes", text, None, usual_price(cause.count))
+    return Advice("device_changes", text, None, usual_price(cause))
 
 
 def advise_dispatch_keys(cause: Cause) -> Advice:
@@ -40,7 +40,7 @@ def advise_dispatch_keys(cause: Cause) -> Advice:
         text = f"{name} was a tensor subclass or inside a functorch transform at one call only: call it one way."
     else:
         text = f"{name} is another kind of tensor at each of these calls (torch names the keys); pass it in one form."
-    return Advice("dispatch_keys_change", text, None, usual_price(cause.count), what)
+    return Advice("dispatch_keys_change", text, None, usual_price(cause), what)
 
 
 def advise_requires_grad(cause: Cause) -> Advice:
@@ -49,7 +49,7 @@ def advise_requires_grad(cause: Cause) -> Advice:
         f"With and without gradient are separate entries. If {name} needs none, pass {name}.detach() at every call; "
         "if it does, keep requires_grad the same."
     )
-    return Advice("requires_grad_changes", text, None, usual_price(cause.count))
+    return Advice("requires_grad_changes", text, None, usual_price(cause))
 
 
 def advise_type(cause: Cause) -> Advice:
@@ -61,7 +61,7 @@ def advise_type(cause: Cause) -> Advice:
         f"Each class that {name} has needs its own entry. Pass one kind: convert before the call, for example a "
         "Parameter or tensor subclass to a plain tensor, or an int to a float."
     )
-    return Advice("type_changes", text, None, usual_price(cause.count))
+    return Advice("type_changes", text, None, usual_price(cause))
 
 
 def advise_alias(cause: Cause) -> Advice:
@@ -70,7 +70,7 @@ def advise_alias(cause: Cause) -> Advice:
         "entry. If it need not be shared, pass a copy: tensor.clone()."
     )
     what = f"{wording.spoken(cause.source) or 'arguments'}: same tensor at some calls only"
-    return Advice("alias_changes", text + _line(cause), None, usual_price(cause.count), what)
+    return Advice("alias_changes", text + _line(cause), None, usual_price(cause), what)
 
 
 def _line(cause: Cause) -> str:

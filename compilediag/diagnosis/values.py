@@ -6,6 +6,7 @@ import re
 
 from .advice import Advice, at_line, branch, dynamic_fix, is_branch, is_specialized, name_of, specialized, usual_price
 from .causes import Cause
+from .finding import fix_code
 
 _INT = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
@@ -68,13 +69,19 @@ def _integer(cause: Cause) -> Advice:
 
 
 def _module_integer(cause: Cause, name: str) -> Advice:
+    """A buffer that forward itself counts up is no way out: torch 2.13's backward sees it one step ahead.
+
+    Tried with `self.step += 1; return self.lin(x) * (self.step / 10)` on aot_eager and inductor: the gradients are
+    those of the next step, silently.
+    """
     counter = counts_up(cause.values) and len(cause.sources) == 1
     kind = f"{name} counts up: each" if counter else f"{name}, an integer of an nn.Module, is built in: each new"
-    text = (
-        f"{kind} value is a new compile. Let it vary with torch._dynamo.config.allow_unspec_int_on_nn_module = True, "
-        f"make it a tensor buffer, or {'count' if counter else 'set it'} outside of the compiled function."
-    )
     fix = dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
+    text = (
+        f"{kind} value is a new compile. {'Count' if counter else 'Set it'} outside of the compiled function and keep "
+        f"it in a tensor buffer, or let it vary: {fix_code(fix)}. (A buffer that the compiled function itself changes "
+        "can give wrong gradients.)"
+    )
     return Advice("counter" if counter else "module_int", text, fix)
 
 
@@ -92,7 +99,7 @@ def _int_argument(cause: Cause, name: str) -> Advice:
             "One recompile is the usual price of a first change: torch then makes an integer dynamic by itself. "
             f"torch.tensor({name}) saves it."
         )
-        return Advice("int_changes", text, fix, "low")
+        return Advice("int_changes", text, fix, usual_price(cause))
     counted = f"{name} counts up. " if counts_up(cause.values) else ""
     text = (
         f"{counted}torch makes an integer dynamic after its first change unless told otherwise, so likely this is "
@@ -112,7 +119,7 @@ def _float(cause: Cause) -> Advice:
             "One recompile is the usual price of a first change: torch then makes a float dynamic by itself. To save "
             f"it, {tensor}."
         )
-        return Advice("float_changes", text, None, "low")
+        return Advice("float_changes", text, None, usual_price(cause))
     text = (
         f"To compile once, {tensor}. torch makes a float dynamic after its first change unless told otherwise, so "
         "likely this is compiled with dynamic=False, torch._dynamo.config.specialize_float is True, or the code "
@@ -126,7 +133,7 @@ def _string(cause: Cause) -> Advice:
         f"Strings are built into the code: one entry a value of {name_of(cause)}. Few values are fine; if it varies "
         "freely (an id, a path), keep it out of the compiled function."
     )
-    return Advice("string_changes", text, None, usual_price(cause.count))
+    return Advice("string_changes", text, None, usual_price(cause))
 
 
 def _optional(cause: Cause) -> Advice:
@@ -134,7 +141,7 @@ def _optional(cause: Cause) -> Advice:
         f"{name_of(cause)} is given at some calls and None at others: one entry for each is expected. To have one, "
         "always pass it, with a neutral value in place of None."
     )
-    return Advice("optional_argument", text, None, usual_price(cause.count))
+    return Advice("optional_argument", text, None, usual_price(cause))
 
 
 def _built_in(cause: Cause) -> Advice:
@@ -142,7 +149,7 @@ def _built_in(cause: Cause) -> Advice:
         f"The compiled code has the value of {name_of(cause)} built in{at_line(cause)}: one entry a value. Keep it to "
         "few values, or pass what varies as a tensor."
     )
-    return Advice("value_changes", text, None, usual_price(cause.count))
+    return Advice("value_changes", text, None, usual_price(cause))
 
 
 def counts_up(values: tuple[str, ...]) -> bool:

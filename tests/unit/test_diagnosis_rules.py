@@ -128,7 +128,7 @@ def test_an_integer_of_a_module_that_counts_up():
     found = told(*changes("self.step", "value", "0", "1", "2", "3", reason=MODULE_INT))
     assert found.rule == "counter"
     assert found.suggestion.startswith("self.step counts up: each value is a new compile.")
-    assert "allow_unspec_int_on_nn_module = True" in found.suggestion
+    assert "torch.compiler.config.dynamic_sources = \"L['self'].step\"" in found.suggestion
     assert "tensor buffer" in found.suggestion
     assert found.fix == {"dynamic_sources": "L['self'].step"}
 
