@@ -124,27 +124,19 @@ class Recorder:
         begin = time.thread_time_ns()
         events, payloads = self._take()
         events += self._changed_statuses(final)
+        states = {thread: running.state() for thread, running in list(self.progress.items())}
+        progress = (os.getpid(), states) if states != self._shown_progress else None
         try:
-            if events:
-                self._store.append(events, payloads)
+            if events or progress:
+                self._store.append(events, payloads, progress)
+                self._shown_progress = states
         except sqlite3.OperationalError as error:
             self._lost(events, error)
         except Exception as error:
             # One event with a value that its column can't hold must not take the batch with it.
             logger.debug("compilediag: a batch is written one by one: %s", error)
             self._write_singly(events, payloads)
-        self._write_progress()
         self.cpu_ns += time.thread_time_ns() - begin
-
-    def _write_progress(self) -> None:
-        progress = {thread: running.state() for thread, running in list(self.progress.items())}
-        if progress == self._shown_progress:
-            return
-        try:
-            self._store.set_progress(os.getpid(), progress)
-            self._shown_progress = progress
-        except sqlite3.Error as error:
-            self._lost([], error)
 
     def _take(self) -> tuple[list[Event], list[tuple[str, str]]]:
         events: list[Event] = []

@@ -14,7 +14,7 @@ import logging
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,15 @@ SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL = "PRAGMA synchronous=NORMAL"
+#: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
+CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
 COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
+
+
+#: The values of one row, in the order of the statement that inserts it.
+Row = tuple[Any, ...]
+#: What a thread compiles, by the thread's id; JSON.
+States = dict[int, dict[str, Any]]
 
 
 def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
@@ -71,12 +79,16 @@ def digest_of(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _converter(dtype: str):
-    if dtype == "json":
-        return lambda value: None if value is None else json.dumps(value)
-    if dtype == "string":
-        return lambda value: None if value is None else clean(value)
-    return lambda value: value
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def _cleaned(row: Row) -> Row:
+    return tuple(clean(value) if isinstance(value, str) else value for value in row)
 
 
 class _Layout:
@@ -85,16 +97,23 @@ class _Layout:
     def __init__(self, cls: type[Event]):
         fields = own_fields(cls)
         self.get = attrgetter(*(f.name for f in fields))
-        self.convert = [_converter(f.metadata["dtype"]) for f in fields]
+        self.json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
         names = "".join(f', "{f.name}"' for f in fields)
         marks = ", ?" * len(fields)
         self.insert = f"INSERT INTO {cls.table} (event_id{names}) VALUES (?{marks})"
 
-    def row(self, event_id: int, event: Event) -> tuple[Any, ...]:
-        return (event_id, *(f(v) for f, v in zip(self.convert, self.get(event), strict=True)))
+    def row(self, event_id: int, event: Event) -> Row:
+        values = self.get(event)
+        if not self.json:
+            return (event_id, *values)
+        converted = list(values)
+        for at in self.json:
+            converted[at] = _json(converted[at])
+        return (event_id, *converted)
 
 
 _LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
+_common = attrgetter(*COMMON)
 _INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -114,6 +133,7 @@ class Store:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is gone."""
         self.connection = _connect(self._uri)
         self.connection.execute(NORMAL)
+        self.connection.execute(CHECKPOINT)
 
     @classmethod
     def create(cls, path: Path, meta: dict[str, Any]) -> Store:
@@ -121,6 +141,7 @@ class Store:
         store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
         store.connection.execute("PRAGMA journal_mode=WAL")
         store.connection.execute(NORMAL)
+        store.connection.execute(CHECKPOINT)
         with store.connection as db:
             db.execute("BEGIN IMMEDIATE")
             for statement in _schema():
@@ -156,25 +177,51 @@ class Store:
 
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
-            db.executemany(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()]
-            )
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
 
-    def append(self, events: Sequence[Event], payloads: Iterable[tuple[str, str]] = ()) -> None:
-        """Write events and the (digest, text) pairs that artifacts among them name, in one transaction."""
+    def append(
+        self,
+        events: Sequence[Event],
+        payloads: Iterable[tuple[str, str]] = (),
+        progress: tuple[int, States] | None = None,
+    ) -> None:
+        """Write events and the (digest, text) pairs that artifacts among them name, in one transaction.
+
+        `progress`: with them (pid, what is compiling now in that process, a state a thread), for what was there.
+        """
+        try:
+            self._append(events, payloads, progress, _as_it_is)
+        except UnicodeEncodeError:
+            # Rare enough to look for in all texts only when SQLite has met one.
+            self._append(events, payloads, progress, _cleaned)
+
+    def _append(
+        self,
+        events: Sequence[Event],
+        payloads: Iterable[tuple[str, str]],
+        progress: Any,
+        prepared: Callable[[Row], Row],
+    ) -> None:
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
             self._append_payloads(payloads)
-            first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
-            rows: dict[type[Event], list[tuple[Any, ...]]] = defaultdict(list)
-            common = []
-            for event_id, event in enumerate(events, first):
-                layout = _LAYOUTS[type(event)]
-                rows[type(event)].append(layout.row(event_id, event))
-                common.append(_common_row(event_id, event))
-            db.executemany(_INSERT_EVENT, common)
-            for cls, kind_rows in rows.items():
-                db.executemany(_LAYOUTS[cls].insert, kind_rows)
+            if events:
+                first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
+                rows: dict[type[Event], list[Row]] = defaultdict(list)
+                common = []
+                for event_id, event in enumerate(events, first):
+                    cls = type(event)
+                    rows[cls].append(prepared(_LAYOUTS[cls].row(event_id, event)))
+                    common.append(prepared((event_id, *_common(event))))
+                db.executemany(_INSERT_EVENT, common)
+                for cls, kind_rows in rows.items():
+                    db.executemany(_LAYOUTS[cls].insert, kind_rows)
+            if progress is not None:
+                pid, states = progress
+                db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
+                db.executemany(
+                    "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
+                )
 
     def _append_payloads(self, payloads: Iterable[tuple[str, str]]) -> None:
         for digest, text in payloads:
@@ -186,15 +233,6 @@ class Store:
         """The text with this digest, UTF-8 deflated by zlib; `inflate` gives it back."""
         row = self.connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else row[0]
-
-    def set_progress(self, pid: int, states: dict[int, dict[str, Any]]) -> None:
-        """What is compiling now in process `pid`, a state a thread; replaces what was there."""
-        with self.connection as db:
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
-            db.executemany(
-                "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
-            )
 
     def progress(self) -> list[dict[str, Any]]:
         return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]
@@ -220,6 +258,7 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
                     # SQLite refuses a file that is shorter than its header says, unless it is told not to mind.
                     store.connection.execute("PRAGMA writable_schema=ON")
                 store.connection.execute(NORMAL)
+                store.connection.execute(CHECKPOINT)
                 return store, store.meta().get("schema_version")
             except sqlite3.DatabaseError as error:
                 store.connection.close()
@@ -229,16 +268,3 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
 
 def _connect(uri: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
-
-
-def _common_row(event_id: int, event: Event) -> tuple[Any, ...]:
-    return (
-        event_id,
-        event.time_ns,
-        event.kind,
-        event.rank,
-        event.pid,
-        event.compile_id,
-        clean(event.title),
-        event.duration_s,
-    )

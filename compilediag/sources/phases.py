@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from threading import get_ident
 from typing import Any
 
 from ..events import Phase
@@ -17,6 +17,7 @@ PASS_PREFIX = "pass."
 FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 ATTEMPT = "compile_attempt_"
+_ENTERING = (FRAME, BACKWARD)
 #: Functions that are remembered by compile id, for the backwards that come later.
 REMEMBERED = 10_000
 
@@ -32,10 +33,18 @@ class Running:
     def enter(self, frame: dict[str, Any]) -> None:
         self.frames.append((len(self.stack), frame))
 
-    def leave(self) -> None:
-        """Forget the frames whose first phase has ended."""
-        while self.frames and self.frames[-1][0] >= len(self.stack):
-            self.frames.pop()
+    def end(self, name: str) -> bool:
+        """Forget a phase that has ended and the frames that began in it; False if it began before the watch did."""
+        stack, frames = self.stack, self.frames
+        if not stack or stack[-1][0] != name:
+            if name not in [n for n, _ in stack]:
+                return False
+            while stack[-1][0] != name:
+                stack.pop()  # torch mends its own stack the same way when an inner phase was left without an end.
+        stack.pop()
+        while frames and frames[-1][0] >= len(stack):
+            frames.pop()
+        return True
 
     def state(self) -> dict[str, Any]:
         """What a view shows of it; JSON."""
@@ -43,7 +52,7 @@ class Running:
         frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
-            "compile_id": self.compile_id,
+            "compile_id": _known(self.compile_id),
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
         }
@@ -66,35 +75,41 @@ class Phases(Source):
     def close(self) -> None:
         self.recorder.progress.clear()
 
+    # The two hooks run some twenty times a compile, when nothing of ours is in the processor's caches: what
+    # they don't touch is what makes them cheap.
+
     def _started(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
-        _, name, time_ns, metadata, *_ = args
-        thread = threading.get_ident()
-        running = self.recorder.progress.get(thread)
+        name, time_ns, metadata = args[1], args[2], args[3]
+        progress, thread = self.recorder.progress, get_ident()
+        running = progress.get(thread)
         if running is None:
-            running = self.recorder.progress[thread] = Running()
+            running = progress[thread] = Running()
+        running.compile_id = metadata.get("compile_id")
+        if name in _ENTERING or name.startswith(ATTEMPT):
+            self._enter(running, name, metadata)
+        running.stack.append((name, time_ns))
+
+    def _enter(self, running: Running, name: str, metadata: dict[str, Any]) -> None:
         if name == FRAME:
             running.enter(self._frame(metadata))
-        elif name.startswith(ATTEMPT) and running.frames:
-            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
         elif name == BACKWARD:
-            running.enter({**self.recorder.frames.get(_compile_id(metadata), {}), "trigger": "lazy_backward"})
-        running.stack.append((name, time_ns))
-        running.compile_id = _compile_id(metadata)
+            known = self.recorder.frames.get(_known(metadata.get("compile_id")), {})
+            running.enter({**known, "trigger": "lazy_backward"})
+        elif running.frames:
+            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
 
     def _ended(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
-        _, name, time_ns, metadata, start_ns, *_ = args
-        thread = threading.get_ident()
-        running = self.recorder.progress.get(thread)
-        if running is None or name not in (n for n, _ in running.stack):
-            return  # It began before the watch did.
-        while running.stack.pop()[0] != name:
-            pass  # torch mends its own stack the same way when an inner phase was left without an end.
-        parent = running.stack[-1][0] if running.stack else None
-        if time_ns - start_ns >= FLOOR_NS or (self.detail == "full" and not name.startswith(PASS_PREFIX)):
-            self.emit(_phase, name, parent, len(running.stack), start_ns, time_ns, _compile_id(metadata))
-        running.leave()
-        if not running.stack:
-            self.recorder.progress.pop(thread, None)
+        name, end_ns, start_ns = args[1], args[2], args[4]
+        recorder, thread = self.recorder, get_ident()
+        running = recorder.progress.get(thread)
+        if running is None or not running.end(name):
+            return
+        stack = running.stack
+        if end_ns - start_ns >= FLOOR_NS or (self.detail == "full" and not name.startswith(PASS_PREFIX)):
+            parent = stack[-1][0] if stack else None
+            recorder.put(self, _phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
+        if not stack:
+            recorder.progress.pop(thread, None)
 
     def _frame(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The function whose compile begins; remembered for its backward, which is announced without a name."""
@@ -112,17 +127,15 @@ class Phases(Source):
         }
         if len(self.recorder.frames) >= REMEMBERED:
             self.recorder.frames.clear()
-        self.recorder.frames[_compile_id(metadata) or ""] = frame
+        self.recorder.frames[_known(metadata.get("compile_id")) or ""] = frame
         return frame
 
 
-def _compile_id(metadata: dict[str, Any]) -> str | None:
-    compile_id = metadata.get("compile_id")
-    return None if compile_id in (None, "None") else str(compile_id)
+def _known(compile_id: str | None) -> str | None:
+    """torch announces what it times outside of any compile with the id "None"."""
+    return None if compile_id == "None" else compile_id
 
 
 def _phase(name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None) -> Made:
-    seconds = (end_ns - start_ns) / 1e9
-    return made(
-        Phase(time_ns=start_ns, duration_s=seconds, compile_id=compile_id, name=name, parent=parent, depth=depth)
-    )
+    seconds, known = (end_ns - start_ns) / 1e9, _known(compile_id)
+    return made(Phase(time_ns=start_ns, duration_s=seconds, compile_id=known, name=name, parent=parent, depth=depth))

@@ -128,7 +128,7 @@ def test_an_empty_session_has_every_view(tmp_path):
 
 def test_progress_of_a_session_that_is_over_is_empty(tmp_path):
     running, recorder, _ = recording(tmp_path)
-    recorder._store.set_progress(1, {1: {"compile_id": "0/0"}})
+    recorder._store.append([], progress=(1, {1: {"compile_id": "0/0"}}))
     assert running.progress() == [{"compile_id": "0/0"}]
     recorder._store.set_meta(stopped_ns=1)
     assert running.progress() == []
