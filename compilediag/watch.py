@@ -188,12 +188,18 @@ def _meta(detail: str) -> dict[str, object]:
         "torch_version": sources.torch_version(),
         "python_version": platform.python_version(),
         "platform": platform.platform(),
-        "title": " ".join(Path(sys.argv[0]).name.split()) or "session",
+        "title": _title(),
         "detail": detail,
         "pid": os.getpid(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,
     }
+
+
+def _title() -> str:
+    """The name of the notebook (as its server tells the kernel) or of the script."""
+    program = os.environ.get("JPY_SESSION_NAME") or sys.argv[0]
+    return " ".join(Path(program).name.split()) or "session"
 
 
 def _after_fork_in_child() -> None:
