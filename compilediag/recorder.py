@@ -24,7 +24,7 @@ from .store import Store, clean, digest_of
 
 logger = logging.getLogger("compilediag")
 
-INTERVAL_S = 0.2
+INTERVAL_S = 0.25
 STATUS_INTERVAL_S = 1.0
 #: Hand-overs that may wait for the writer; beyond it new ones are dropped and counted.
 MAX_WAITING = 200_000

@@ -168,7 +168,8 @@ class Store:
             raise NotASession(f"{path} is no compilediag session")
         if version > SCHEMA_VERSION:
             raise NewerSchema(
-                f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}): upgrade it"
+                f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
+                " upgrade it"
             )
         return store
 

@@ -26,7 +26,9 @@ def _stateful_sources(guard_manager: Any) -> list[str] | None:
     text = "\n".join(parts)
     if any(hint in text for hint in _HINTS) and any(_RELATION.match(part) for part in parts):
         return None
-    return getattr(guard_manager, "no_tensor_aliasing_sources", None)
+    sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
+    # One tensor alone has no guard on being another.
+    return sources if sources is None or len(sources) > 1 else []
 
 
 class Pruner:

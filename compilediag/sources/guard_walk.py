@@ -124,7 +124,7 @@ class Walk:
         return self.found
 
     def at_once(self, debug: Any) -> bool:
-        """As `run`, from what C++ said of the whole tree; False, with nothing of use in `found`, if that is not enough."""
+        """As `run`, from what C++ said of the whole tree. If that is not enough: False, and `found` is of no use."""
         import torch
 
         root = self.guard_manager.root
@@ -141,7 +141,7 @@ class Walk:
         return True
 
     def has_all_told(self, mgr: Any, source: str, must_fail: bool) -> bool:
-        """Ask the leaf guards of one manager. False if they don't tell all: it can't be reached or more hangs from it."""
+        """Ask the leaf guards of one manager; False if they don't tell all, as where more hangs from it."""
         value, missing = self.scope.value(source)
         if missing is not None:
             return False

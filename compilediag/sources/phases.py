@@ -100,16 +100,16 @@ class Phases(Source):
 
     def _ended(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
         name, end_ns, start_ns = args[1], args[2], args[4]
-        recorder, thread = self.recorder, get_ident()
-        running = recorder.progress.get(thread)
+        progress, thread = self.recorder.progress, get_ident()
+        running = progress.get(thread)
         if running is None or not running.end(name):
             return
         stack = running.stack
         if end_ns - start_ns >= FLOOR_NS or (self.detail == "full" and not name.startswith(PASS_PREFIX)):
             parent = stack[-1][0] if stack else None
-            recorder.put(self, _phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
+            self.emit(_phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
         if not stack:
-            recorder.progress.pop(thread, None)
+            progress.pop(thread, None)
 
     def _frame(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The function whose compile begins; remembered for its backward, which is announced without a name."""

@@ -8,6 +8,7 @@ the closest, and finds all failing guards of that one and the first of each othe
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,28 +48,38 @@ class Recompiles(Source):
         hook = "get_and_maybe_log_recompilation_reasons"
         return [Patch(_compat.convert_frame_module(), hook, self._all_failed, self.guarded)]
 
-    def _all_failed(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _all_failed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None
+    ) -> None:
         chain, frame, _backend, *skip_logging = args
         if any(skip_logging) or kwargs.get("skip_logging"):
             return  # torch 2.11 asks twice; the second time is not a recompile of its own.
         entries = _compat.cache_entries(chain)
         if not entries:
             return
-        latest = max(entries, key=_age) if self.detail == "lean" else None
-        found = [self._analyse(e, frame.f_locals, result or (), latest in (None, e)) for e in entries]
-        closest = min(found, key=lambda entry: entry.distance) if latest is None else found[entries.index(latest)]
+        ages = [_age(entry) for entry in entries]
+        latest = ages.index(max(ages)) if self.detail == "lean" else None
+        f_locals, reasons = frame.f_locals, result or ()
+        found = [
+            _analyse(entry, age, f_locals, reasons, every_guard=latest in (None, at))
+            for at, (entry, age) in enumerate(zip(entries, ages, strict=True))
+        ]
+        closest = min(found, key=lambda entry: entry.distance) if latest is None else found[latest]
         self.emit(_events, time.time_ns(), _compat.current_compile_id(), frame.f_code, found, closest)
 
-    def _analyse(self, entry: Any, f_locals: dict[str, Any], reasons: Any, every_guard: bool) -> Entry:
-        compile_id = str(entry.compile_id)
-        reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
-        if every_guard:
-            guards = list(failing_guards(entry.guard_manager, f_locals))
-        else:
-            guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
-        if not guards and reason is not None:
-            guards = [_told(reason)]
-        return Entry(compile_id, _age(entry), guards, reason)
+
+def _analyse(
+    entry: Any, age: tuple[bool, int], f_locals: dict[str, Any], reasons: Sequence[str], every_guard: bool
+) -> Entry:
+    compile_id = str(entry.compile_id)
+    reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
+    if every_guard:
+        guards = list(failing_guards(entry.guard_manager, f_locals))
+    else:
+        guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
+    if not guards and reason is not None:
+        guards = [_told(reason)]
+    return Entry(compile_id, age, guards, reason)
 
 
 def _age(entry: Any) -> tuple[bool, int]:
