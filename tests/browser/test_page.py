@@ -80,6 +80,12 @@ def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_wi
     assert page.locator(".cdiag-flight").count() == 0
 
 
+def test_a_thread_that_helps_a_compile_gets_no_line_of_its_own(recorded, open_widget):
+    recorded.in_flight(compile_id=None, function=None, file=None, line=None, phases=["compile_file"])
+    page = open_widget(recorded.snapshot())
+    assert text(page, ".cdiag-now") == "now: nothing is compiling"
+
+
 def test_a_first_compile_has_no_earlier_time_to_be_held_against(recorded, open_widget):
     recorded.in_flight(compile_id="0/0", function="forward", file="/home/me/model.py", line=30)
     page = open_widget(recorded.snapshot())

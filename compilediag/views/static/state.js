@@ -119,7 +119,8 @@ export class Store {
 
   merge(patch) {
     for (const key of ["meta", "totals", "observed"]) Object.assign(this[key], patch[key]);
-    if (patch.now) this.now = patch.now;
+    // A thread that builds kernels for a compile knows neither its id nor its function: the compile has its own line.
+    if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
