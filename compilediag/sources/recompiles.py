@@ -61,25 +61,24 @@ class Recompiles(Source):
         latest = ages.index(max(ages)) if self.detail == "lean" else None
         f_locals, reasons = frame.f_locals, result or ()
         found = [
-            _analyse(entry, age, f_locals, reasons, every_guard=latest in (None, at))
+            self._analyse(entry, age, f_locals, reasons, latest in (None, at))
             for at, (entry, age) in enumerate(zip(entries, ages, strict=True))
         ]
         closest = min(found, key=lambda entry: entry.distance) if latest is None else found[latest]
         self.emit(_events, time.time_ns(), _compat.current_compile_id(), frame.f_code, found, closest)
 
-
-def _analyse(
-    entry: Any, age: tuple[bool, int], f_locals: dict[str, Any], reasons: Sequence[str], every_guard: bool
-) -> Entry:
-    compile_id = str(entry.compile_id)
-    reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
-    if every_guard:
-        guards = list(failing_guards(entry.guard_manager, f_locals))
-    else:
-        guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
-    if not guards and reason is not None:
-        guards = [_told(reason)]
-    return Entry(compile_id, age, guards, reason)
+    def _analyse(
+        self, entry: Any, age: tuple[bool, int], f_locals: dict[str, Any], reasons: Sequence[str], every_guard: bool
+    ) -> Entry:
+        compile_id = str(entry.compile_id)
+        reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
+        if every_guard:
+            guards = list(failing_guards(entry.guard_manager, f_locals))
+        else:
+            guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
+        if not guards and reason is not None:
+            guards = [_told(reason)]
+        return Entry(compile_id, age, guards, reason)
 
 
 def _age(entry: Any) -> tuple[bool, int]:
