@@ -77,14 +77,11 @@ def function(k):
     return scope[f"small_{k}"]
 import time
 time.sleep(4)
-began, used = time.perf_counter(), time.process_time()
-for k in range(60):
-    torch.compile(function(k), backend="aot_eager" if k % 10 else "inductor")(torch.randn(5))
-share = (time.process_time() - used) / (time.perf_counter() - began)
+for k in range(30):
+    torch.compile(function(k))(torch.randn(5))
 cd.stop()
 compiles = session.compiles
 ends = compiles["time"].astype("int64") / 1e6 + compiles["duration_s"] * 1e3
-print("SHARE", share)
 print("ENDS", json.dumps(dict(zip(compiles["event_id"].tolist(), ends.tolist()))))
 """
 FLOOD = """
@@ -335,15 +332,12 @@ def test_an_event_is_on_the_screen_soon_after_it_happened(lab, lab_page):
     page = lab_page
     notebook = lab.open(page, [TRAINING.replace("session = cd.start()", ""), MANY, MANY.replace("small_", "other_")])
     notebook.run(0)
+    # Two rounds: in one of them other work may have had the machine.
     assert min(p95_latency(notebook, 1), p95_latency(notebook, 2)) <= LATENCY_MS
 
 
 def p95_latency(notebook: Notebook, index: int) -> float:
-    """ms from the end of a compile to its row on the screen, 95th percentile of 60 compiles in one cell.
-
-    The cell does nothing but compute, so where it got less than a core, other work had the machine: such time counts
-    by the share that was ours.
-    """
+    """ms from the end of a compile to its row on the screen, 95th percentile of 30 compiles in one cell."""
     page = notebook.page
     notebook.begin(index)
     cell = page.locator(".jp-CodeCell").nth(index)
@@ -351,16 +345,14 @@ def p95_latency(notebook: Notebook, index: int) -> float:
     cell.locator(".cdiag-rows").evaluate(WATCH_ROWS)
     notebook.wait()
     cell.locator("[data-state=stopped]").wait_for()
-    share = min(1.0, float(notebook.output(index).split("SHARE ")[1].split()[0]))
     ends = json.loads(notebook.output(index).split("ENDS ")[1])
     painted = page.evaluate("window.painted")
     late = sorted(painted[event] - end for event, end in ends.items() if painted.get(event))
     p95 = late[int(0.95 * len(late))]
     middle = late[len(late) // 2]
-    told = f"median {middle:.0f}, p95 {p95:.0f}, longest {late[-1]:.0f} ms, with {share:.2f} of a core"
-    print(f"event to pixel, {len(late)} compiles: {told}")
-    assert len(late) >= 50
-    return p95 * share
+    print(f"event to pixel, {len(late)} compiles: median {middle:.0f}, p95 {p95:.0f}, longest {late[-1]:.0f} ms")
+    assert len(late) >= 25
+    return p95
 
 
 def test_five_thousand_events_a_second_all_reach_the_page(lab, lab_page):
