@@ -204,7 +204,7 @@ class Artifact(Event):
     kind: ClassVar[str] = "artifact"
     table: ClassVar[str] = "artifacts"
 
-    name: str | None = column("string", "torch's name: dynamo_output_graph, inductor_output_code, dynamo_cpp_guards_str, ...")
+    name: str | None = column("string", "torch's name: dynamo_output_graph, inductor_output_code, ...")
     size: int | None = column("Int64", "bytes of its text")
     digest: str | None = column("string", "key of the kept text; NA if the session's payload budget was spent")
 

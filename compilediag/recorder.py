@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from .cells import CellNames
 from .events import Artifact, Event, SourceStatus
 from .store import Store, clean, digest_of
 
@@ -68,6 +69,7 @@ class Recorder:
         self._store: Store | None = Store.open(path, writable=True) if meta is None else Store.create(path, meta)
         self._payload_left = int(max_payload_mb * 2**20)
         self._digests: set[str] = set()
+        self._cells = CellNames()
         self._waiting: deque[tuple[Feed, Callable[..., Made], tuple[Any, ...]]] = deque()
         self._lock = threading.RLock()
         self._shown_progress: dict[int, dict[str, Any]] = {}
@@ -124,7 +126,7 @@ class Recorder:
         begin = time.thread_time_ns()
         events, payloads = self._take()
         events += self._changed_statuses(final)
-        states = {thread: running.state() for thread, running in list(self.progress.items())}
+        states = {thread: self._state(running) for thread, running in list(self.progress.items())}
         progress = (os.getpid(), states) if states != self._shown_progress else None
         try:
             if events or progress:
@@ -137,6 +139,10 @@ class Recorder:
             logger.debug("compilediag: a batch is written one by one: %s", error)
             self._write_singly(events, payloads)
         self.cpu_ns += time.thread_time_ns() - begin
+
+    def _state(self, running: Running) -> dict[str, Any]:
+        state = running.state()
+        return {**state, "file": self._cells.name(state["file"])} if "file" in state else state
 
     def _take(self) -> tuple[list[Event], list[tuple[str, str]]]:
         events: list[Event] = []
@@ -153,6 +159,7 @@ class Recorder:
         pid, rank = os.getpid(), _rank()
         for event in events:
             event.pid, event.rank = pid, rank
+            self._cells.rename(event)
         return events, payloads
 
     def _keep(self, feed: Feed, item: tuple[Artifact, str], payloads: list[tuple[str, str]]) -> Artifact:

@@ -17,10 +17,11 @@ LIMIT = re.compile(r"Dynamo (?:cache|recompile) limit exceeded.*?Limit type: (\w
 def compile_event(
     metrics: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({})
 ) -> Compile | None:
-    """The compile that `metrics` (CompilationMetrics' fields) tells of; None if it is of run time.
+    """The compile that `metrics` (fields of CompilationMetrics) tells of; None if it is of run time.
 
-    `known` are columns that the metrics don't have: backend, attempt, of a backward also the function. All `_s` columns are torch's own
-    times, which hold each other: dynamo_s (the whole frame) > aot_s > inductor_s > codegen_s.
+    `known` are columns that the metrics don't have: backend, attempt, of a backward also the function. All
+    `_s` columns are torch's own times, which hold each other: dynamo_s (the whole frame) > aot_s > inductor_s >
+    codegen_s.
     """
     if metrics.get("is_runtime"):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -86,6 +87,11 @@ def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | Non
 def argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:
     """An argument of a watched call, however it was passed; None if it was not."""
     return args[position] if len(args) > position else kwargs.get(name)
+
+
+def is_torch_file(file: str) -> bool:
+    """True for a file of the installed torch."""
+    return file.startswith(os.path.dirname(sys.modules["torch"].__file__) + os.sep)
 
 
 def current_compile_id() -> str | None:

@@ -10,7 +10,7 @@ from ..events import CacheLookup
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 
 class Caches(Source):
@@ -33,7 +33,7 @@ class Caches(Source):
             Patch(_compat.aot_autograd_cache(), "save", self._aot_saved, self.guarded),
         ]
 
-    def _announced(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if metadata and EVENT.match(name):
             self.emit(self._lookup, name, dict(metadata), time_ns)
@@ -45,7 +45,7 @@ class Caches(Source):
         components = metadata.get("components") if self.detail == "full" else None
         return [self._history.compare(lookup, components)] if components else [lookup]
 
-    def _fx_saved(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _fx_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key, graph, local, remote = (
             _compat.argument(args, kwargs, *at)
             for at in ((0, "key"), (1, "compiled_graph"), (3, "local"), (4, "remote_cache"))
@@ -54,7 +54,7 @@ class Caches(Source):
         for tier in [*["local"] * bool(local), *["remote"] * (remote is not None)]:
             self._saved("fx_graph", tier, key, None if taken_ns is None else taken_ns / 1e9, error)
 
-    def _aot_saved(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _aot_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key, entry, remote = (_compat.argument(args, kwargs, *at) for at in enumerate(("key", "entry", "remote")))
         taken = [getattr(entry, f"{way}_time_taken_ns", None) for way in ("forward", "backward")]
         taken_s = None if None in taken else sum(taken) / 1e9

@@ -8,7 +8,7 @@ from ..decode.compiles import compile_event
 from ..recorder import Made
 from . import _compat
 from .base import Source
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 
 class Compiles(Source):
@@ -22,7 +22,7 @@ class Compiles(Source):
         hook = "add_compilation_metrics_to_chromium"
         return [Patch(_compat.metrics_module(), hook, self._recorded, self.guarded)]
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = args[0] if args else kwargs["c"]
         self.emit(_compile, metrics, dict(self.recorder.frames.get(metrics.compile_id, ())))
 

@@ -8,7 +8,7 @@ from ..events import DynamicDecision
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 
 class Dynamic(Source):
@@ -21,7 +21,7 @@ class Dynamic(Source):
     def patches(self) -> list[Patch]:
         return [Patch(_compat.event_logger(), "log_instant_event", self._announced, self.guarded)]
 
-    def _announced(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == "automatic_dynamic" and metadata:
             self.emit(_decision, dict(metadata), time_ns)

@@ -9,7 +9,7 @@ from ..decode.graph_breaks import graph_break
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 
 class GraphBreaks(Source):
@@ -22,7 +22,7 @@ class GraphBreaks(Source):
     def patches(self) -> list[Patch]:
         return [Patch(_compat.graph_break_reason(), "__post_init__", self._made, self.guarded)]
 
-    def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _made(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         reason = args[0]
         if reason.graph_break:
             stack = list(reason.user_stack or ())

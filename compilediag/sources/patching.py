@@ -9,7 +9,10 @@ from typing import Any
 _installed: list[Patch] = []
 
 #: What a patch tells of a call: its arguments, its result (None if it raised) and what it raised (None if not).
-Observer = Callable[[tuple[Any, ...], dict[str, Any], Any, "BaseException | None"], None]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Raised = BaseException | None
+Observer = Callable[[Args, Kwargs, Any, Raised], None]
 
 
 class Patch:

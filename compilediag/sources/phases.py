@@ -9,7 +9,7 @@ from ..events import Phase
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 #: Shorter phases are not kept: in `full` of the dozens of passes over a graph, in `lean` of all phases.
 FLOOR_NS = 1_000_000
@@ -78,7 +78,7 @@ class Phases(Source):
     # The two hooks run some twenty times a compile, when nothing of ours is in the processor's caches: what
     # they don't touch is what makes them cheap.
 
-    def _started(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, time_ns, metadata = args[1], args[2], args[3]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
@@ -98,7 +98,7 @@ class Phases(Source):
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
 
-    def _ended(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None) -> None:
+    def _ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, end_ns, start_ns = args[1], args[2], args[4]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)

@@ -18,7 +18,7 @@ from ..recorder import Made
 from . import _compat
 from .base import Source
 from .guard_tree import FailingGuard, failing_guards, first_failing_guard
-from .patching import Patch
+from .patching import Args, Kwargs, Patch, Raised
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Recompiles(Source):
         return [Patch(_compat.convert_frame_module(), hook, self._all_failed, self.guarded)]
 
     def _all_failed(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, error: BaseException | None
+        self, args: Args, kwargs: Kwargs, result: Any, error: Raised
     ) -> None:
         chain, frame, _backend, *skip_logging = args
         if any(skip_logging) or kwargs.get("skip_logging"):
@@ -116,7 +116,7 @@ def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[Entry
         reason=closest.reason,
         entries_checked=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
-        **(_columns(main) | {"user_code": main.user_code} if main else {"guard_kind": "other"}),
+        **(_main_columns(main) if main else {"guard_kind": "other"}),
     )
     for entry in entries:
         for guard in entry.guards:
@@ -131,12 +131,19 @@ def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[Entry
             )
 
 
+def _main_columns(guard: FailingGuard) -> dict[str, Any]:
+    columns = _columns(guard)
+    return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
+
+
 def _columns(guard: FailingGuard) -> dict[str, Any]:
+    """A line inside of torch (`F.linear` in nn.Linear) is where the guard was made, but no line of the user's."""
+    users = guard.user_file is not None and not _compat.is_torch_file(guard.user_file)
     return {
         "guard_source": guard.source,
         "guard_kind": guard.kind,
         "expected": guard.expected,
         "actual": guard.actual,
-        "user_file": guard.user_file,
-        "user_line": guard.user_line,
+        "user_file": guard.user_file if users else None,
+        "user_line": guard.user_line if users else None,
     }

@@ -29,7 +29,7 @@ const COMPILE = {
 };
 const LINE = {
   label: "line",
-  text: (get) => formatPlace(get("user_file"), get("user_line")),
+  text: (get) => formatPlace(get("user_file"), get("user_line")) ?? formatPlace(get("file"), get("line")),
   width: "minmax(130px, 1fr)",
   code: true,
   from: 620,

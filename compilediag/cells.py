@@ -1,0 +1,45 @@
+"""Names of notebook cells: IPython gives a cell's code a file name that tells nobody anything."""
+
+from __future__ import annotations
+
+import sys
+
+from .events import Event
+
+FILE_COLUMNS = ("file", "user_file")
+
+
+class CellNames:
+    """File name -> `Cell In[4]` for code of a cell of the running IPython, else the name itself.
+
+    A cell keeps the number under which it was first seen, so that what is grouped by file stays together.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def rename(self, event: Event) -> None:
+        """Tell the cells, not the files, in the columns of an event that hold files."""
+        for column in FILE_COLUMNS:
+            file = getattr(event, column, None)
+            if file is not None:
+                setattr(event, column, self.name(file))
+
+    def name(self, file: str | None) -> str | None:
+        if file is None:
+            return None
+        known = self._known.get(file)
+        if known is None:
+            known = self._known[file] = _cell(file) or file
+        return known
+
+
+def _cell(file: str) -> str | None:
+    """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    compiler = getattr(shell, "compile", None)
+    if not hasattr(compiler, "format_code_name"):
+        return None
+    label = compiler.format_code_name(file)
+    return " ".join(label) if label else None
