@@ -6,17 +6,19 @@ first flushes what this process has recorded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import tempfile
 import threading
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .errors import CompilediagError
-from .reading import last_id, unless_damaged
+from .reading import last_id, read_rows, unless_damaged
 from .store import Store, inflate
 
 if TYPE_CHECKING:
@@ -36,6 +38,12 @@ def load(path: str | os.PathLike[str]) -> Session:
     return Session(Path(path))
 
 
+class _Settled(threading.local):
+    """Whether this thread reads what it has flushed already."""
+
+    active = False
+
+
 class Session:
     """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
 
@@ -44,6 +52,7 @@ class Session:
         self._recorder = recorder
         self._store = Store.open(path)
         self._lock = threading.RLock()
+        self._settled = _Settled()
         self._cache: dict[str, tuple[int, pd.DataFrame]] = {}
 
     def __repr__(self) -> str:
@@ -139,7 +148,7 @@ class Session:
 
     def artifact(self, event_id: int) -> str:
         """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
-        body = self.artifact_body(event_id)
+        body = self.artifact_bodies(int(event_id) - 1, int(event_id)).get(int(event_id))
         if body is None:
             raise KeyError(f"no text is kept for event {event_id}")
         try:
@@ -147,23 +156,27 @@ class Session:
         except (zlib.error, UnicodeDecodeError) as error:
             raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
 
-    def artifact_body(self, event_id: int) -> bytes | None:
-        """The text of an artifact as it is stored: UTF-8, deflated. None if it was not kept."""
+    def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
+        """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
         self.flush()
+        query = (
+            "SELECT a.event_id, p.body FROM artifacts a JOIN payloads p ON p.digest = a.digest"
+            f" WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
+        )
         with self._lock:
-            query = "SELECT digest FROM artifacts WHERE event_id = ?"
-            row = unless_damaged(lambda: self._store.connection.execute(query, (int(event_id),)).fetchone(), None)
-            return unless_damaged(lambda: self._store.payload(row[0]), None) if row and row[0] else None
+            return dict(read_rows(self._store, query, "a.event_id"))
 
     def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
         with self._lock:
             return tables.table_rows(self._store, table, after)
 
-    def last_event_id(self) -> int:
-        """The number of the latest event in the file; 0 if there is none. Tells cheaply whether there is news."""
+    def news(self, after: int) -> tuple[int, set[str]]:
+        """Number of the latest event, and the kinds of the events above `after`: tells in one query what is new."""
+        query = "SELECT max(id), group_concat(DISTINCT kind) FROM events WHERE id > ?"
         with self._lock:
-            return self._store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+            last, kinds = self._store.connection.execute(query, (after,)).fetchone()
+        return (after, set()) if last is None else (last, set(kinds.split(",")))
 
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
@@ -177,8 +190,18 @@ class Session:
 
     def flush(self) -> None:
         """Everything that this process recorded so far is in the file when this returns."""
-        if self._recorder is not None:
+        if self._recorder is not None and not self._settled.active:
             self._recorder.flush()
+
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
+        self.flush()
+        before, self._settled.active = self._settled.active, True
+        try:
+            yield
+        finally:
+            self._settled.active = before
 
     # Around a fork of the recording process, and around the end of its recording
 

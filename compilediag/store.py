@@ -230,11 +230,6 @@ class Store:
                 "INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)", (digest, len(text.encode()), deflate(text))
             )
 
-    def payload(self, digest: str) -> bytes | None:
-        """The text with this digest, UTF-8 deflated by zlib; `inflate` gives it back."""
-        row = self.connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).fetchone()
-        return None if row is None else row[0]
-
     def progress(self) -> list[dict[str, Any]]:
         return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]
 

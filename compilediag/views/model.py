@@ -10,11 +10,12 @@ import base64
 import json
 import threading
 import time
+import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import diagnose, fix_code
-from ..events import BY_TABLE
+from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
 from ..tables import table_columns
 from .redact import Redactor
@@ -51,7 +52,7 @@ class ViewModel:
         self.session = session
         self.seq = 0
         self._redactor = Redactor() if redact else None
-        self._text_budget = text_budget
+        self._text_budget = self._whole_budget = text_budget
         self._lock = threading.RLock()
         self._seen = dict.fromkeys(BY_TABLE, 0)
         self._totals = _Totals()
@@ -59,14 +60,14 @@ class ViewModel:
         self._last_duration: dict[tuple[Any, ...], float] = {}
         self._lost: dict[int, float] = {}
         self._sent: dict[str, Any] = {}
-        self._slow_due = 0.0
-        self._last: int | None = None
+        self._slow_due = time.monotonic()
+        self._last = 0
         self._dirty = True
         self._findings: list[dict[str, Any]] | None = None
 
     def patch(self) -> dict[str, Any] | None:
         """What is new since the last call; None if nothing is."""
-        with self._lock:
+        with self._lock, self.session.settled():
             patch = self._collect(everything=False)
             if not patch:
                 return None
@@ -75,14 +76,13 @@ class ViewModel:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything so far as one patch. Patches that were given before it are in it."""
-        with self._lock:
-            whole = ViewModel(self.session, self._redactor is not None, self._text_budget)
+        with self._lock, self.session.settled():
+            whole = ViewModel(self.session, self._redactor is not None, self._whole_budget)
             columns = {table: _view_columns(table) for table in BY_TABLE}
             return {"seq": self.seq, "reset": True, "columns": columns, **whole._collect(everything=True)}
 
     def _collect(self, everything: bool) -> dict[str, Any]:
         state = self.session.state
-        self.session.flush()
         rows = self._news(everything)
         texts = self._texts(rows["artifacts"])
         self._reckon(rows, everything or state != "watching")
@@ -101,12 +101,14 @@ class ViewModel:
     # Rows
 
     def _news(self, everything: bool) -> dict[str, list[list[Any]]]:
-        """Table -> rows that were not given yet. Most looks find none, and cost one query."""
-        last = None if everything else self.session.last_event_id()
-        if last is not None and last == self._last:
-            return {table: [] for table in BY_TABLE}
-        self._last = last
-        return {table: self._new_rows(table) for table in BY_TABLE}
+        """Table -> rows that were not given yet. Only tables with news are asked: beside a busy compiler a query costs
+        5 ms of waiting for the interpreter, whatever it finds.
+        """
+        tables = set(BY_TABLE)
+        if not everything:
+            self._last, kinds = self.session.news(self._last)
+            tables = {cls.table for cls in KINDS if cls.kind in kinds}
+        return {table: self._new_rows(table) if table in tables else [] for table in BY_TABLE}
 
     def _new_rows(self, table: str) -> list[list[Any]]:
         """Rows that were not given yet, as the browser takes them: time in ms, JSON as lists, redacted if need be."""
@@ -142,15 +144,12 @@ class ViewModel:
         """Texts within the budget, the short ones first; of the others the beginning."""
         if self._redactor is not None or not artifacts:
             return {}
-        size = list(table_columns("artifacts")).index("size")
+        bodies = self.session.artifact_bodies(after=artifacts[0][0] - 1, last=artifacts[-1][0])
         texts = {}
-        for event_id, *_ in sorted(artifacts, key=lambda row: row[size] or 0):
-            body = self.session.artifact_body(event_id)
-            if body is None:
-                continue
+        for event_id, body in sorted(bodies.items(), key=lambda item: len(item[1])):
             cut = len(body) * 4 // 3 > self._text_budget
             if cut:
-                body = deflate(inflate(body)[:CUT_CHARS])
+                body = _beginning(body)
             encoded = base64.b64encode(body).decode()
             self._text_budget -= len(encoded)
             texts[str(event_id)] = {"z": encoded, "cut": cut}
@@ -162,7 +161,9 @@ class ViewModel:
         """Findings and lost seconds, if there is reason to and time for it; adds the recompiles that changed."""
         self._dirty = self._dirty or any(rows[table] for table in rows if table not in ("phases", "artifacts"))
         begin = time.monotonic()
-        if not self._dirty or (not now and begin < self._slow_due):
+        # New rows go out first: the numbers that take longer follow in a patch of their own, if it does not get late.
+        due = self._slow_due + (SLOW_INTERVAL_S if any(rows.values()) else 0)
+        if not self._dirty or (not now and begin < due):
             return
         self._dirty = False
         tables = self.session if self._redactor is None else self._redactor.tables(self.session)
@@ -229,7 +230,8 @@ class ViewModel:
 
 def totals(session: Session) -> dict[str, Any]:
     """The totals of a session, as every view shows them; see `_Totals`."""
-    return ViewModel(session, text_budget=0)._collect(everything=True)["totals"]
+    with session.settled():
+        return ViewModel(session, text_budget=0)._collect(everything=True)["totals"]
 
 
 class _Totals:
@@ -286,6 +288,14 @@ class _Totals:
             "own_share": own_s / self._compile_s if self._compile_s else None,
             "dropped": sum(cells["dropped"] or 0 for cells in states),
         }
+
+
+def _beginning(body: bytes) -> bytes:
+    """The first characters of a deflated text; nothing of a damaged one."""
+    try:
+        return deflate(inflate(body)[:CUT_CHARS])
+    except (zlib.error, UnicodeDecodeError):
+        return deflate("")
 
 
 def _who(cells: dict[str, Any]) -> tuple[Any, ...]:
