@@ -8,13 +8,13 @@ ever executed: columns hold numbers, text and JSON.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import logging
 import sqlite3
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from .events import KINDS, Event
 
 logger = logging.getLogger("compilediag")
 SCHEMA_VERSION = 1
+#: Variables that SQLite (3.32 and later) takes in one statement.
+MAX_VARIABLES = 32_766
 #: What every SQLite file begins with.
 SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
@@ -76,7 +78,11 @@ def inflate(body: bytes) -> str:
 
 
 def digest_of(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    """Key of a text: Python's own 64-bit hash, which unlike hashlib's never lets go of the interpreter, and its length.
+
+    The same text has another key in another process, and is then stored for each.
+    """
+    return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
 
 
 def _json(value: Any) -> str | None:
@@ -99,8 +105,7 @@ class _Layout:
         self.get = attrgetter(*(f.name for f in fields))
         self.json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
         names = "".join(f', "{f.name}"' for f in fields)
-        marks = ", ?" * len(fields)
-        self.insert = f"INSERT INTO {cls.table} (event_id{names}) VALUES (?{marks})"
+        self.insert = f"INSERT INTO {cls.table} (event_id{names})"
 
     def row(self, event_id: int, event: Event) -> Row:
         values = self.get(event)
@@ -114,7 +119,22 @@ class _Layout:
 
 _LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
 _common = attrgetter(*COMMON)
-_INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)})"
+
+
+def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
+    """Insert rows with as few statements as SQLite's number of variables allows.
+
+    Python lets go of the interpreter at every step of a statement, and beside a busy compiler waits 5 ms to have it
+    back: a row a step would write no more than 200 rows a second.
+    """
+    if not rows:
+        return
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    step = MAX_VARIABLES // len(rows[0])
+    for begin in range(0, len(rows), step):
+        part = rows[begin : begin + step]
+        db.execute(f"{head} VALUES {', '.join([marks] * len(part))}", list(chain.from_iterable(part)))
 
 
 class Store:
@@ -214,9 +234,9 @@ class Store:
                     cls = type(event)
                     rows[cls].append(prepared(_LAYOUTS[cls].row(event_id, event)))
                     common.append(prepared((event_id, *_common(event))))
-                db.executemany(_INSERT_EVENT, common)
+                _insert(db, _INSERT_EVENT, common)
                 for cls, kind_rows in rows.items():
-                    db.executemany(_LAYOUTS[cls].insert, kind_rows)
+                    _insert(db, _LAYOUTS[cls].insert, kind_rows)
             if progress is not None:
                 pid, states = progress
                 db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
@@ -225,10 +245,8 @@ class Store:
                 )
 
     def _append_payloads(self, payloads: Iterable[tuple[str, str]]) -> None:
-        for digest, text in payloads:
-            self.connection.execute(
-                "INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)", (digest, len(text.encode()), deflate(text))
-            )
+        rows = [(digest, len(text.encode()), deflate(text)) for digest, text in payloads]
+        _insert(self.connection, "INSERT OR IGNORE INTO payloads", rows)
 
     def progress(self) -> list[dict[str, Any]]:
         return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]

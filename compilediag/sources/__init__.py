@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import sys
 
 from ..errors import CompilediagError
 from ..recorder import Recorder
@@ -26,7 +27,9 @@ def require_torch() -> None:
 
 
 def torch_version() -> str | None:
-    """The installed version, without importing torch; None if it is not there."""
+    """The version of torch, without importing it; None if it is not there."""
+    if "torch" in sys.modules:
+        return str(sys.modules["torch"].__version__)
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import runpy
 import shutil
 import signal
 import sqlite3
@@ -211,10 +212,12 @@ def saved(tmp_path_factory):
     """A saved session with two recompiles, made in this process."""
     import torch
 
-    path = tmp_path_factory.mktemp("saved") / "run.cdiag"
+    folder = tmp_path_factory.mktemp("saved")
+    script, path = folder / "compiles.py", folder / "run.cdiag"
+    script.write_text(COMPILES)
     torch._dynamo.reset()
     with compilediag.watch(path):
-        exec(COMPILES, {})
+        runpy.run_path(str(script))
     return path
 
 
