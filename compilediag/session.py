@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .errors import CompilediagError
-from .reading import last_id, read_rows, unless_damaged
+from .reading import fetch_rows, last_id, unless_damaged
 from .store import Store, inflate
 
 if TYPE_CHECKING:
@@ -159,12 +159,11 @@ class Session:
     def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
         """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
         self.flush()
-        query = (
-            "SELECT a.event_id, p.body FROM artifacts a JOIN payloads p ON p.digest = a.digest"
-            f" WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
-        )
+        source = "artifacts a JOIN payloads p ON p.digest = a.digest"
+        wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
         with self._lock:
-            return dict(read_rows(self._store, query, "a.event_id"))
+            rows = fetch_rows(self._store, ["a.event_id", "hex(p.body)"], f"{source} {wanted}", "a.event_id")
+        return {event_id: bytes.fromhex(body) for event_id, body in rows}
 
     def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
@@ -181,7 +180,7 @@ class Session:
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
         with self._lock:
-            return unless_damaged(self._store.progress, []) if self.meta.get("stopped_ns") is None else []
+            return unless_damaged(self._store.progress, [])
 
     def status(self) -> list[dict[str, Any]]:
         """One dict a source: name, status, reason, events, dropped, overhead_s (seconds of the user's own time)."""

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import logging
 import sqlite3
+import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,8 @@ logger = logging.getLogger("compilediag")
 SCHEMA_VERSION = 1
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
+#: Texts up to so many bytes are stored unpacked.
+SHORT = 5 * 1024
 #: What every SQLite file begins with.
 SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
@@ -70,7 +73,17 @@ def clean(text: str) -> str:
 
 
 def deflate(text: str) -> bytes:
-    return zlib.compress(text.encode(), 1)
+    """The text as a zlib stream. A short one goes in as it is, in a stored block.
+
+    zlib lets go of the interpreter for each text, and beside a busy compiler to have it back takes 5 ms: most texts
+    are graphs of a few kB, and packing those took longer than all other writing. (Up to `SHORT` bytes adler32 holds
+    on to it.)
+    """
+    data = text.encode()
+    if len(data) > SHORT:
+        return zlib.compress(data, 1)
+    head = struct.pack("<BBBHH", 0x78, 0x01, 0x01, len(data), len(data) ^ 0xFFFF)
+    return head + data + struct.pack(">I", zlib.adler32(data))
 
 
 def inflate(body: bytes) -> str:
@@ -249,7 +262,10 @@ class Store:
         _insert(self.connection, "INSERT OR IGNORE INTO payloads", rows)
 
     def progress(self) -> list[dict[str, Any]]:
-        return [json.loads(state) for (state,) in self.connection.execute("SELECT state FROM progress")]
+        """What compiles now, a dict a thread; nothing once the recording has ended."""
+        ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
+        rows = self.connection.execute(f"SELECT state FROM progress WHERE NOT EXISTS ({ended})")
+        return [json.loads(state) for (state,) in rows]
 
     def close(self) -> None:
         """Close. What WAL holds beside the file goes into it, so that the one file is the session."""

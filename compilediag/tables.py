@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .events import BY_TABLE, Event, SourceStatus, columns
-from .reading import legible, read_columns, read_rows
+from .reading import fetch_rows, legible, read_columns
 from .store import Store
 
 #: The columns that every table begins with: name -> dtype and meaning.
@@ -56,8 +56,8 @@ def read_table(store: Store, table: str) -> pd.DataFrame:
 def table_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]]:
     """The rows of a table whose event ids are above `after`, as they are stored: times in ns, JSON as text."""
     spec = table_columns(table)
-    names = ", ".join(map(_sql, spec))
-    rows = read_rows(store, f"SELECT {names} FROM {_source(table)} WHERE t.event_id > {int(after)}", "t.event_id")
+    source = f"{_source(table)} WHERE t.event_id > {int(after)}"
+    rows = fetch_rows(store, [_sql(name) for name in spec], source, "t.event_id")
     return legible(rows, [column["dtype"] for column in spec.values()])
 
 

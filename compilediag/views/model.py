@@ -40,6 +40,8 @@ FEEDS = {
 #: more than a twentieth of the time.
 SLOW_INTERVAL_S = 0.5
 SLOW_SHARE = 20
+#: While rows stream in, findings may wait so much longer: beside a busy compiler they take half a second or more.
+STREAMING_S = 2.0
 #: A text beyond the budget is cut to this many characters.
 CUT_CHARS = 4_000
 NS_PER_MS = 1_000_000
@@ -162,7 +164,7 @@ class ViewModel:
         self._dirty = self._dirty or any(rows[table] for table in rows if table not in ("phases", "artifacts"))
         begin = time.monotonic()
         # New rows go out first: the numbers that take longer follow in a patch of their own, if it does not get late.
-        due = self._slow_due + (SLOW_INTERVAL_S if any(rows.values()) else 0)
+        due = self._slow_due + (STREAMING_S if any(rows.values()) else 0)
         if not self._dirty or (not now and begin < due):
             return
         self._dirty = False
@@ -196,6 +198,10 @@ class ViewModel:
         rows["recompiles"] = list(fresh.values())
 
     def _meta(self, state: str) -> dict[str, Any]:
+        """What is known of the session as a whole; while it is watched nothing of it changes."""
+        sent = self._sent.get("meta")
+        if sent is not None and state == sent["state"] == "watching":
+            return sent
         meta = self.session.meta
         return {
             "schema": SCHEMA,

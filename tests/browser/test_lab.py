@@ -68,6 +68,7 @@ print(len(session.compiles), "compiles")
 """
 MANY = """
 import json
+from torch._inductor.utils import fresh_cache
 from IPython.display import display
 session = cd.start()
 display(session.dashboard())
@@ -77,8 +78,9 @@ def function(k):
     return scope[f"small_{k}"]
 import time
 time.sleep(4)
-for k in range(30):
-    torch.compile(function(k))(torch.randn(5))
+with fresh_cache():
+    for k in range(30):
+        torch.compile(function(k))(torch.randn(5))
 cd.stop()
 compiles = session.compiles
 ends = compiles["time"].astype("int64") / 1e6 + compiles["duration_s"] * 1e3
@@ -330,10 +332,11 @@ WATCH_ROWS = """(rows) => {
 
 def test_an_event_is_on_the_screen_soon_after_it_happened(lab, lab_page):
     page = lab_page
-    notebook = lab.open(page, [TRAINING.replace("session = cd.start()", ""), MANY, MANY.replace("small_", "other_")])
+    rounds = [MANY.replace("small_", f"small_{name}_") for name in "abc"]
+    notebook = lab.open(page, [TRAINING.replace("session = cd.start()", ""), *rounds])
     notebook.run(0)
-    # Two rounds: in one of them other work may have had the machine.
-    assert min(p95_latency(notebook, 1), p95_latency(notebook, 2)) <= LATENCY_MS
+    # The machine may have other things to do, too: one round of three has to be undisturbed.
+    assert any(p95_latency(notebook, index) <= LATENCY_MS for index in (1, 2, 3))
 
 
 def p95_latency(notebook: Notebook, index: int) -> float:
