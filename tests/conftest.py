@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -42,8 +43,19 @@ sys.meta_path[:] = [Without()]
 COMPILING = {"live", "gpu"}
 
 
+def pytest_configure() -> None:
+    """A job in the background ignores interrupts, and so would every program that a test starts and interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in gpu/ need a GPU; those marked `since_torch` the behaviour of that version or a later one."""
+    """Tests in gpu/ need a GPU; those marked `since_torch` the behaviour of that version or a later one.
+
+    Those in browser/ come last: from the first on an event loop of playwright's runs in this process, and beside it
+    IPython can't run a cell with a top-level await.
+    """
+    items.sort(key=lambda item: "browser" in _folders(item))
     for item in items:
         for marker in item.iter_markers("since_torch"):
             version, why = marker.args
