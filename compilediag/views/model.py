@@ -119,16 +119,21 @@ class ViewModel:
             return []
         self._seen[table] = raw[-1][0]
         names = list(table_columns(table))
-        change = _cell_changes(table, names, self._redactor)
+        rows = self._page_rows(table, raw)
+        self._note(table, names, rows)
+        return list({row[0]: row for row in rows}.values())
+
+    def _page_rows(self, table: str, stored: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+        """Stored rows as the browser takes them."""
+        change = _cell_changes(table, list(table_columns(table)), self._redactor)
         rows = []
-        for values in raw:
+        for values in stored:
             row = list(values)
             row[1] = row[1] / NS_PER_MS
             for index, function in change:
                 row[index] = function(row[index])
             rows.append(row)
-        self._note(table, names, rows)
-        return list({row[0]: row for row in rows}.values())
+        return rows
 
     def _note(self, table: str, names: list[str], rows: list[list[Any]]) -> None:
         for row in rows:
@@ -183,15 +188,9 @@ class ViewModel:
         fresh = {row[0]: row for row in rows["recompiles"]}
         missing = [i for i in changed if i not in fresh]
         if missing:
-            change = _cell_changes("recompiles", names, self._redactor)
             wanted = set(missing)
-            for values in self.session.rows("recompiles", min(missing) - 1):
-                if values[0] in wanted:
-                    row = list(values)
-                    row[1] = row[1] / NS_PER_MS
-                    for index, function in change:
-                        row[index] = function(row[index])
-                    fresh[row[0]] = row
+            stored = (row for row in self.session.rows("recompiles", min(missing) - 1) if row[0] in wanted)
+            fresh.update((row[0], row) for row in self._page_rows("recompiles", stored))
         for event_id, seconds in changed.items():
             if event_id in fresh:
                 fresh[event_id][names.index("lost_s")] = seconds
