@@ -18,7 +18,7 @@ bench: $(READY)  ## what watching costs
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
 
-docs: $(READY)  ## write docs/tables.md anew from compilediag/events.py
+docs: $(READY)  ## write docs/tables.md anew from compilediag/events/
 	$(PY) docs/make_tables.py > docs/tables.md
 
 clean:

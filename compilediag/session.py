@@ -104,6 +104,21 @@ class Session:
         return self._table("cache_lookups")
 
     @property
+    def autotune(self) -> pd.DataFrame:
+        """One row a choice timed once."""
+        return self._table("autotune")
+
+    @property
+    def cudagraphs(self) -> pd.DataFrame:
+        """One row a warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
+        return self._table("cudagraphs")
+
+    @property
+    def kernels(self) -> pd.DataFrame:
+        """One row a kernel that was compiled, here or in a compile worker."""
+        return self._table("kernels")
+
+    @property
     def graph_breaks(self) -> pd.DataFrame:
         """One row a graph break."""
         return self._table("graph_breaks")

@@ -1,6 +1,6 @@
 """A session's file: SQLite in WAL mode, append-only, one SQL table a kind of event.
 
-The schema is made from `events.py`. Every event has a row in `events` (what all kinds share) and one
+The schema is made from `events`. Every event has a row in `events` (what all kinds share) and one
 in its kind's table, joined by id. Texts are compressed and stored once a digest. Nothing in a file is
 ever executed: columns hold numbers, text and JSON.
 """
@@ -24,7 +24,8 @@ from .errors import NewerSchema, NotASession
 from .events import KINDS, Event
 
 logger = logging.getLogger("compilediag")
-SCHEMA_VERSION = 1
+#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups. What an older file lacks is NA in its tables.
+SCHEMA_VERSION = 2
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
 #: Texts up to so many bytes are stored unpacked.
@@ -204,7 +205,19 @@ class Store:
                 f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
                 " upgrade it"
             )
+        if version < SCHEMA_VERSION:
+            store._complete()
         return store
+
+    def _complete(self) -> None:
+        """Give an older file's tables the columns that they lack, for this connection: the file stays as it is."""
+        for cls in KINDS:
+            stored = [name for _, name, *_ in self.connection.execute(f"PRAGMA main.table_info({cls.table})")]
+            lacking = [f.name for f in own_fields(cls) if f.name not in stored]
+            if lacking:
+                missing = ", ".join(f'NULL AS "{name}"' for name in lacking)
+                rows = f"*, {missing} FROM main.{cls.table}" if stored else f"NULL AS event_id, {missing} LIMIT 0"
+                self.connection.execute(f"CREATE TEMP VIEW {cls.table} AS SELECT {rows}")
 
     def meta(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}

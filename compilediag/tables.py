@@ -1,7 +1,7 @@
 """One DataFrame a kind of event: the rows of a session's file with documented dtypes.
 
 Every table begins with `event_id, time, rank, pid, compile_id`; its other columns are those of the
-kind in `events.py`. One thing is worked out here because it comes from more than one event: the seconds
+kind in `events`. One thing is worked out here because it comes from more than one event: the seconds
 that a recompile cost.
 """
 

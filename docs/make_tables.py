@@ -6,7 +6,7 @@ INTRODUCTION = """# Tables
 
 Each table of a session is a pandas DataFrame: `session.compiles`, `session.recompiles` and so on. A row is one event.
 Missing is NA, never 0 or an empty string; columns of dtype json hold a list or None. Units stand with each column.
-This file is written by `make docs` from `compilediag/events.py`; a test holds the two together.
+This file is written by `make docs` from `compilediag/events/`; a test holds the two together.
 
 Every table but `events` begins with these columns:
 """
@@ -18,7 +18,14 @@ def main() -> None:
     section("events", "every event of every kind, one row each", tables.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
         section(name, f"kind `{kind.kind}`", events.columns(kind))
-    print("\n## Guard kinds\n\n`guard_kind` is one of: " + ", ".join(f"`{kind}`" for kind in events.GUARD_KINDS) + ".")
+    named("Guard kinds", "guard_kind", events.GUARD_KINDS)
+    named("Caches", "cache", events.CACHES)
+    named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
+    named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)
+
+
+def named(title: str, column: str, names: tuple[str, ...]) -> None:
+    print(f"\n## {title}\n\n`{column}` is one of: " + ", ".join(f"`{name}`" for name in names) + ".")
 
 
 def section(name: str, what: str, columns: dict[str, dict[str, str]]) -> None:

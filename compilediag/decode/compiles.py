@@ -14,9 +14,7 @@ SKIPS = frozenset({"SkipFrame", "SkipCodeRecursiveException", "RestartAnalysis"}
 LIMIT = re.compile(r"Dynamo (?:cache|recompile) limit exceeded.*?Limit type: (\w+)", re.DOTALL)
 
 
-def compile_event(
-    metrics: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({})
-) -> Compile | None:
+def compile_event(metrics: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({})) -> Compile | None:
     """The compile that `metrics` (fields of CompilationMetrics) tells of; None if it is of run time.
 
     `known` are columns that the metrics don't have: backend, attempt, of a backward also the function. All

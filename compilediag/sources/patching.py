@@ -13,27 +13,35 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 Raised = BaseException | None
 Observer = Callable[[Args, Kwargs, Any, Raised], None]
+#: What a patch tells before a call, for what is gone after it.
+Before = Callable[[Args, Kwargs], None]
 
 
 class Patch:
-    """`owner.name`, a function or method of torch's, observed after each call.
+    """`owner.name`, a function or method of torch's, observed after each call, and before it if need be.
 
     The host's call happens exactly once, and its result or exception passes through. `shield` runs the
     observer (see `Source.guarded`). After `take_out` the original is back; where another tool has put its
     own wrapper on top of ours, that one stays and ours only passes calls through.
     """
 
-    def __init__(self, owner: Any, name: str, observe: Observer, shield: Callable[..., None]):
+    def __init__(
+        self, owner: Any, name: str, observe: Observer, shield: Callable[..., None], before: Before | None = None
+    ):
         self.owner = owner
         self.name = name
+        self._before = before
         self._original = vars(owner)[name]
-        self._static = isinstance(self._original, staticmethod)
         self._live = False
-        self._wrapper = self._wrap(self._original.__func__ if self._static else self._original, observe, shield)
+        #: staticmethod or classmethod, if it is one: what the wrapper has to be as well.
+        self._binding = type(self._original) if isinstance(self._original, (staticmethod, classmethod)) else None
+        self._wrapper = self._wrap(self._original.__func__ if self._binding else self._original, observe, shield)
 
     def _wrap(self, original: Callable[..., Any], observe: Observer, shield: Callable[..., None]) -> Any:
         @functools.wraps(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
+            if self._before is not None and self._live:
+                shield(self._before, args, kwargs)
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
@@ -44,7 +52,7 @@ class Patch:
                 shield(observe, args, kwargs, result, None)
             return result
 
-        return staticmethod(watched) if self._static else watched
+        return self._binding(watched) if self._binding else watched
 
     def put_in(self) -> None:
         setattr(self.owner, self.name, self._wrapper)

@@ -48,9 +48,7 @@ class Recompiles(Source):
         hook = "get_and_maybe_log_recompilation_reasons"
         return [Patch(_compat.convert_frame_module(), hook, self._all_failed, self.guarded)]
 
-    def _all_failed(
-        self, args: Args, kwargs: Kwargs, result: Any, error: Raised
-    ) -> None:
+    def _all_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         chain, frame, _backend, *skip_logging = args
         if any(skip_logging) or kwargs.get("skip_logging"):
             return  # torch 2.11 asks twice; the second time is not a recompile of its own.

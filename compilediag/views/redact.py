@@ -23,6 +23,8 @@ DROPPED = frozenset(
         "fail_reason",
         "restart_reasons",
         "key_diff",
+        "nearest_session",
+        "inputs",
         "cached",
         "new",
     }

@@ -17,7 +17,15 @@ SHOWN = {
     "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit"},
     "recompiles": {"function", "closest_compile_id", "guard_kind"},
     "guard_failures": {"entry_compile_id", "guard_kind"},
-    "cache_lookups": {"cache", "tier", "outcome", "key", "nearest_key"},
+    "cache_lookups": {
+        *("function", "cache", "tier", "outcome", "exception_type"),
+        *("key", "forward_key", "backward_key", "nearest_key"),
+    },
+    "autotune": {
+        *("run_id", "tuner", "stage", "function", "op", "choice", "choice_kind", "parameters", "device", "from_cache"),
+    },
+    "cudagraphs": {"action", "function", "mode", "backend", "mismatch", "input", "device"},
+    "kernels": {"name", "language", "where", "outcome"},
     "graph_breaks": {"break_id"},
     "phases": {"name", "parent"},
     "artifacts": {"name", "digest"},

@@ -1,7 +1,8 @@
 """The only place that names torch's private modules and members, and where versions differ.
 
 Every function gives what it is named for or raises `Unavailable` with the name that is missing: so a torch
-whose internals moved costs one source, with a reason. Read in the sources of torch 2.11.0 and 2.13.0.
+whose internals moved costs one source, with a reason. Read in the sources of torch 2.11.0 and 2.13.0. What all
+sources share is here; what one family of hooks needs is in the module of that family.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .base import Unavailable
+from ..base import Unavailable
 
 
-def _member(module: str, *path: str) -> Any:
+def member(module: str, *path: str) -> Any:
     """The class or module that holds the last name of `path`, after checking that the name is there."""
     try:
         owner = importlib.import_module(module)
@@ -33,7 +34,7 @@ def _member(module: str, *path: str) -> Any:
 def event_logger() -> type:
     """The class whose `log_event_start`, `log_event_end` and `log_instant_event` see every timed phase."""
     for name in ("log_event_start", "log_event_end", "log_instant_event"):
-        owner = _member("torch._dynamo.utils", "ChromiumEventLogger", name)
+        owner = member("torch._dynamo.utils", "ChromiumEventLogger", name)
     return owner
 
 
@@ -43,32 +44,32 @@ def metrics_module() -> types.ModuleType:
     `record_compilation_metrics`, which calls it, can't be watched itself: each thread's metrics context
     holds a reference to it from the thread's first compile on.
     """
-    return _member("torch._dynamo.utils", "add_compilation_metrics_to_chromium")
+    return member("torch._dynamo.utils", "add_compilation_metrics_to_chromium")
 
 
 def convert_frame_module() -> types.ModuleType:
     """The module whose `get_and_maybe_log_recompilation_reasons` is called when all entries of a frame failed."""
-    return _member("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons")
+    return member("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons")
 
 
 def graph_break_reason() -> type:
     """The class that is made once a graph break; `__post_init__` sees it."""
-    return _member("torch._dynamo.output_graph", "GraphCompileReason", "__post_init__")
+    return member("torch._dynamo.output_graph", "GraphCompileReason", "__post_init__")
 
 
 def fx_graph_cache() -> type:
     """The class whose static `_save_graph(key, graph, inputs, local, remote)` writes an entry."""
-    return _member("torch._inductor.codecache", "FxGraphCache", "_save_graph")
+    return member("torch._inductor.codecache", "FxGraphCache", "_save_graph")
 
 
 def aot_autograd_cache() -> type:
     """The class whose static `save(key, entry, remote)` writes an entry."""
-    return _member("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "save")
+    return member("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "save")
 
 
 def trace_logger() -> logging.Logger:
     """The logger of the structured trace. It feeds any handler, without a variable set."""
-    _member("torch._logging._internal", "trace_log")
+    member("torch._logging._internal", "trace_log")
     return logging.getLogger("torch.__trace")
 
 

@@ -1,0 +1,72 @@
+"""The typed events: one frozen dataclass a kind, and nothing that is not in a documented column.
+
+An event is made by a source or a decoder, kept by a session, and shown as one row of its table.
+Each field is a column: its dtype and meaning stand here once, and `docs/tables.md`, the SQLite
+schema and the DataFrames all come from them. Missing is None (NA in a DataFrame), never 0 or "".
+
+`time_ns` is when the event began (Unix time in nanoseconds), so that `time_ns + duration_s` is its
+end. `rank` and `pid` stay None where they are made: the recorder fills them in for its own process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .base import Event, column
+from .caching import CACHE_OUTCOMES, CACHES, CacheLookup
+from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
+from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
+from .guarding import GUARD_KINDS, GuardFailure, Recompile
+from .sources import SourceStatus
+from .tuning import AutotuneChoice, KernelCompile
+
+__all__ = [
+    "Artifact",
+    "AutotuneChoice",
+    "BY_TABLE",
+    "CACHES",
+    "CACHE_OUTCOMES",
+    "CUDAGRAPH_ACTIONS",
+    "CacheLookup",
+    "Compile",
+    "CudaGraphAction",
+    "DynamicDecision",
+    "Event",
+    "GUARD_KINDS",
+    "GraphBreak",
+    "GuardFailure",
+    "KINDS",
+    "KernelCompile",
+    "Phase",
+    "Recompile",
+    "SourceStatus",
+    "column",
+    "columns",
+]
+
+KINDS: tuple[type[Event], ...] = (
+    Compile,
+    Recompile,
+    GuardFailure,
+    CacheLookup,
+    AutotuneChoice,
+    CudaGraphAction,
+    KernelCompile,
+    GraphBreak,
+    Phase,
+    Artifact,
+    DynamicDecision,
+    SourceStatus,
+)
+BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
+WITH_DURATION = (Compile, Phase, KernelCompile)
+DURATION = {"dtype": "float64", "doc": "s from begin to end"}
+
+
+def columns(cls: type[Event]) -> dict[str, dict[str, str]]:
+    """The columns of a kind beside the common ones: name -> {"dtype", "doc"}, in order.
+
+    `duration_s` is a common field of all events but a column only of the tables that list it.
+    """
+    own = {f.name: dict(f.metadata) for f in dataclasses.fields(cls) if f.metadata}
+    return {**({"duration_s": dict(DURATION)} if cls in WITH_DURATION else {}), **own}

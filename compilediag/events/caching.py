@@ -1,0 +1,133 @@
+"""A look-up or store in one of the compiler's caches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Event, column
+
+#: Kinds of guards that a `guard_kind` column can name.
+GUARD_KINDS = (
+    "tensor_size",
+    "tensor_stride",
+    "tensor_rank",
+    "tensor_dtype",
+    "tensor_device",
+    "dispatch_keys",
+    "requires_grad",
+    "type",
+    "value",
+    "identity",
+    "length",
+    "dict_keys",
+    "hasattr",
+    "alias",
+    "symbolic_shape",
+    "global_state",
+    "default_device",
+    "mode_stack",
+    "backend",
+    "dead_reference",
+    "other",
+)
+
+#: What a `cache` column can name.
+CACHES = (
+    "fx_graph",
+    "aot_autograd",
+    "autotune",
+    "triton_bundle",
+    "pgo",
+    "dynamo_code",
+    "py_code",
+    "cpp_code",
+    "cuda_code",
+)
+
+
+#: Kinds of guards that a `guard_kind` column can name.
+GUARD_KINDS = (
+    "tensor_size",
+    "tensor_stride",
+    "tensor_rank",
+    "tensor_dtype",
+    "tensor_device",
+    "dispatch_keys",
+    "requires_grad",
+    "type",
+    "value",
+    "identity",
+    "length",
+    "dict_keys",
+    "hasattr",
+    "alias",
+    "symbolic_shape",
+    "global_state",
+    "default_device",
+    "mode_stack",
+    "backend",
+    "dead_reference",
+    "other",
+)
+
+#: What a `cache` column can name.
+CACHES = (
+    "fx_graph",
+    "aot_autograd",
+    "autotune",
+    "triton_bundle",
+    "pgo",
+    "dynamo_code",
+    "py_code",
+    "cpp_code",
+    "cuda_code",
+)
+
+#: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
+CACHE_OUTCOMES = (
+    "hit",
+    "miss",
+    "guard_miss",
+    "bypass",
+    "disabled",
+    "saved",
+    "failed",
+    "written",
+    "evicted",
+    "cleared",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class CacheLookup(Event):
+    kind: ClassVar[str] = "cache_lookup"
+    table: ClassVar[str] = "cache_lookups"
+
+    function: str | None = column("string", "name of the code object whose compile looked it up")
+    file: str | None = column("string", "file of the code object")
+    line: int | None = column("Int64", "first line of the code object")
+    cache: str | None = column("string", "one of the caches")
+    tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
+    outcome: str | None = column("string", "one of the cache outcomes")
+    key: str | None = column("string", "the cache key")
+    reason: str | None = column("string", "why it was bypassed, how it missed, what failed")
+    exception_type: str | None = column("string", "class of the exception behind a bypass or a failure")
+    guard: str | None = column("string", "of a guard miss: the guards of the cached entry that did not hold")
+    taken_s: float | None = column("float64", "s that the compile took whose result was then saved")
+    saved_s: float | None = column("float64", "s of compile time that a hit saved, by torch's own account")
+    forward_saved_s: float | None = column("float64", "s of those that the forward would have taken")
+    backward_saved_s: float | None = column("float64", "s of those that the backward would have taken")
+    bytes: int | None = column("Int64", "bytes read or written, where torch's own call shows them")
+    kernels: int | None = column("Int64", "kernels that were generated for the entry")
+    forward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its forward")
+    backward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its backward")
+    nearest_key: str | None = column("string", "the earlier key of the same function with the fewest differences")
+    nearest_session: str | None = column(
+        "string", "when and where that key was seen, if it was in an earlier session; NA if it was in this one"
+    )
+    key_diff: list[str] | None = column("json", "components that differ from nearest_key, as `name: old -> new`")
+
+    @property
+    def title(self) -> str:
+        return f"{self.cache} {self.outcome}"

@@ -1,0 +1,108 @@
+"""What became of a CUDA graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Event, column
+
+#: Kinds of guards that a `guard_kind` column can name.
+GUARD_KINDS = (
+    "tensor_size",
+    "tensor_stride",
+    "tensor_rank",
+    "tensor_dtype",
+    "tensor_device",
+    "dispatch_keys",
+    "requires_grad",
+    "type",
+    "value",
+    "identity",
+    "length",
+    "dict_keys",
+    "hasattr",
+    "alias",
+    "symbolic_shape",
+    "global_state",
+    "default_device",
+    "mode_stack",
+    "backend",
+    "dead_reference",
+    "other",
+)
+
+#: What a `cache` column can name.
+CACHES = (
+    "fx_graph",
+    "aot_autograd",
+    "autotune",
+    "triton_bundle",
+    "pgo",
+    "dynamo_code",
+    "py_code",
+    "cpp_code",
+    "cuda_code",
+)
+
+#: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
+CACHE_OUTCOMES = (
+    "hit",
+    "miss",
+    "guard_miss",
+    "bypass",
+    "disabled",
+    "saved",
+    "failed",
+    "written",
+    "evicted",
+    "cleared",
+)
+
+#: What an `action` column of CUDA graphs can name. `replays` has a count; `limit`: too many re-records, from there
+#: the function runs eagerly; `stuck`: it warms up again and again and is never captured.
+CUDAGRAPH_ACTIONS = (
+    "warmup",
+    "record",
+    "rerecord",
+    "skip",
+    "partition",
+    "replays",
+    "overwritten",
+    "limit",
+    "stuck",
+    "failed",
+    "user_capture",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class CudaGraphAction(Event):
+    kind: ClassVar[str] = "cudagraph"
+    table: ClassVar[str] = "cudagraphs"
+
+    action: str | None = column("string", "one of the CUDA graph actions")
+    function_id: int | None = column("Int64", "torch's number of the compiled graph")
+    graph_id: int | None = column("Int64", "torch's number of the captured graph")
+    parent_id: int | None = column("Int64", "the captured graph that ran before it on its path; NA at a root")
+    function: str | None = column("string", "name of the code object that was compiled")
+    file: str | None = column("string", "file of the code object")
+    line: int | None = column("Int64", "first line of the code object")
+    mode: str | None = column("string", "forward, backward or inference")
+    backend: str | None = column("string", "trees (mode=reduce-overhead), cudagraphs (that backend) or user")
+    duration_ms: float | None = column("float64", "ms of the warm-up or of the capture")
+    mismatch: str | None = column("string", "torch's name of the invariant that broke, at a re-record")
+    input: str | None = column("string", "which input broke it: its place, and its name if known")
+    reason: str | None = column("string", "torch's text: why it was skipped, re-recorded, or is not replayed")
+    user_file: str | None = column("string", "file of the user's line")
+    user_line: int | None = column("Int64", "that line's number")
+    user_code: str | None = column("string", "that line's text")
+    count: int | None = column("Int64", "how often, for an action that is counted")
+    partitions: int | None = column("Int64", "parts into which the graph was cut so that the rest can be captured")
+    nodes: int | None = column("Int64", "nodes of the captured graph")
+    pool_bytes: int | None = column("Int64", "bytes that the memory pool of the graphs held afterwards")
+    device: str | None = column("string", "device of the graph")
+
+    @property
+    def title(self) -> str:
+        return f"{self.action} {self.function or ''}".strip()

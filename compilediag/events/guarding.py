@@ -1,0 +1,80 @@
+"""A recompile and the guards that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Event, column
+
+#: Kinds of guards that a `guard_kind` column can name.
+GUARD_KINDS = (
+    "tensor_size",
+    "tensor_stride",
+    "tensor_rank",
+    "tensor_dtype",
+    "tensor_device",
+    "dispatch_keys",
+    "requires_grad",
+    "type",
+    "value",
+    "identity",
+    "length",
+    "dict_keys",
+    "hasattr",
+    "alias",
+    "symbolic_shape",
+    "global_state",
+    "default_device",
+    "mode_stack",
+    "backend",
+    "dead_reference",
+    "other",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Recompile(Event):
+    kind: ClassVar[str] = "recompile"
+    table: ClassVar[str] = "recompiles"
+
+    function: str | None = column("string", "name of the compiled code object")
+    file: str | None = column("string", "file of the code object")
+    line: int | None = column("Int64", "first line of the code object")
+    closest_compile_id: str | None = column("string", "the earlier entry that came nearest to fitting")
+    guard_source: str | None = column("string", "what was guarded, as the user would write it: x.size()[0], self.n")
+    guard_kind: str | None = column("string", "one of the guard kinds")
+    expected: str | None = column("string", "what the closest entry needs")
+    actual: str | None = column("string", "what it is now")
+    user_file: str | None = column("string", "file of the line that made the guard")
+    user_line: int | None = column("Int64", "that line's number")
+    user_code: str | None = column("string", "that line's text")
+    reason: str | None = column("string", "torch's own text for the closest entry")
+    entries_checked: int | None = column("Int64", "earlier entries whose guards were evaluated")
+    guards_failed: int | None = column("Int64", "failing guards that were found, all entries together")
+    lost_s: float | None = column("float64", "s that it cost: the duration of its compile, backward included")
+
+    @property
+    def title(self) -> str:
+        return f"{self.function or '?'}: {self.guard_source or self.guard_kind}: {self.expected} -> {self.actual}"
+
+
+@dataclass(slots=True, kw_only=True)
+class GuardFailure(Event):
+    kind: ClassVar[str] = "guard_failure"
+    table: ClassVar[str] = "guard_failures"
+
+    entry_compile_id: str | None = column("string", "compile id of the earlier entry")
+    guard_source: str | None = column("string", "what was guarded")
+    guard_kind: str | None = column("string", "one of the guard kinds")
+    expected: str | None = column("string", "what the entry needs")
+    actual: str | None = column("string", "what it is now")
+    is_first: bool | None = column("boolean", "true for the guard that torch itself met first")
+    fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
+    guard: str | None = column("string", "the guard's own text")
+    user_file: str | None = column("string", "file of the line that made the guard")
+    user_line: int | None = column("Int64", "that line's number")
+
+    @property
+    def title(self) -> str:
+        return f"{self.guard_source or self.guard_kind}: {self.expected} -> {self.actual}"

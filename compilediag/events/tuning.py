@@ -1,0 +1,57 @@
+"""A choice that was timed, a kernel that was built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .base import Event, column
+
+
+@dataclass(slots=True, kw_only=True)
+class AutotuneChoice(Event):
+    kind: ClassVar[str] = "autotune_choice"
+    table: ClassVar[str] = "autotune"
+
+    run_id: str | None = column("string", "the tuning that this choice was part of; unique in a process")
+    tuner: str | None = column("string", "select_algorithm, triton_heuristics or triton_autotune")
+    stage: str | None = column("string", "benchmark, prescreen, coordinate_descent or precompile (it got no further)")
+    function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
+    file: str | None = column("string", "file of the code object")
+    line: int | None = column("Int64", "first line of the code object")
+    op: str | None = column("string", "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel")
+    inputs: list[str] | None = column("json", "one text an input: dtype, sizes, strides and device")
+    choice: str | None = column("string", "name of the choice")
+    choice_kind: str | None = column("string", "extern, triton, cutlass, cpp, subgraph or other")
+    parameters: dict[str, Any] | None = column("json", "what makes it: tile sizes, num_warps, num_stages")
+    time_ms: float | None = column("float64", "ms of one call, as the tuner measured it; NA if it failed")
+    is_winner: bool | None = column("boolean", "true for the choice that was taken; NA if none was yet")
+    fail_reason: str | None = column("string", "why it has no time")
+    device: str | None = column("string", "device that it was timed on")
+    benchmark_s: float | None = column("float64", "s that timing all choices of the run took")
+    precompile_s: float | None = column("float64", "s that compiling all choices of the run took, before any was timed")
+    threads: int | None = column("Int64", "threads or processes that compiled them")
+    in_subprocess: bool | None = column("boolean", "true if it was timed in another process")
+    from_cache: str | None = column("string", "memory, local or remote if the time was not measured now; else NA")
+
+    @property
+    def title(self) -> str:
+        time = self.fail_reason or "no time" if self.time_ms is None else f"{self.time_ms:.4g} ms"
+        return f"{self.op} {self.choice}: {time}"
+
+
+@dataclass(slots=True, kw_only=True)
+class KernelCompile(Event):
+    kind: ClassVar[str] = "kernel_compile"
+    table: ClassVar[str] = "kernels"
+
+    name: str | None = column("string", "name of the kernel")
+    language: str | None = column("string", "triton, cpp, cuda or python")
+    where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
+    worker_pid: int | None = column("Int64", "process that compiled it, where it says so")
+    outcome: str | None = column("string", "compiled, cached (nothing to compile) or failed")
+    fail_reason: str | None = column("string", "why it failed")
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.outcome}"
