@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..decode.caches import EVENT, KeyHistory, cache_lookup
+from ..decode.caches import EVENT, cache_lookup
+from ..decode.keys import KeyHistory
 from ..events import CacheLookup
 from ..recorder import Made
 from . import _compat
