@@ -22,7 +22,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from .diagnosis import unobserved
+from .diagnosis import blind, unobserved
 from .errors import CompilediagError
 from .outputs import check_output
 from .session import Session
@@ -221,7 +221,7 @@ def _path(text: str) -> str:
 def _headline(cell: _Cell) -> str:
     after = totals(cell.session)
     own = {name: after[name] - cell.totals[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
-    return headline(own, unobserved(cell.session))
+    return headline(own, blind(cell.session))
 
 
 def _check_recompiles(cell: _Cell) -> None:

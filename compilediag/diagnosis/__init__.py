@@ -6,12 +6,12 @@ from typing import Any
 
 from .breaks import break_findings, bypass_findings
 from .causes import find_causes
-from .coverage import coverage_findings, unobserved
+from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
 from .finding import Finding, fix_code, rank_key
 from .limits import failure_findings, limit_findings
 from .recompiles import finding_of
 
-__all__ = ["Finding", "diagnose", "fix_code", "unobserved"]
+__all__ = ["FEEDS", "Finding", "blind", "diagnose", "fix_code", "observed", "unobserved"]
 
 
 def diagnose(tables: Any) -> list[Finding]:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from . import wording
 from .finding import Finding
 from .rows import Row, ids, rows_of
 
+#: Table -> the sources that it needs. A new source adds its name here; a table without any is not observed.
+FEEDS: dict[str, tuple[str, ...]] = {
+    "compiles": ("compiles",),
+    "recompiles": ("recompiles",),
+    "guard_failures": ("recompiles",),
+    "cache_lookups": ("caches",),
+    "autotune": (),
+    "cudagraphs": (),
+    "kernels": (),
+    "graph_breaks": ("graph_breaks",),
+    "phases": ("phases",),
+    "artifacts": ("trace",),
+    "dynamic_decisions": ("dynamic",),
+}
 #: What a source observes, in words.
 OBSERVES = {
     "compiles": "compiles",
@@ -18,8 +33,22 @@ OBSERVES = {
     "dynamic": "automatic dynamic shapes",
     "trace": "graphs and generated code",
 }
-#: Reasons of "off" that are no gap: the watch was over, or the user asked for less.
-_MEANT = ("the watch has ended", "detail is ")
+#: Reasons of "off" that are no gap: the watch was over, the user asked for less, or it can't happen here.
+_MEANT = ("the watch has ended", "detail is ", "nothing to watch")
+
+
+def observed(states: Iterable[Row]) -> dict[str, bool]:
+    """Table -> whether all that feeds it was watched; `states` are the last states of a session's sources."""
+    rows = list(states)
+    active = {row["name"] for row in rows if row["status"] == "active"}
+    idle = {row["name"] for row in rows if row["status"] == "off" and (row["reason"] or "").startswith("nothing to")}
+    return {table: bool(active & {*names}) and {*names} <= active | idle for table, names in FEEDS.items()}
+
+
+def blind(tables: Any) -> frozenset[str]:
+    """The tables that a source was to feed and did not."""
+    gone = {row["name"] for row in _gaps(tables)}
+    return frozenset(table for table, names in FEEDS.items() if gone & {*names})
 
 
 def unobserved(tables: Any) -> dict[str, str]:

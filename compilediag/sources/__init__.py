@@ -12,7 +12,7 @@ import sys
 
 from ..errors import CompilediagError
 from ..recorder import Recorder
-from .base import Source, Unavailable
+from .base import NothingToWatch, Source, Unavailable
 from .patching import installed
 
 __all__ = ["attach", "detach", "installed", "probe_all", "require_torch", "torch_version"]
@@ -74,6 +74,8 @@ def probe_all() -> list[tuple[str, str, str | None]]:
         try:
             cls.probe()
             report.append((cls.name, "available", None))
+        except NothingToWatch as why:
+            report.append((cls.name, "off", f"nothing to watch: {why}"))
         except Unavailable as why:
             report.append((cls.name, "unavailable", str(why)))
     return report

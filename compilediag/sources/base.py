@@ -18,6 +18,10 @@ class Unavailable(Exception):
     """The installed torch lacks what a source needs; the message says what."""
 
 
+class NothingToWatch(Unavailable):
+    """What a source watches can't happen here (triton is not installed, say), so that nothing is missed."""
+
+
 class Source:
     """One family of hooks. A subclass gives `name`, `patches` and, if it needs more, `open` and `close`.
 
@@ -40,7 +44,9 @@ class Source:
 
     @classmethod
     def probe(cls) -> None:
-        """Unavailable with a reason if the installed torch lacks what this source needs."""
+        """Unavailable with a reason if the installed torch lacks what this source needs; NothingToWatch if that
+        is no loss, as what it watches can't happen here.
+        """
         raise Unavailable(f"{cls.name} has no probe")
 
     def patches(self) -> list[Patch]:
@@ -65,6 +71,9 @@ class Source:
                 patch.put_in()
             self.open()
             self._state = ("active", None)
+        except NothingToWatch as why:
+            self._take_out()
+            self._state = ("off", f"nothing to watch: {why}")
         except Unavailable as why:
             self._take_out()
             self._state = ("unavailable", str(why))

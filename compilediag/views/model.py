@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis import diagnose, fix_code
+from ..diagnosis import FEEDS, diagnose, fix_code, observed
 from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
 from ..tables import table_columns
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from ..session import Session
 
 SCHEMA = 1
-#: A table that stays empty says nothing unless the source that feeds it was active.
-FEEDS = {
-    "compiles": "compiles",
-    "recompiles": "recompiles",
-    "guard_failures": "recompiles",
-    "cache_lookups": "caches",
-    "graph_breaks": "graph_breaks",
-    "phases": "phases",
-    "artifacts": "trace",
-    "dynamic_decisions": "dynamic",
-}
 #: Findings and lost seconds need whole tables: they are worked out again at most this often, and never for
 #: more than a twentieth of the time.
 SLOW_INTERVAL_S = 0.5
@@ -81,7 +70,8 @@ class ViewModel:
         with self._lock, self.session.settled():
             whole = ViewModel(self.session, self._redactor is not None, self._whole_budget)
             columns = {table: _view_columns(table) for table in BY_TABLE}
-            return {"seq": self.seq, "reset": True, "columns": columns, **whole._collect(everything=True)}
+            fixed = {"columns": columns, "feeds": {table: list(names) for table, names in FEEDS.items()}}
+            return {"seq": self.seq, "reset": True, **fixed, **whole._collect(everything=True)}
 
     def _collect(self, everything: bool) -> dict[str, Any]:
         state = self.session.state
@@ -216,8 +206,7 @@ class ViewModel:
         }
 
     def _observed(self) -> dict[str, bool]:
-        active = {cells["name"] for _, cells in self._sources.values() if cells["status"] == "active"}
-        return {table: feed in active for table, feed in FEEDS.items()}
+        return observed(cells for _, cells in self._sources.values())
 
     def _now(self) -> list[dict[str, Any]]:
         file = self._redactor.file if self._redactor else lambda path: path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Set
 from typing import Any
 
-from ..diagnosis import Finding, fix_code, unobserved
+from ..diagnosis import Finding, blind, fix_code, unobserved
 from ..diagnosis.wording import one_line, position, spent
 
 WIDTH = 100
@@ -21,14 +22,17 @@ def summary(session: Any, encoding: str | None = None) -> str:
     """
     from .model import totals
 
-    text = render(totals(session), session.findings(), unobserved(session))
+    text = render(totals(session), session.findings(), unobserved(session), blind(session))
     return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
 
-def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str]) -> str:
-    """The text of the view model's totals, ranked findings, and what was not observed with why."""
+def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str], unseen: Set[str]) -> str:
+    """The text of the view model's totals, ranked findings, what was not observed with why, and the tables that
+    lack it.
+    """
     told = [finding for finding in findings if finding.rule != "not_observed"]
-    parts = [*_header(totals, gaps), "", *_findings(told, totals, gaps), *_gaps(gaps), "", *_wrapped(_pointer(told))]
+    found = _findings(told, totals, unseen, bool(gaps))
+    parts = [*_header(totals, unseen), "", *found, *_gaps(gaps), "", *_wrapped(_pointer(told))]
     return "\n".join(parts) + "\n"
 
 
@@ -37,36 +41,36 @@ def printable(text: str, encoding: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def headline(totals: dict[str, Any], gaps: dict[str, str]) -> str:
-    """Compiles and recompiles with what they cost, in one line."""
+def headline(totals: dict[str, Any], unseen: Set[str]) -> str:
+    """Compiles and recompiles with what they cost, in one line; `unseen` tables are not observed."""
     compiled = "compiles not observed"
-    if "compiles" not in gaps:
+    if "compiles" not in unseen:
         compiled = f"{_count(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
     recompiled = "recompiles not observed"
-    if "recompiles" not in gaps:
+    if "recompiles" not in unseen:
         lost = f", {spent(totals['lost_s'])} lost to them" if totals["recompiles"] else ""
         recompiled = _count(totals["recompiles"], "recompile") + lost
     return f"compilediag: {compiled}; {recompiled}"
 
 
-def _header(totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
+def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
     return [
-        *_wrapped(headline(totals, gaps)),
-        *_wrapped("; ".join((_caches(totals, gaps), _breaks(totals, gaps), _own_cost(totals)))),
+        *_wrapped(headline(totals, unseen)),
+        *_wrapped("; ".join((_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals)))),
     ]
 
 
-def _caches(totals: dict[str, Any], gaps: dict[str, str]) -> str:
-    if "cache look-ups" in gaps:
+def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
+    if "cache_lookups" in unseen:
         return "cache look-ups not observed"
     hits = f"{_count(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
     return f"{hits if totals['cache_hits'] else 'no cache hits'}, {_count(totals['cache_misses'], 'miss', 'misses')}"
 
 
-def _breaks(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:
     breaks = _count(totals["graph_breaks"], "graph break")
     limits = f", {_count(totals['limit_hits'], 'recompile limit')} hit" if totals["limit_hits"] else ""
-    return ("graph breaks not observed" if "graph breaks" in gaps else breaks) + limits
+    return ("graph breaks not observed" if "graph_breaks" in unseen else breaks) + limits
 
 
 def _own_cost(totals: dict[str, Any]) -> str:
@@ -78,19 +82,19 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _findings(findings: list[Finding], totals: dict[str, Any], gaps: dict[str, str]) -> list[str]:
+def _findings(findings: list[Finding], totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> list[str]:
     if not findings:
-        return [_nothing_found(totals, gaps)]
+        return [_nothing_found(totals, unseen, has_gaps)]
     lines = [line for number, f in enumerate(findings[:SHOWN], 1) for line in _finding(number, f)]
     rest = len(findings) - SHOWN
     return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
 
 
-def _nothing_found(totals: dict[str, Any], gaps: dict[str, str]) -> str:
+def _nothing_found(totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> str:
     """Nothing observed is not health: said apart from nothing to fix."""
-    if "compiles" not in gaps and not totals["compiles"]:
+    if "compiles" not in unseen and not totals["compiles"]:
         return "Nothing was compiled while this watched."
-    return "Nothing to fix in what was observed." if gaps else "Nothing to fix."
+    return "Nothing to fix in what was observed." if has_gaps else "Nothing to fix."
 
 
 def _finding(number: int, finding: Finding) -> list[str]:

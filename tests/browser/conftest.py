@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from compilediag.diagnosis import FEEDS
 from compilediag.events import (
     Artifact,
     CacheLookup,
@@ -29,7 +30,7 @@ from compilediag.events import (
 from compilediag.recorder import Recorder
 from compilediag.session import Session
 from compilediag.views import esm, island
-from compilediag.views.model import FEEDS, ViewModel
+from compilediag.views.model import ViewModel
 
 ARGS = [
     "--no-sandbox",
@@ -112,7 +113,7 @@ class Recorded:
 
     def sources(self, **why_not: str) -> None:
         """All sources active, but for those given with a reason."""
-        for name in dict.fromkeys(FEEDS.values()):
+        for name in dict.fromkeys(name for names in FEEDS.values() for name in names):
             status = "unavailable" if name in why_not else "active"
             self.add(
                 SourceStatus(

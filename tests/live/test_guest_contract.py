@@ -405,10 +405,28 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     assert sum(found[n]["events"] for n in set(NAMES) - gone) > 0
     if name in TOLD:
         assert TOLD[name] in session.summary()
-    from compilediag.views.model import FEEDS, ViewModel
+    from compilediag.diagnosis import FEEDS
+    from compilediag.views.model import ViewModel
 
-    observed = ViewModel(session).snapshot()["observed"]
-    assert {table for table, seen in observed.items() if not seen} == {t for t, feed in FEEDS.items() if feed in gone}
+    blind = {table for table, seen in ViewModel(session).snapshot()["observed"].items() if not seen}
+    assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
+
+
+def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
+    from compilediag.diagnosis import unobserved
+    from compilediag.sources.base import NothingToWatch
+    from compilediag.sources.graph_breaks import GraphBreaks
+
+    def probe(cls):
+        raise NothingToWatch("there is no such thing here")
+
+    monkeypatch.setattr(GraphBreaks, "probe", classmethod(probe))
+    with cd.watch() as session:
+        pass
+    state = states(session)["graph_breaks"]
+    assert (state["status"], state["reason"]) == ("off", "nothing to watch: there is no such thing here")
+    assert unobserved(session) == {}
+    assert ("graph_breaks", "off", state["reason"]) in sources.probe_all()
 
 
 @pytest.mark.swallows

@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from compilediag.diagnosis import FEEDS
 from compilediag.events import (
     BY_TABLE,
     Artifact,
@@ -20,7 +21,7 @@ from compilediag.events import (
 )
 from compilediag.tables import table_columns
 from compilediag.views.island import dumps
-from compilediag.views.model import FEEDS, ViewModel, totals
+from compilediag.views.model import ViewModel, totals
 from tests.unit.session_builder import SECOND, put, recording, saved
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis import diagnose, unobserved
+from compilediag.diagnosis import blind, diagnose, unobserved
 from compilediag.views.text import WIDTH, printable, render
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 
@@ -25,7 +25,7 @@ TOTALS = {
 
 def text_of(*events, **changed):
     made = tables(*events)
-    return render({**TOTALS, **changed}, diagnose(made), unobserved(made))
+    return render({**TOTALS, **changed}, diagnose(made), unobserved(made), blind(made))
 
 
 def test_the_header_has_the_totals():

@@ -143,7 +143,7 @@ export class App {
 
   noteFor(table) {
     if (this.store.observed[table.name] === false) {
-      return [`not observed: ${whySilent(this.tab, this.store.table("sources"))}`, true];
+      return [`not observed: ${whySilent(this.store.feeds[table.name] ?? [], this.store.table("sources"))}`, true];
     }
     if (!table.rows.length) return [this.tab.empty, false];
     return this.result.passed.get(table.name).length ? [null, false] : ["nothing matches", false];

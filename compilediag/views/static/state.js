@@ -76,6 +76,7 @@ export class Store {
     this.meta = {};
     this.totals = {};
     this.observed = {};
+    this.feeds = {}; // table -> names of the sources that it needs
     this.now = [];
     this.findings = [];
     this.tables = new Map();
@@ -118,7 +119,7 @@ export class Store {
   }
 
   merge(patch) {
-    for (const key of ["meta", "totals", "observed"]) Object.assign(this[key], patch[key]);
+    for (const key of ["meta", "totals", "observed", "feeds"]) Object.assign(this[key], patch[key]);
     // A thread that builds kernels for a compile knows neither its id nor its function: the compile has its own line.
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;

@@ -39,13 +39,12 @@ function secondsColumn(label, name, from) {
   return { label, name, type: "s", width: "84px", from };
 }
 
-/** One entry a tab: table, label, the source that feeds it, what to say when it is empty, first sort, columns.
+/** One entry a tab: table, label, what to say when it is empty, first sort, columns.
  * `from`: least width in px of the table for a column to be shown. */
 export const TABS = [
   {
     table: "recompiles",
     label: "Recompiles",
-    feed: "recompiles",
     empty: "no recompiles so far",
     sort: ["time", -1],
     columns: [
@@ -70,7 +69,6 @@ export const TABS = [
   {
     table: "compiles",
     label: "Compiles",
-    feed: "compiles",
     empty: "nothing compiled so far",
     sort: ["time", -1],
     columns: [
@@ -101,7 +99,6 @@ export const TABS = [
   {
     table: "cache_lookups",
     label: "Caches",
-    feed: "caches",
     empty: "no cache look-ups so far",
     sort: ["time", -1],
     columns: [
@@ -118,7 +115,6 @@ export const TABS = [
   {
     table: "graph_breaks",
     label: "Graph breaks",
-    feed: "graph_breaks",
     empty: "no graph breaks so far",
     sort: ["time", -1],
     columns: [
@@ -133,7 +129,6 @@ export const TABS = [
   {
     table: "dynamic_decisions",
     label: "Dynamic",
-    feed: "dynamic",
     empty: "torch made nothing dynamic by itself so far",
     sort: ["time", -1],
     columns: [
@@ -176,10 +171,10 @@ export function columnKey(column, table, row, owner) {
   return column.text ? column.text((name) => table.get(row, name), owner) : table.get(row, column.name);
 }
 
-/** Why a tab has nothing to show, told by its own source, or else by all that are not active. */
-export function whySilent(tab, sources) {
+/** Why a table has nothing to show, told by the sources that feed it (`feeds`), or else by all that are not active. */
+export function whySilent(feeds, sources) {
   const silent = sources.rows.filter((row) => sources.get(row, "status") !== "active");
-  const own = silent.filter((row) => sources.get(row, "name") === tab.feed);
+  const own = silent.filter((row) => feeds.includes(sources.get(row, "name")));
   const told = (own.length ? own : silent).map((row) => {
     const [name, status, reason] = ["name", "status", "reason"].map((key) => sources.get(row, key));
     return `${name} is ${status}: ${reason ?? "no reason given"}`;

@@ -1,0 +1,53 @@
+"""What was observed: a table is known only if all that feeds it was active, or had nothing to watch."""
+
+import pytest
+
+from compilediag.diagnosis import blind, coverage, unobserved
+from compilediag.events import BY_TABLE
+from tests.unit.tables_builder import source, tables
+
+ALL = dict(coverage.FEEDS)
+NO_TRITON = "nothing to watch: triton is not installed"
+
+
+@pytest.fixture(autouse=True)
+def two_feeds(monkeypatch):
+    monkeypatch.setattr(coverage, "FEEDS", {"autotune": ("one", "two"), "cudagraphs": ()})
+
+
+def seen(**states):
+    rows = [{"name": name, "status": state, "reason": reason} for name, (state, reason) in states.items()]
+    return coverage.observed(rows)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "known"),
+    [
+        (("active", None), ("active", None), True),
+        (("active", None), ("off", NO_TRITON), True),
+        (("active", None), ("off", "detail is lean"), False),
+        (("active", None), ("unavailable", "this torch has no x"), False),
+        (("failed", "switched off after 5 errors"), ("active", None), False),
+        (("off", NO_TRITON), ("off", NO_TRITON), False),
+    ],
+)
+def test_a_table_is_observed_if_all_that_feeds_it_was(one, two, known):
+    assert seen(one=one, two=two)["autotune"] is known
+
+
+def test_a_source_that_the_session_does_not_know_was_not_active():
+    assert seen(one=("active", None)) == {"autotune": False, "cudagraphs": False}
+
+
+def test_a_source_with_nothing_to_watch_is_no_gap():
+    assert unobserved(tables(source("triton_autotune", "off", NO_TRITON))) == {}
+    assert set(unobserved(tables(source("triton_autotune", "off", "somebody switched it off")))) == {"triton_autotune"}
+
+
+def test_a_gap_blinds_the_tables_that_it_feeds():
+    assert blind(tables(source("one", "active"), source("two", "failed", "why"))) == {"autotune"}
+    assert blind(tables(source("one", "active"), source("two", "off", NO_TRITON))) == frozenset()
+
+
+def test_every_table_of_the_page_says_what_feeds_it():
+    assert set(ALL) == set(BY_TABLE) - {"sources"}
