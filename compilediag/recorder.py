@@ -64,6 +64,8 @@ class Recorder:
         self.progress: dict[int, Running] = {}
         #: What is known of a compile id beside torch's metrics: function, file, line, backend, attempt.
         self.frames: dict[str, dict[str, Any]] = {}
+        #: What several sources work on together, by name.
+        self.shared: dict[str, Any] = {}
         self.cpu_ns = 0
         self._owner = meta is not None
         self._store: Store | None = Store.open(path, writable=True) if meta is None else Store.create(path, meta)

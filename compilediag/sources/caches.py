@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from ..decode.caches import EVENT, cache_lookup
-from ..decode.keys import KeyHistory
 from ..events import CacheLookup
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
+from .keys import history_of
 from .patching import Args, Kwargs, Patch, Raised
 
 
@@ -19,7 +19,7 @@ class Caches(Source):
 
     def __init__(self, *args: Any):
         super().__init__(*args)
-        self._history = KeyHistory()
+        self._history = history_of(self.recorder)
 
     @classmethod
     def probe(cls) -> None:
@@ -43,8 +43,9 @@ class Caches(Source):
         lookup = cache_lookup(name, metadata, time_ns)
         if lookup is None:
             return []
-        components = metadata.get("components") if self.detail == "full" else None
-        return [self._history.compare(lookup, components)] if components else [lookup]
+        if self.detail == "full":
+            self._history.compare(lookup, metadata.get("components") or ())
+        return [lookup]
 
     def _fx_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key, graph, local, remote = (
