@@ -28,6 +28,8 @@ MIN_PAUSE_S = 0.02
 ALIVE_S = 2.0
 #: Characters of JSON in one message.
 MESSAGE_SIZE = 1_500_000
+#: The parts of a patch that are about its rows.
+SAID_LAST = ("meta", "totals", "findings", "now")
 #: After so many errors in a row the pump gives up.
 MAX_ERRORS = 5
 
@@ -148,14 +150,16 @@ class Pump:
 def split(patch: dict[str, Any], size: int) -> Iterator[str]:
     """A patch as one or more JSON texts of about `size` characters: rows in slices, texts of artifacts last.
 
-    They share the patch's number; `part` counts them from 0. Only the first has what is not rows or texts.
+    They share the patch's number; `part` counts them from 0. What is said of the rows as a whole comes last: no
+    page reads "stopped", or a total, before it has the rows.
     """
     whole = island.dumps(patch)
     if len(whole) <= size:
         yield whole
         return
-    first = {key: value for key, value in patch.items() if key not in ("rows", "texts")}
-    slices = [first, *_row_slices(patch.get("rows", {}), size), *_text_slices(patch.get("texts", {}), size)]
+    first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *SAID_LAST)}
+    last = {key: patch[key] for key in SAID_LAST if key in patch}
+    slices = [first, *_row_slices(patch.get("rows", {}), size), *_text_slices(patch.get("texts", {}), size), last]
     for number, piece in enumerate(slices):
         yield island.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
 
