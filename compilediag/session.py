@@ -63,10 +63,13 @@ class Session:
 
     @property
     def state(self) -> str:
-        """watching, stopped (recorded by this process), or loaded."""
+        """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
         if self._recorder is not None:
             return "watching"
-        return "stopped" if self._was_ours else "loaded"
+        if self._was_ours:
+            return "stopped"
+        with self._lock:
+            return "watching" if unless_damaged(self._store.is_recorded_elsewhere, False) else "loaded"
 
     _was_ours = False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import os
 import sqlite3
 import struct
 import zlib
@@ -222,6 +223,12 @@ class Store:
     def meta(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}
 
+    def is_recorded_elsewhere(self) -> bool:
+        """True while another living process of this machine records to the file."""
+        meta = self.meta()
+        pid = meta.get("pid")
+        return meta.get("stopped_ns") is None and pid != os.getpid() and _alive(pid)
+
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
@@ -290,6 +297,16 @@ class Store:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
             logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
+
+
+def _alive(pid: object) -> bool:
+    try:
+        os.kill(int(str(pid)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:

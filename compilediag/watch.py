@@ -158,19 +158,9 @@ def _recorded_elsewhere(file: Path) -> bool:
         store = Store.open(file)
     except CompilediagError:
         return False
-    meta = store.meta()
+    elsewhere = store.is_recorded_elsewhere()
     store.close()
-    return meta.get("stopped_ns") is None and meta.get("pid") != os.getpid() and _alive(meta.get("pid"))
-
-
-def _alive(pid: object) -> bool:
-    try:
-        os.kill(int(str(pid)), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
+    return elsewhere
 
 
 def _remove(file: Path, pid: int) -> None:

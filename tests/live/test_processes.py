@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
+from compilediag.views.dashboard import Pump
+from compilediag.views.model import ViewModel
 
 FORK = """
 import json, multiprocessing, os, sys, time
@@ -154,3 +156,38 @@ def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(tmp
     assert (found["stopped_meanwhile"], found["stopped"]) == (None, True)
     assert found["sources"] == 16, "eight of each process"
     assert len(cd.load(tmp_path / "run.cdiag").compiles) == 4
+
+
+RECORDING = """
+import sys, torch
+import compilediag as cd
+
+with cd.watch(sys.argv[1]) as session:
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    session.flush()
+    print("recorded", flush=True)
+    sys.stdin.readline()
+    torch.compile(lambda x: x + 2, backend="eager")(torch.ones(2))
+"""
+
+
+def test_a_session_that_another_process_records_is_followed_until_that_one_ends(tmp_path):
+    path = tmp_path / "live.cdiag"
+    process = subprocess.Popen(
+        [sys.executable, "-c", RECORDING, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "recorded\n"
+        session, sent = cd.load(path), []
+        assert session.state == "watching"
+        pump = Pump(ViewModel(session), sent.append)
+        pump.start()
+        process.communicate("\n", timeout=120)
+        pump._thread.join(30)
+    finally:
+        process.kill()
+        process.wait()
+    patches = [json.loads(message["patch"]) for message in sent if message["type"] == "patch"]
+    assert len([row for patch in patches for row in patch.get("rows", {}).get("compiles", [])]) == 2
+    states = [patch["meta"]["state"] for patch in patches if "meta" in patch]
+    assert (states[0], states[-1], session.state) == ("watching", "loaded", "loaded")

@@ -5,7 +5,15 @@ from compilediag.recorder import Recorder
 from compilediag.session import Session
 
 SECOND = 1_000_000_000
-META = {"pid": 1, "detail": "full", "title": "test", "torch_version": "2.13", "created_ns": SECOND, "stopped_ns": None}
+#: The pid is larger than any that Linux gives: nobody records to these files any more.
+META = {
+    "pid": 4_194_305,
+    "detail": "full",
+    "title": "test",
+    "torch_version": "2.13",
+    "created_ns": SECOND,
+    "stopped_ns": None,
+}
 
 
 class Feed:
