@@ -245,6 +245,15 @@ class Session:
 
         return diagnose(self)
 
+    def explain_miss(self, event_id: int) -> str:
+        """Why a look-up of `cache_lookups` missed, in words: the nearest earlier key, and what differs.
+
+        KeyError if there is no such look-up, CompilediagError if it was no miss.
+        """
+        from .diagnosis import explain_miss
+
+        return explain_miss(self, int(event_id))
+
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""
         from .views.text import summary

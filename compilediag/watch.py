@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import platform
-import sys
 import tempfile
 import threading
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CompilediagError
+from .history import program
 from .recorder import Recorder
 from .session import Session
 from .store import SQLITE, Store
@@ -178,18 +178,12 @@ def _meta(detail: str) -> dict[str, object]:
         "torch_version": sources.torch_version(),
         "python_version": platform.python_version(),
         "platform": platform.platform(),
-        "title": _title(),
+        "title": program() or "session",
         "detail": detail,
         "pid": os.getpid(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,
     }
-
-
-def _title() -> str:
-    """The name of the notebook (as its server tells the kernel) or of the script."""
-    program = os.environ.get("JPY_SESSION_NAME") or sys.argv[0]
-    return " ".join(Path(program).name.split()) or "session"
 
 
 def _after_fork_in_child() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import logging
@@ -109,6 +110,17 @@ def nothing_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
     if caught and request.node.get_closest_marker("swallows") is None:
         name, error = caught[0]
         raise AssertionError(f"source {name} raised and production would have swallowed it ({len(caught)}x)") from error
+
+
+@pytest.fixture(autouse=True)
+def history_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """No test reads or writes the key history of the user who runs it; gives the file of this test's own."""
+    name = hashlib.blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()
+    path = tmp_path_factory.getbasetemp() / "history" / f"{name}.sqlite"
+    monkeypatch.setenv("COMPILEDIAG_HISTORY", str(path))
+    return path
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ from .causes import find_causes
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
 from .finding import Finding, fix_code, rank_key
 from .limits import failure_findings, limit_findings
+from .misses import explain_miss
 from .recompiles import finding_of
 
-__all__ = ["FEEDS", "Finding", "blind", "diagnose", "fix_code", "observed", "unobserved"]
+__all__ = ["FEEDS", "Finding", "blind", "diagnose", "explain_miss", "fix_code", "observed", "unobserved"]
 
 
 def diagnose(tables: Any) -> list[Finding]:

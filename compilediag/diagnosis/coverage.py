@@ -28,6 +28,7 @@ OBSERVES = {
     "compiles": "compiles",
     "recompiles": "recompiles",
     "caches": "cache look-ups",
+    "keys": "parts of cache keys",
     "graph_breaks": "graph breaks",
     "phases": "phases of compiles",
     "dynamic": "automatic dynamic shapes",

@@ -41,11 +41,12 @@ def _classes() -> list[type[Source]]:
     from .compiles import Compiles
     from .dynamic import Dynamic
     from .graph_breaks import GraphBreaks
+    from .keys import Keys
     from .phases import Phases
     from .recompiles import Recompiles
     from .trace import Trace
 
-    return [Compiles, Phases, Recompiles, GraphBreaks, Caches, Dynamic, Trace]
+    return [Compiles, Phases, Recompiles, GraphBreaks, Caches, Keys, Dynamic, Trace]
 
 
 def attach(recorder: Recorder, detail: str) -> None:

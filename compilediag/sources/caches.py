@@ -37,12 +37,14 @@ class Caches(Source):
     def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if metadata and EVENT.match(name):
-            self.emit(self._lookup, name, dict(metadata), time_ns)
+            frame = self.recorder.frames.get(metadata.get("compile_id"), {})
+            self.emit(self._lookup, name, dict(metadata), time_ns, frame)
 
-    def _lookup(self, name: str, metadata: dict[str, Any], time_ns: int) -> Made:
+    def _lookup(self, name: str, metadata: dict[str, Any], time_ns: int, frame: dict[str, Any]) -> Made:
         lookup = cache_lookup(name, metadata, time_ns)
         if lookup is None:
             return []
+        lookup.function, lookup.file, lookup.line = (frame.get(column) for column in ("function", "file", "line"))
         if self.detail == "full":
             self._history.compare(lookup, metadata.get("components") or ())
         return [lookup]

@@ -1,35 +1,33 @@
-"""How a missed key differs from the nearest earlier one, in words."""
+"""Which earlier key a missed one is told against."""
 
-from compilediag.decode.keys import REMEMBERED, VALUE_CHARS, KeyHistory, parse_components
+import pytest
+
+from compilediag.decode.keys import MAX_NOTED, REMEMBERED, KeyHistory, Owner
 from compilediag.events import CacheLookup
 
 
-def lines(**components):
-    return [f"[{abs(hash((n, v))):x}] {n}: {v}" for n, v in components.items()]
+def lines(parts):
+    return [f"[{abs(hash((n, v))):x}] {n}: {v}" for n, v in parts.items()]
 
 
-def looked_up(history, key, outcome="miss", cache="fx_graph", **components):
-    lookup = CacheLookup(time_ns=1, cache=cache, outcome=outcome, key=key)
-    return history.compare(lookup, lines(**components))
-
-
-def test_components_are_name_and_value_over_many_lines():
-    text = "[ab12] gm: def f():\n    return 1"
-    assert parse_components([text, "[cd] inductor_config[x]: True", "no component"]) == {
-        "gm": "def f():\n    return 1",
-        "inductor_config[x]": "True",
-    }
+def looked_up(history, key, outcome="miss", cache="fx_graph", function="f", line=1, **parts):
+    told = {"function": function, "file": None if function is None else "/model.py", "line": line}
+    lookup = CacheLookup(time_ns=1, cache=cache, outcome=outcome, key=key, **told)
+    return history.compare(
+        lookup, lines({name.replace("__", "[") + "]" * ("__" in name): v for name, v in parts.items()})
+    )
 
 
 def test_the_first_key_has_nothing_to_differ_from():
     found = looked_up(KeyHistory(), "k1", a="1")
-    assert (found.nearest_key, found.key_diff) == (None, None)
+    assert (found.nearest_key, found.nearest_session, found.key_diff) == (None, None, None)
 
 
 def test_a_miss_is_told_against_the_nearest_earlier_key():
     history = KeyHistory()
     looked_up(history, "far", a="9", b="9", c="9")
     looked_up(history, "near", a="1", b="2", c="9")
+    looked_up(history, "far too", a="9", b="2", c="9")
     found = looked_up(history, "now", a="1", b="2", c="3")
     assert (found.nearest_key, found.key_diff) == ("near", ["c: 9 -> 3"])
 
@@ -41,6 +39,14 @@ def test_of_two_that_are_as_near_the_later_one_counts():
     assert looked_up(history, "now", a="3").nearest_key == "second"
 
 
+def test_of_two_graphs_the_one_with_more_lines_in_common_is_nearer():
+    history = KeyHistory()
+    looked_up(history, "near", gm="def f(x):\n a = x + 1\n b = a * 2\n return b")
+    looked_up(history, "far", gm="def f(x):\n c = x - 1\n d = c / 2\n return d")
+    found = looked_up(history, "now", gm="def f(x):\n a = x + 1\n b = a * 3\n return b")
+    assert (found.nearest_key, found.key_diff) == ("near", ["graph line 3: b = a * 2 -> b = a * 3"])
+
+
 def test_a_hit_is_remembered_but_not_compared():
     history = KeyHistory()
     looked_up(history, "k1", a="1")
@@ -48,30 +54,47 @@ def test_a_hit_is_remembered_but_not_compared():
     assert looked_up(history, "k3", a="2", b="1").nearest_key == "k2"
 
 
-def test_caches_are_not_told_against_one_another():
+def test_a_guard_miss_is_no_matter_of_keys():
     history = KeyHistory()
     looked_up(history, "k1", a="1")
-    assert looked_up(history, "k2", cache="aot_autograd", a="2").nearest_key is None
+    assert looked_up(history, "k2", outcome="guard_miss", a="2").nearest_key is None
 
 
-def test_components_that_come_and_go_are_absent():
+def test_a_key_that_was_seen_before_and_misses_has_no_difference():
     history = KeyHistory()
-    looked_up(history, "k1", a="1", gone="x")
-    assert sorted(looked_up(history, "k2", a="1", new="y").key_diff) == ["gone: x -> (absent)", "new: (absent) -> y"]
+    looked_up(history, "k1", a="1")
+    looked_up(history, "k2", a="2")
+    found = looked_up(history, "k1", a="1")
+    assert (found.nearest_key, found.key_diff) == ("k1", [])
 
 
-def test_of_a_graph_the_first_line_that_differs_is_told_and_long_values_are_cut():
+@pytest.mark.parametrize(
+    "other",
+    [{"cache": "aot_autograd"}, {"function": "g"}, {"line": 2}, {"function": None}, {"fx_kwargs__is_backward": "True"}],
+)
+def test_only_keys_of_the_same_cache_function_and_direction_are_told_against_each_other(other):
     history = KeyHistory()
-    looked_up(history, "k1", gm="def f(x):\n    a = x + 1\n    return a", big="x" * 1000)
-    found = looked_up(history, "k2", gm="def f(x):\n    a = x + 2\n    return a", big="y" * 1000)
-    assert found.key_diff[0] == "gm: a = x + 1 -> a = x + 2"
-    assert len(found.key_diff[1]) < 2 * VALUE_CHARS + 20 and "..." in found.key_diff[1]
+    looked_up(history, "k1", a="1")
+    assert looked_up(history, "k2", **{"a": "2", **other}).nearest_key is None
+    assert looked_up(history, "k3", a="3").nearest_key == "k1"
 
 
-def test_a_graph_that_only_grew_tells_its_lengths():
+def test_what_a_look_up_does_not_bring_along_is_noted_beforehand():
     history = KeyHistory()
-    looked_up(history, "k1", gm="a\nb")
-    assert looked_up(history, "k2", gm="a\nb\nc").key_diff == ["gm: 2 lines -> 3 lines"]
+    history.note("k1", {"cpp_runtime_thread_count": "2"})
+    history.note("k2", {"cpp_runtime_thread_count": "1"})
+    looked_up(history, "k1", cache="aot_autograd")
+    assert looked_up(history, "k2", cache="aot_autograd").key_diff == ["cpp_runtime_thread_count: 2 -> 1"]
+    history.note("k3", {"constant[c]": "[2.0]"})
+    looked_up(history, "k0", gm="def f(): 0")
+    assert looked_up(history, "k3", gm="def f(): 1").key_diff[0] == "constant[c]: (absent) -> [2.0]"
+
+
+def test_without_components_nothing_is_told():
+    history = KeyHistory()
+    looked_up(history, "k1", a="1")
+    assert looked_up(history, "k2").nearest_key is None
+    assert looked_up(history, None, a="2").nearest_key is None
 
 
 def test_the_memory_is_bounded():
@@ -79,3 +102,55 @@ def test_the_memory_is_bounded():
     for n in range(REMEMBERED + 1):
         looked_up(history, f"k{n}", a=str(n), b=str(n))
     assert looked_up(history, "now", a="0", b="x").nearest_key != "k0", "the oldest is forgotten"
+    for n in range(MAX_NOTED + 1):
+        history.note(f"n{n}", {"a": str(n)})
+    assert looked_up(history, "n0").nearest_key is None
+
+
+def test_keys_share_their_configuration():
+    history = KeyHistory()
+    for n in range(3):
+        looked_up(history, f"k{n}", inductor_config__x="1", a=str(n))
+    [known] = history._owners.values()
+    assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known[0].settings)
+
+
+def test_the_bytes_that_stand_for_torchs_version_are_told_as_the_version():
+    first, second = KeyHistory(torch_version="2.11.0"), KeyHistory(torch_version="2.13.0")
+    looked_up(first, "k1", torch_version="\x01\x02")
+    second._owners = first._owners
+    assert looked_up(second, "k2", torch_version="\x03").key_diff == ["torch_version: 2.11.0 -> 2.13.0"]
+
+
+class Past:
+    """Keys of an earlier session."""
+
+    problem = "the disk is full"
+
+    def __init__(self, *keys):
+        self.keys, self.asked, self.kept = keys, [], []
+
+    def earlier(self, owner):
+        self.asked.append(owner)
+        return self.keys
+
+    def remember(self, owner, key):
+        self.kept.append((owner, key.key))
+
+
+def test_a_key_of_an_earlier_session_says_when_and_where():
+    from compilediag.decode.components import parse_components
+
+    past = Past(("old", parse_components(["[a] a: 1", "[b] inductor_config[x]: True"]), "yesterday, train.py"))
+    history = KeyHistory(past)
+    found = looked_up(history, "now", a="1", inductor_config__x="False")
+    assert (found.nearest_key, found.nearest_session) == ("old", "yesterday, train.py")
+    later = looked_up(history, "later", a="1", inductor_config__x="False", b="1")
+    assert (later.nearest_key, later.nearest_session) == ("now", None)
+    again = looked_up(history, "old", a="1", inductor_config__x="True")
+    assert (again.nearest_key, again.nearest_session, again.key_diff) == ("old", "yesterday, train.py", [])
+    owner = Owner("fx_graph", "f", "/model.py", 1, False)
+    assert past.asked == [owner], "once a function"
+    looked_up(history, "old", a="1", inductor_config__x="True")
+    assert past.kept == [(owner, "now"), (owner, "later"), (owner, "old")], "once a key and session"
+    assert history.problem == "the disk is full" and KeyHistory().problem is None

@@ -1,0 +1,162 @@
+"""What a cache key is made of: the components that torch hashes, as names and short texts.
+
+torch writes a key's components as lines, `[digest] name: text`, 540 to 640 of them, of which nine in ten are
+configuration (`torch/_inductor/codecache.py: FxGraphCachePickler.debug_lines`). The digest is the truth: a text may
+hold an address, or leave out the values of a graph's constants.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: Characters that are kept of a text, and of one that is source code.
+TEXT_CHARS, CODE_CHARS = 1_000, 60_000
+LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
+#: What the names of configuration begin with; most keys of a session share all of it.
+SETTING = ("inductor_config", "autograd_config[")
+#: The graph, and other source code in a key.
+GRAPH, CODE = "gm", ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
+#: `autograd_config` as bytes that say nothing; its values come as components of their own.
+OPAQUE = {"autograd_config"}
+#: What a tensor's fields are unless they are said.
+USUAL = {
+    "layout": "torch.strided",
+    "storage_offset": "0",
+    **dict.fromkeys(
+        ("requires_grad", "is_quantized", "is_conj", "is_neg", "is_inference", "is_sparse"),
+        "False",
+    ),
+}
+#: What follows from other fields of a tensor.
+DERIVED = {"memory_format", "storage_bytes", "is_coalesced", "dense_dim", "sparse_dim"}
+#: The parts of the tuple that AOTAutograd's key has for its configuration.
+AOT_CONFIG = (
+    "num_params_buffers",
+    "keep_inference_input_mutations",
+    "is_export",
+    "no_tangents",
+    "dynamic_shapes",
+    "arg_pos_to_source",
+    "static_input_indices",
+    "enable_log",
+    "pre_dispatch",
+    "precompile_backend_id",
+)
+
+
+class Component(NamedTuple):
+    """One component; `digest` is torch's own, None where torch gave none."""
+
+    digest: str | None
+    text: str
+
+    def same_as(self, other: Component) -> bool:
+        if self.digest is not None and other.digest is not None:
+            return self.digest == other.digest
+        return self.text == other.text
+
+
+Components = dict[str, Component]
+
+
+def parse_components(lines: Iterable[str]) -> Components:
+    """The components of the lines that a key is hashed from."""
+    found: Components = {}
+    for line in lines:
+        match = LINE.match(line)
+        if match is None:
+            continue
+        digest, name, text = match.groups()
+        if name.startswith(SETTING):  # Nine in ten, and short.
+            found[name] = Component(digest, text if len(text) <= TEXT_CHARS else cut(text))
+        else:
+            found.update(components(name, digest, text))
+    return found
+
+
+def components(name: str, digest: str | None, text: str) -> Components:
+    """A component as it is kept: short, without addresses, and a tuple without names as named parts."""
+    if name in OPAQUE:
+        return {}
+    if name == "aot_config":
+        parts = split_top(text.removeprefix("(").removesuffix(")"))
+        if len(parts) == len(AOT_CONFIG):
+            return {f"aot_config[{n}]": Component(None, cut(part)) for n, part in zip(AOT_CONFIG, parts, strict=True)}
+    if name.startswith(CODE):
+        return {name: Component(digest, cut(text, CODE_CHARS))}
+    if text.startswith("TensorMetadata"):
+        text = _tensor(text)
+    elif text.startswith("('") and text.endswith("',)"):
+        text = text[2:-3]  # A symbolic number, as its reducer gives it.
+    elif "0x" in text:
+        text = ADDRESS.sub("", text)
+    return {name: Component(digest, cut(text))}
+
+
+def fields(text: str) -> dict[str, str]:
+    """The fields of a tensor's text, by name; empty for any other text."""
+    parts = [part.partition("=") for part in text.split("; ")]
+    return {name: value for name, equals, value in parts if equals} if text.startswith("dtype=") else {}
+
+
+def described(text: str) -> str:
+    """A component's text as one reads it: `float32 [2, 3], stride [3, 1], cpu` of a tensor."""
+    tensor = fields(text)
+    if not tensor:
+        return text
+    head = f"{tensor.pop('dtype')} {tensor.pop('shape', '?')}, stride {tensor.pop('stride', '?')}"
+    rest = [tensor.pop("device", "?"), *(f"{name} {value}" for name, value in tensor.items())]
+    return ", ".join([head, *rest])
+
+
+def split_top(text: str) -> list[str]:
+    """The parts of a text between those commas that are in no bracket and no string."""
+    parts, depth, begin, quote, at = [], 0, 0, "", 0
+    while at < len(text):
+        char = text[at]
+        if quote:
+            at += char == "\\"
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[begin:at].strip())
+            begin = at + 1
+        at += 1
+    last = text[begin:].strip()
+    return [*parts, last] if last else parts
+
+
+def cut(text: str, limit: int = TEXT_CHARS) -> str:
+    """The text, of a longer one its beginning; two that differ after it stay different."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
+
+
+def _tensor(text: str) -> str:
+    """`TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
+    inner = TENSOR.sub("", text, count=1).rstrip(")")
+    said = (part.partition("=") for part in split_top(inner))
+    kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
+    return "; ".join(f"{name}={_plain(value)}" for name, value in kept)
+
+
+def _plain(value: str) -> str:
+    """A value without the names of torch's classes around it."""
+    value = value.removeprefix("torch.Size(").removeprefix("torch.")
+    if value.startswith("device("):
+        device = re.findall(r"type='(\w+)'(?:, index=(\d+))?", value)
+        return ":".join(part for part in device[0] if part) if device else value
+    if value.startswith("("):
+        return f"[{value.strip('()').rstrip(',')}]"
+    return value.removesuffix(")") if value.startswith("[") else value

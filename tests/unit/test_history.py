@@ -1,0 +1,229 @@
+"""The file of earlier sessions' keys: small, private, shared by processes, and never anybody's problem."""
+
+import json
+import os
+import sqlite3
+import stat
+import sys
+import zlib
+
+import pytest
+
+from compilediag import history
+from compilediag.decode.components import Component
+from compilediag.decode.keys import Key, Owner
+from compilediag.history import History, default_path, program
+
+SETTINGS = {"inductor_config[x]": Component("d", "True")}
+
+
+def owner(function="f", **more):
+    return Owner(**{"cache": "fx_graph", "file": "/model.py", "line": 3, "backward": False, **more}, function=function)
+
+
+def key(name, text="1", settings=SETTINGS):
+    return Key(name, {"a": Component(None, text), "gm": Component("e", "def f():\n  é")}, settings)
+
+
+def kept(path, *keys, who=None):
+    """Keep keys as an earlier session would have."""
+    session = History(path, "2.13.0")
+    for k in keys:
+        session.remember(who or owner(), k)
+    assert session.problem is None
+    return path
+
+
+def known(path, who=None):
+    session = History(path)
+    found = session.earlier(who or owner())
+    assert session.problem is None
+    return [name for name, _, _ in found]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "cache" / "compilediag" / "keys.sqlite"
+
+
+def test_what_one_session_keeps_the_next_one_knows(path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/home/ada/train.py"])
+    kept(path, key("k1", "1"), key("k2", "2"))
+    [(name, components, seen), (second, _, _)] = History(path).earlier(owner())
+    assert (name, second) == ("k1", "k2")
+    assert components == {**key("k1").own, **SETTINGS}
+    assert seen.endswith("UTC, train.py, torch 2.13.0") and seen[:2] == "20"
+
+
+def test_keys_are_of_their_owner_alone(path):
+    kept(path, key("k1"))
+    for other in (owner("g"), owner(line=4), owner(backward=True), owner(cache="aot_autograd"), owner(file=None)):
+        assert known(path, other) == []
+
+
+def test_a_session_does_not_find_its_own_keys(path):
+    session = History(path)
+    session.remember(owner(), key("k1"))
+    assert session.earlier(owner()) == [] and known(path) == ["k1"]
+
+
+def test_a_key_that_is_seen_again_becomes_the_latest(path):
+    kept(path, key("k1", "1"), key("k2"))
+    kept(path, key("k1", "new"))
+    found = History(path).earlier(owner())
+    assert [name for name, _, _ in found] == ["k2", "k1"] and found[1][1]["a"].text == "new"
+
+
+def test_of_one_owner_and_of_all_the_oldest_give_way(path, monkeypatch):
+    kept(path, *(key(f"k{n}") for n in range(history.MAX_OF_OWNER + 2)))
+    assert known(path) == [f"k{n}" for n in range(2, history.MAX_OF_OWNER + 2)]
+    monkeypatch.setattr(history, "MAX_KEYS", 3)
+    kept(path, key("other"), who=owner("g"))
+    assert known(path) == [f"k{n}" for n in range(history.MAX_OF_OWNER, history.MAX_OF_OWNER + 2)]
+    monkeypatch.setattr(history, "MAX_BYTES", 150)
+    kept(path, key("last"), who=owner("h"))
+    assert known(path) == [] and known(path, owner("h")) == ["last"]
+
+
+def test_configuration_is_stored_once_and_goes_with_its_last_key(path, monkeypatch):
+    kept(path, key("k1"), key("k2"))
+    other = {"inductor_config[x]": Component("e", "False")}
+    kept(path, key("k3", settings=other))
+    count = "SELECT count(*) FROM settings"
+    assert sqlite3.connect(path).execute(count).fetchone() == (2,)
+    monkeypatch.setattr(history, "MAX_OF_OWNER", 1)
+    kept(path, key("k4", settings=other))
+    assert sqlite3.connect(path).execute(count).fetchone() == (1,)
+
+
+def test_the_file_is_the_users_alone(path):
+    kept(path, key("k1"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_several_processes_write_at_once(path, python):
+    program = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {os.getcwd()!r})
+from tests.unit.test_history import *
+who = owner(sys.argv[1])
+session = History(Path({str(path)!r}))
+for n in range(40):
+    session.remember(who, key(f"k{{n}}"))
+assert session.problem is None
+"""
+    import threading
+
+    done = []
+    threads = [threading.Thread(target=lambda n=n: done.append(python("-c", program, f"f{n}"))) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [d.returncode for d in done] == [0, 0, 0], [d.stderr for d in done]
+    for n in range(3):
+        assert known(path, owner(f"f{n}"))[-1] == "k39"
+
+
+# What is wrong with the file costs the history and nothing else
+
+
+def unusable(path, **options):
+    session = History(path, **options)
+    assert session.earlier(owner()) == []
+    session.remember(owner(), key("k1"))
+    assert session.earlier(owner()) == []
+    return session.problem
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough" * 40, b"SQLite format 3\0" + b"\1" * 5000])
+def test_a_damaged_file_is_left_alone_unless_it_is_ours(path, content):
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    assert "DatabaseError" in unusable(path)
+    assert path.read_bytes() == content
+    assert "DatabaseError" in unusable(path, replaceable=True)
+    assert not path.exists() and kept(path, key("k1"))
+
+
+@pytest.mark.parametrize("body", [b"x", zlib.compress(b"{"), zlib.compress(b"[1]"), zlib.compress(b'{"a": 5}')])
+def test_rows_that_are_no_components_are_damage(path, body):
+    kept(path, key("k1"))
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE keys SET own = ?", (body,))
+    session = History(path)
+    assert session.earlier(owner()) == [] and session.problem
+
+
+def test_a_file_of_another_shape_is_damage(path):
+    path.parent.mkdir(parents=True)
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE keys (name)")
+    assert "no such column" in unusable(path) or "no column" in unusable(path)
+
+
+def test_a_folder_that_cant_be_made_and_a_file_that_cant_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "FileExistsError" in unusable(tmp_path / "file" / "keys.sqlite")
+    assert "IsADirectoryError" in unusable(tmp_path)
+
+
+def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch):
+    monkeypatch.setattr(history, "PATIENCE_S", 0.01)
+    kept(path, key("k1"))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    session = History(path)
+    session.remember(owner(), key("k2"))
+    assert session.problem is None
+    other.execute("ROLLBACK")
+    other.close()
+    session.remember(owner(), key("k3"))
+    assert known(path) == ["k1", "k3"]
+
+
+def test_surrogates_and_long_texts_are_kept(path):
+    kept(path, key("k1", "\ud800" + "x" * 100_000))
+    assert History(path).earlier(owner())[0][1]["a"].text.startswith("\ud800x")
+
+
+# Where it is
+
+
+@pytest.mark.parametrize("said", ["off", "OFF", "0", "none"])
+def test_it_can_be_switched_off(monkeypatch, tmp_path, said):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("COMPILEDIAG_HISTORY", said)
+    assert unusable(History.of_user("2.13.0")._path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_where_the_variable_says_or_in_the_users_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPILEDIAG_HISTORY", str(tmp_path / "mine.sqlite"))
+    assert History.of_user(None)._path == tmp_path / "mine.sqlite"
+    monkeypatch.setenv("COMPILEDIAG_HISTORY", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert History.of_user(None)._path == default_path() == tmp_path / "compilediag" / "keys-1.sqlite"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "ada"))
+    assert default_path() == tmp_path / "ada" / ".cache" / "compilediag" / "keys-1.sqlite"
+
+
+def test_no_test_uses_the_users_own(history_of_its_own):
+    assert History.of_user(None)._path == history_of_its_own
+    assert not str(history_of_its_own).startswith(str(default_path().parent))
+
+
+def test_the_program_is_the_notebook_or_the_script(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/home/ada/my train.py"])
+    assert program() == "my train.py"
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/ada/notes.ipynb")
+    assert program() == "notes.ipynb"
+
+
+def test_what_is_in_it_is_json_alone(path):
+    kept(path, key("k1"))
+    [(body,)] = sqlite3.connect(path).execute("SELECT own FROM keys").fetchall()
+    assert json.loads(zlib.decompress(body))["a"] == [None, "1"]
