@@ -17,7 +17,7 @@ from compilediag.sources.base import MAX_ERRORS
 from tests.live import programs
 
 PACKAGE = str(Path(cd.__file__).parent)
-NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "dynamic", "trace"]
+NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "dynamic", "trace"]
 
 
 def places():
@@ -371,6 +371,7 @@ MISSING = {
     "recompiles": ("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons"),
     "graph_breaks": ("torch._dynamo.output_graph.GraphCompileReason", "__post_init__"),
     "caches": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
+    "keys": ("torch._inductor.codecache", "compiled_fx_graph_hash"),
     "dynamic": ("torch._dynamo.utils.ChromiumEventLogger", "log_instant_event"),
     "trace": ("torch._logging._internal", "trace_log"),
 }
