@@ -112,7 +112,7 @@ def _fits(value: Any, dtype: str) -> bool:
     if dtype != "json":
         return isinstance(value, TYPES[dtype])
     try:
-        return isinstance(value, str) and isinstance(json.loads(value), list)
+        return isinstance(value, str) and isinstance(json.loads(value), list | dict)
     except ValueError:
         return False
 

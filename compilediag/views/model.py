@@ -18,7 +18,9 @@ from ..diagnosis import FEEDS, diagnose, fix_code, observed
 from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
 from ..tables import table_columns
+from .derived import MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
 from .redact import Redactor
+from .totals import Totals
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
@@ -46,7 +48,8 @@ class ViewModel:
         self._text_budget = self._whole_budget = text_budget
         self._lock = threading.RLock()
         self._seen = dict.fromkeys(BY_TABLE, 0)
-        self._totals = _Totals()
+        self._totals = Totals()
+        self._derived = {table: DerivedTable(name) for name, table in MADE_OF.items()}
         self._sources: dict[tuple[Any, ...], tuple[int, dict[str, Any]]] = {}
         self._last_duration: dict[tuple[Any, ...], float] = {}
         self._lost: dict[int, float] = {}
@@ -69,8 +72,9 @@ class ViewModel:
         """Everything so far as one patch. Patches that were given before it are in it."""
         with self._lock, self.session.settled():
             whole = ViewModel(self.session, self._redactor is not None, self._whole_budget)
-            columns = {table: _view_columns(table) for table in BY_TABLE}
-            fixed = {"columns": columns, "feeds": {table: list(names) for table, names in FEEDS.items()}}
+            columns = {table: _view_columns(table) for table in BY_TABLE} | derived_columns()
+            feeds = with_derived({table: list(names) for table, names in FEEDS.items()})
+            fixed = {"columns": columns, "feeds": feeds, "made_of": MADE_OF}
             return {"seq": self.seq, "reset": True, **fixed, **whole._collect(everything=True)}
 
     def _collect(self, everything: bool) -> dict[str, Any]:
@@ -87,6 +91,7 @@ class ViewModel:
         }
         changed = {name: part for name, part in parts.items() if everything or self._sent.get(name) != part}
         self._sent.update(changed)
+        rows.update((derived.name, derived.take()) for derived in self._derived.values())
         fresh = {table: new for table, new in rows.items() if new}
         return {**changed, **({"rows": fresh} if fresh else {}), **({"texts": texts} if texts else {})}
 
@@ -129,6 +134,8 @@ class ViewModel:
         for row in rows:
             cells = dict(zip(names, row, strict=True))
             self._totals.add(table, cells)
+            if table in self._derived:
+                row.append(self._derived[table].add(cells))
             if table == "compiles" and cells["duration_s"] is not None:
                 self._last_duration[_who(cells)] = cells["duration_s"]
             elif table == "sources":
@@ -206,7 +213,7 @@ class ViewModel:
         }
 
     def _observed(self) -> dict[str, bool]:
-        return observed(cells for _, cells in self._sources.values())
+        return with_derived(observed(cells for _, cells in self._sources.values()))
 
     def _now(self) -> list[dict[str, Any]]:
         file = self._redactor.file if self._redactor else lambda path: path
@@ -223,65 +230,9 @@ class ViewModel:
 
 
 def totals(session: Session) -> dict[str, Any]:
-    """The totals of a session, as every view shows them; see `_Totals`."""
+    """The totals of a session, as every view shows them; see `Totals`."""
     with session.settled():
         return ViewModel(session, text_budget=0)._collect(everything=True)["totals"]
-
-
-class _Totals:
-    """Sums over rows as they come.
-
-    compiles, recompiles, graph_breaks, limit_hits, cache_hits, cache_misses, events, dropped: counts.
-    compile_s: seconds of all compiles; lost_s: of those that recompiles caused; cache_saved_s: that hits saved,
-    by torch's account; own_s: that our hooks and writer took; own_share: own_s / compile_s.
-    """
-
-    def __init__(self) -> None:
-        self._counts = dict.fromkeys(
-            ("compiles", "recompiles", "graph_breaks", "limit_hits", "cache_hits", "cache_misses", "events"), 0
-        )
-        self._compile_s = 0.0
-        self._saved: dict[tuple[Any, ...], float] = {}
-
-    def add(self, table: str, cells: dict[str, Any]) -> None:
-        counts = self._counts
-        counts["events"] += 1
-        if table in ("recompiles", "graph_breaks"):
-            counts[table] += 1
-        elif table == "compiles":
-            counts["compiles"] += 1
-            counts["limit_hits"] += cells["limit"] is not None
-            self._compile_s += cells["duration_s"] or 0
-        elif table == "cache_lookups":
-            counts["cache_hits"] += cells["outcome"] == "hit"
-            counts["cache_misses"] += cells["outcome"] in ("miss", "guard_miss")
-            if cells["saved_s"]:
-                self._add_saved(cells)
-
-    def _add_saved(self, cells: dict[str, Any]) -> None:
-        """A hit of AOTAutogradCache holds those of FxGraphCache beneath it: of one compile the larger sum counts."""
-        key = (cells["rank"], cells["pid"], cells["compile_id"], cells["cache"])
-        self._saved[key] = self._saved.get(key, 0.0) + cells["saved_s"]
-
-    def _saved_s(self) -> float:
-        largest: dict[tuple[Any, ...], float] = {}
-        for (*compile_key, _), seconds in self._saved.items():
-            key = tuple(compile_key)
-            largest[key] = max(largest.get(key, 0.0), seconds)
-        return sum(largest.values())
-
-    def as_dict(self, lost: dict[int, float], sources: Iterable[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
-        states = [cells for _, cells in sources]
-        own_s = sum(cells["overhead_s"] or 0 for cells in states)
-        return {
-            **self._counts,
-            "compile_s": self._compile_s,
-            "lost_s": sum(lost.values()),
-            "cache_saved_s": self._saved_s(),
-            "own_s": own_s,
-            "own_share": own_s / self._compile_s if self._compile_s else None,
-            "dropped": sum(cells["dropped"] or 0 for cells in states),
-        }
 
 
 def _beginning(body: bytes) -> bytes:
@@ -316,10 +267,11 @@ def _cell_changes(table: str, names: list[str], redactor: Redactor | None) -> li
 
 
 def _view_columns(table: str) -> list[dict[str, str]]:
-    return [
+    own = [
         {"name": name, "label": name.replace("_", " "), "type": _view_type(name, spec["dtype"]), "doc": spec["doc"]}
         for name, spec in table_columns(table).items()
     ]
+    return [*own, PART_OF] if table in MADE_OF.values() else own
 
 
 def _view_type(name: str, dtype: str) -> str:
@@ -329,7 +281,9 @@ def _view_type(name: str, dtype: str) -> str:
     if name in by_name:
         return by_name[name]
     if dtype == "float64":
-        return "us" if name.endswith("_us") else "s"
+        return {"_us": "us", "_ms": "ms"}.get(name[-3:], "s")
+    if name in ("size", "bytes", "pool_bytes"):
+        return "bytes"
     return {"Int64": "int", "boolean": "bool", "json": "list"}.get(dtype, "text")
 
 

@@ -131,10 +131,17 @@ class Recorded:
         """An artifact with its text."""
         self.add((Artifact(time_ns=self.clock, name=name, **common), text))
 
-    def compile(self, number: int, function: str = "forward", seconds: float = 1.0, **more: Any) -> None:
+    def compile(
+        self,
+        number: int,
+        function: str = "forward",
+        seconds: float = 1.0,
+        place: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
         """One compile with two phases and a cache look-up; from the second on a recompile for a size."""
         common = {"compile_id": f"0/{number}", "time_ns": self.clock}
-        place = {"function": function, "file": "/home/me/model.py", "line": 30}
+        place = place or {"function": function, "file": "/home/me/model.py", "line": 30}
         if number:
             values = {
                 "guard_source": "x.size()[0]",

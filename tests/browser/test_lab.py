@@ -89,18 +89,18 @@ print("ENDS", json.dumps(dict(zip(compiles["event_id"].tolist(), ends.tolist()))
 FLOOD = """
 import time
 from IPython.display import display
-from compilediag.events import CacheLookup
+from compilediag.events import KernelCompile
 session = cd.start()
 display(session.dashboard())
 time.sleep(2)
-def look_up(n):
-    return [CacheLookup(time_ns=time.time_ns(), cache="fx_graph", outcome="miss", key=str(n))]
+def kernel(n):
+    return [KernelCompile(time_ns=time.time_ns(), name=str(n), outcome="compiled")]
 recorder = session._recorder
 began = time.perf_counter()
 for n in range(25_000):
     while time.perf_counter() - began < n / 5_000:
         pass
-    recorder.put(recorder.feeds[0], look_up, n)
+    recorder.put(recorder.feeds[0], kernel, n)
 print("RATE", 25_000 / (time.perf_counter() - began))
 cd.stop()
 """
@@ -365,9 +365,9 @@ def test_five_thousand_events_a_second_all_reach_the_page(lab, lab_page):
     notebook.run(1)
     page.wait_for_selector("[data-state=stopped]", timeout=60_000)
     rate = float(notebook.output(1).split("RATE ")[1].split()[0])
-    counted = page.text_content('[data-tab="cache_lookups"] .cdiag-count')
+    counted = page.text_content('[data-tab="kernels"] .cdiag-count')
     print(f"{rate:.0f} events a second; the page has {counted} of 25,000")
     assert rate > 4_500
     assert counted == "25,000"
-    assert total(page, "cache_misses") == 25_000
+    assert total(page, "events") >= 25_000
     assert total(page, "dropped") == 0

@@ -363,9 +363,9 @@ def test_what_was_not_observed_is_never_shown_as_nothing(recorded, open_widget, 
     assert (shown["cache_hits"], shown["cache_saved_s"], shown["recompiles"], shown["lost_s"]) == ("–", "–", "–", "–")
     assert shown["compiles"] == "0"
     assert text(page, ".cdiag-note") == "not observed: recompiles is unavailable: off by detail='lean'"
-    page.click('[data-tab="cache_lookups"]')
+    page.click('[data-tab="cache_groups"]')
     assert "torch 9.9 has no ChromiumEventLogger" in text(page, ".cdiag-note")
-    assert text(page, '[data-tab="cache_lookups"] .cdiag-count') == "not observed"
+    assert text(page, '[data-tab="cache_groups"] .cdiag-count') == "not observed"
 
 
 def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget, totals):

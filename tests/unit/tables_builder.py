@@ -4,11 +4,14 @@ from types import SimpleNamespace
 
 from compilediag.events import (
     BY_TABLE,
+    AutotuneChoice,
     CacheLookup,
     Compile,
+    CudaGraphAction,
     DynamicDecision,
     GraphBreak,
     GuardFailure,
+    KernelCompile,
     Recompile,
     SourceStatus,
 )
@@ -80,6 +83,48 @@ def graph_break(**more):
 
 def lookup(outcome, **more):
     return CacheLookup(**{"time_ns": SECOND, "cache": "fx_graph", "outcome": outcome, **more})
+
+
+def tuning(run_id="1", times=None, winner=None, **more):
+    """A run of mm: `times` is choice -> ms, or a text that says why it failed; names with `triton` are Triton's."""
+    shared = {
+        "time_ns": SECOND,
+        "compile_id": "0/0",
+        "tuner": "select_algorithm",
+        "stage": "benchmark",
+        "op": "mm",
+        "inputs": ["bf16[64, 64]", "bf16[64, 64]"],
+        "device": "cuda:0",
+        "benchmark_s": 0.5,
+        "precompile_s": 0.3,
+        **FORWARD,
+        **more,
+    }
+    times = times or {"mm": 0.102, "triton_mm_1": 0.1, "triton_mm_2": 0.125}
+    failed = {name: time for name, time in times.items() if isinstance(time, str)}
+    winner = winner or min(times.keys() - failed.keys(), key=times.get, default=None)
+    return [
+        AutotuneChoice(
+            **shared,
+            run_id=run_id,
+            choice=name,
+            choice_kind="triton" if "triton" in name else "extern",
+            time_ms=None if name in failed else time,
+            fail_reason=failed.get(name),
+            is_winner=None if winner is None else name == winner,
+        )
+        for name, time in times.items()
+    ]
+
+
+def graph(action, number=1, **more):
+    defaults = {"time_ns": number * SECOND, "function_id": 0, "mode": "forward", "backend": "trees", **FORWARD}
+    return CudaGraphAction(**{**defaults, "action": action, **more})
+
+
+def kernel(name, seconds=0.2, **more):
+    defaults = {"time_ns": SECOND, "compile_id": "0/0", "language": "triton", "where": "subprocess"}
+    return KernelCompile(**{**defaults, "name": name, "duration_s": seconds, "outcome": "compiled", **more})
 
 
 def decision(source, dim, number, **more):

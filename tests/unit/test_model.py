@@ -20,9 +20,11 @@ from compilediag.events import (
     SourceStatus,
 )
 from compilediag.tables import table_columns
+from compilediag.views.derived import COLUMNS, MADE_OF
 from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel, totals
 from tests.unit.session_builder import SECOND, put, recording, saved
+from tests.unit.tables_builder import FORWARD, graph, kernel, lookup, tuning
 
 
 class Page:
@@ -78,6 +80,9 @@ EVENTS = [
     CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="saved", compile_id="0/2", key_diff=["a: 1 -> 2"]),
     GraphBreak(time_ns=SECOND, reason="r", hints=["h"]),
     Compile(time_ns=9 * SECOND, compile_id="1/0", function="g", outcome="skipped", limit="recompile_limit"),
+    *tuning("1"), *tuning("2", {"mm": 0.2, "triton_mm_1": "out of resource: shared memory"}),
+    graph("warmup"), graph("record", 2), graph("rerecord", 3, mismatch="x"), graph("replays", 4, count=7),
+    graph("skip", 5, function="g", reason="cpu device"), kernel("triton_poi_0"),
 ]  # fmt: skip
 
 
@@ -90,12 +95,55 @@ def test_totals_are_what_the_tables_say(tmp_path):
     assert found["compile_s"] == pytest.approx(session.compiles["duration_s"].sum()) == pytest.approx(1.5)
     assert found["lost_s"] == pytest.approx(session.recompiles["lost_s"].sum()) == pytest.approx(1.0)
     assert found["limit_hits"] == session.compiles["limit"].notna().sum() == 1
-    assert found["cache_hits"] == (session.cache_lookups["outcome"] == "hit").sum() == 2
+    assert (session.cache_lookups["outcome"] == "hit").sum() == 2
+    assert found["cache_hits"] == 1, "one graph came from a cache: AOTAutograd's hit holds FxGraphCache's"
     assert found["cache_misses"] == session.cache_lookups["outcome"].isin(["miss", "guard_miss"]).sum() == 2
     assert found["cache_saved_s"] == 3.0, "AOTAutograd's hit holds FxGraphCache's"
+    assert found["by_cache"] == {
+        "fx_graph": {"hits": 1, "misses": 2, "saved_s": 2.0},
+        "aot_autograd": {"hits": 1, "misses": 0, "saved_s": 3.0},
+    }
+    assert found["kernels"] == len(session.kernels) == 1
+    assert (found["tuning_runs"], found["tuning_choices"], found["tuning_failed"]) == (2, 5, 1)
+    assert found["tuning_s"] == pytest.approx(2 * 0.8), "of each run once"
+    assert (found["graph_records"], found["graph_rerecords"], found["graph_skips"]) == (1, 1, 1)
+    assert found["graph_replays"] == 7
     assert found["events"] == len(session.events) == len(EVENTS) + 1  # and the recorder's feed
     assert found["own_s"] == pytest.approx(session.sources["overhead_s"].sum())
     assert found["own_share"] == pytest.approx(found["own_s"] / found["compile_s"])
+
+
+def lookups(*items):
+    """Look-ups, each told by its cache, tier, outcome and compile id."""
+    names = ("cache", "tier", "outcome", "compile_id")
+    return [lookup(**dict(zip(names, item, strict=True))) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("items", "hits", "misses"),
+    [
+        # A cold compile with a backward, then a warm one.
+        ([("aot_autograd", "local", "miss", "0/0"), *2 * [("fx_graph", "local", "miss", "0/0")]], 0, 2),
+        ([("aot_autograd", "local", "hit", "0/0"), *2 * [("fx_graph", "local", "hit", "0/0")]], 2, 0),
+        # Another program around the same graph.
+        ([("aot_autograd", "local", "miss", "0/0"), ("fx_graph", "local", "hit", "0/0")], 1, 0),
+        # AOTAutogradCache with the graphs inside of its entries looks up no others.
+        ([("aot_autograd", "local", "hit", "0/0"), ("aot_autograd", "local", "hit", "1/0")], 2, 0),
+        # The machine's disk lacks it: the server has it, or lacks it too.
+        ([("fx_graph", "local", "miss", "0/0"), ("fx_graph", "remote", "hit", "0/0")], 1, 0),
+        ([("fx_graph", "local", "miss", "0/0"), ("fx_graph", "remote", "miss", "0/0")], 0, 1),
+        # Parts of a graph are no graphs.
+        ([("py_code", "memory", "hit", "0/0"), ("dynamo_code", "memory", "miss", "0/0")], 0, 0),
+    ],
+)
+def test_a_hit_is_a_graph_that_needed_no_compile(tmp_path, items, hits, misses):
+    found = totals(saved(tmp_path, *lookups(*items)))
+    assert (found["cache_hits"], found["cache_misses"]) == (hits, misses)
+
+
+def test_replays_that_nobody_counted_are_unknown(tmp_path):
+    found = totals(saved(tmp_path, graph("record")))
+    assert (found["graph_records"], found["graph_replays"]) == (1, None)
 
 
 def test_totals_of_nothing_are_zero_and_a_share_of_nothing_is_missing(tmp_path):
@@ -107,25 +155,96 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     session = saved(tmp_path, *EVENTS)
     snapshot = ViewModel(session).snapshot()
     for table, rows in snapshot["rows"].items():
+        if table in MADE_OF:
+            continue
         table_frame = getattr(session, table)
         names = [column["name"] for column in snapshot["columns"][table]]
-        assert names == list(table_columns(table)) == list(table_frame.columns)
+        assert [n for n in names if n != "part_of"] == list(table_columns(table)) == list(table_frame.columns)
         shown = sorted(row[names.index("time")] for row in rows)
         assert shown == pytest.approx(sorted(t.value / 1e6 for t in table_frame["time"])), table
         if table != "sources":
             assert [row[0] for row in rows] == table_frame["event_id"].tolist()
-    lookups = snapshot["rows"]["cache_lookups"]
-    assert lookups[-1][-1] == ["a: 1 -> 2"]
+    found = snapshot["rows"]["cache_lookups"]
+    assert found[-1][list(table_columns("cache_lookups")).index("key_diff")] == ["a: 1 -> 2"]
     compiles = [dict(zip(table_columns("compiles"), row, strict=True)) for row in snapshot["rows"]["compiles"]]
     assert [c["is_recompile"] for c in compiles] == [False, True, True, None]
     assert compiles[0]["triton_s"] is None
 
 
+def derived(snapshot, table):
+    return [dict(zip(COLUMNS[table], row, strict=True)) for row in snapshot["rows"].get(table, [])]
+
+
+def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
+    items = [
+        lookup("miss", **FORWARD),
+        lookup("miss", **FORWARD, key_diff=["inductor_config[epilogue_fusion]: True -> False"]),
+        lookup("hit", **FORWARD, saved_s=2.0),
+        lookup("saved", **FORWARD, taken_s=1.5),
+        lookup("hit", **FORWARD, tier="remote"),
+        lookup("bypass", function="g", reason="Unsupported op"),
+    ]
+    session = saved(tmp_path, *items)
+    one, remote, g = derived(ViewModel(session).snapshot(), "cache_groups")
+    assert (one["function"], one["hits"], one["misses"], one["stored"], one["last"]) == ("forward", 1, 2, 1, "saved")
+    assert (one["saved_s"], one["taken_s"]) == (2.0, 1.5)
+    assert one["why"] == "inductor_config[epilogue_fusion]: True -> False", "what kept the latest miss from being a hit"
+    assert (remote["tier"], remote["hits"], remote["why"]) == ("remote", 1, None)
+    assert (g["bypassed"], g["why"], g["saved_s"]) == (1, "Unsupported op", None)
+    assert (one["reasons"], g["reasons"]) == ([f"1x {one['why']}"], ["1x Unsupported op"])
+    parts = [row[-1] for row in ViewModel(session).snapshot()["rows"]["cache_lookups"]]
+    assert parts == [*4 * [one["event_id"]], remote["event_id"], g["event_id"]]
+
+
+def test_what_is_a_list_and_what_is_a_dict_reach_the_page_as_such(tmp_path):
+    (choice, *_) = tuning("1", {"triton_mm_1": 0.1}, parameters={"BLOCK_M": 64, "num_warps": 4})
+    (row,) = ViewModel(saved(tmp_path, choice)).snapshot()["rows"]["autotune"]
+    cells = dict(zip([*table_columns("autotune"), "part_of"], row, strict=True))
+    assert cells["parameters"] == {"BLOCK_M": 64, "num_warps": 4}
+    assert cells["inputs"] == ["bf16[64, 64]", "bf16[64, 64]"]
+
+
+def test_a_tuning_is_one_row_that_grows_with_its_choices(tmp_path):
+    session, recorder, _ = recording(tmp_path)
+    model, page = ViewModel(session), Page()
+    page.apply(model.snapshot())
+    *early, late = tuning("1", {"mm": 0.102, "triton_mm_2": 0.125, "triton_mm_1": 0.1})
+    put(recorder, *early)
+    page.apply(model.patch())
+    (row,) = page.rows["tunings"].values()
+    assert row[list(COLUMNS["tunings"]).index("winner")] is None
+    put(recorder, late)
+    page.apply(model.patch())
+    recorder.close()
+    (found,) = derived({"rows": {"tunings": list(page.rows["tunings"].values())}}, "tunings")
+    assert (found["winner"], found["next_choice"], found["choices"], found["failed"]) == ("triton_mm_1", "mm", 3, 0)
+    assert found["margin_extern"] == pytest.approx(0.02)
+    assert (found["spent_s"], found["break_even"]) == (pytest.approx(0.8), pytest.approx(400_000, abs=1))
+    parts = {row[-1] for row in page.rows["autotune"].values()}
+    assert parts == {found["event_id"]}, "its choices are part of it"
+
+
+def test_cuda_graphs_are_counted_by_function(tmp_path):
+    actions = [
+        graph("warmup"),
+        graph("record", 2, duration_ms=3.0, pool_bytes=1000),
+        graph("replays", 3, count=40),
+        graph("rerecord", 4, duration_ms=2.0, mismatch="StaticInputIdxMismatch", input="2 (weight)", reason="changed"),
+        graph("skip", 5, function="g", reason="skipping cudagraphs due to cpu device"),
+    ]
+    forward, g = derived(ViewModel(saved(tmp_path, *actions)).snapshot(), "graph_functions")
+    assert [forward[n] for n in ("warmups", "captured", "rerecorded", "skipped", "replays")] == [1, 2, 1, 0, 40]
+    assert [forward[n] for n in ("state", "mismatch", "input")] == ["captured", "StaticInputIdxMismatch", "2 (weight)"]
+    assert (forward["capture_ms"], forward["pool_bytes"]) == (5.0, 1000)
+    assert [g[n] for n in ("state", "captured", "skipped", "replays")] == ["skipped", 0, 1, None]
+
+
 def test_every_column_of_every_table_is_described(tmp_path):
     columns = ViewModel(saved(tmp_path)).snapshot()["columns"]
-    assert set(columns) == set(BY_TABLE)
+    assert set(columns) == {*BY_TABLE, *MADE_OF}
     types = {c["type"] for spec in columns.values() for c in spec}
-    assert types <= {"id", "time", "s", "us", "int", "text", "code", "path", "bool", "list"}
+    numbers = {"s", "ms", "us", "int", "share", "bytes"}
+    assert types <= {"id", "time", "text", "code", "path", "bool", "list"} | numbers
     assert all(c["doc"] and c["label"] for spec in columns.values() for c in spec)
 
 
@@ -190,7 +309,7 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
 def test_a_table_whose_source_was_not_active_is_not_observed(tmp_path):
     session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
     observed = ViewModel(session).snapshot()["observed"]
-    assert set(observed) == set(FEEDS)
+    assert set(observed) == {*FEEDS, *MADE_OF}
     assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
 
 

@@ -12,7 +12,7 @@ import { DataTable } from "./table.js";
 import { Tabs } from "./tabs.js";
 import { followTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
-import { TABS, TAB_TABLES, whySilent } from "./views.js";
+import { FILTERED, TABS, TAB_TABLES, whySilent } from "./views.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
@@ -52,7 +52,11 @@ export class App {
     this.findings = new Findings(store, (finding) => this.onFinding(finding));
     this.timeline = new Timeline(store, this.lanes, (group, id) => this.openGroup(group, id));
     this.table = new DataTable(this.groups, (table, row) => this.openRow(table, row));
-    this.detail = new Detail(store, this.groups, () => this.closeDetail());
+    this.detail = new Detail(store, this.groups, {
+      close: () => this.closeDetail(),
+      open: (table, row) => this.openRow(table, row),
+      compile: (group) => this.openGroup(group, null),
+    });
     this.chip = makeButton("cdiag-chip", "", () => this.onFinding(null));
     this.chip.title = "show everything again";
     const main = make("div", "cdiag-main", this.table.node, this.detail.node);
@@ -111,12 +115,12 @@ export class App {
     this.warming = true;
     whenIdle((deadline) => {
       this.warming = false;
-      if (!this.filter.warm(TAB_TABLES, deadline)) this.warm();
+      if (!this.filter.warm(FILTERED, deadline)) this.warm();
     });
   }
 
   paintFiltered() {
-    this.result = this.filter.run(TAB_TABLES);
+    this.result = this.filter.run(FILTERED);
     this.timeline.setLit(this.result.lit);
     this.timeline.paint();
     this.paintTable();
@@ -183,12 +187,12 @@ export class App {
 
   /** The tab that holds most of a finding's evidence, and the detail of its first event. */
   goToEvidence(finding) {
-    const held = TABS.map((tab) => [tab, finding.evidence.filter((id) => this.store.table(tab.table).byId(id))]);
+    const held = TABS.map((tab) => [tab, finding.evidence.filter((id) => this.store.rowOf(this.store.table(tab.table), id))]);
     const [tab, ids] = held.reduce((best, next) => (next[1].length > best[1].length ? next : best));
     if (!ids.length) return;
     this.tab = tab;
     const table = this.store.table(tab.table);
-    this.openRow(table, table.byId(ids[0]));
+    this.openRow(table, this.store.rowOf(table, ids[0]));
   }
 
   showTab(tab) {

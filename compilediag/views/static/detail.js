@@ -3,10 +3,11 @@ import { ArtifactView } from "./artifact.js";
 import { make, makeButton, setShown } from "./dom.js";
 import { counted, formatClock, formatCount, formatPlace } from "./format.js";
 import { formatSeconds, formatValue, MISSING, oneLine } from "./format.js";
+import { graphItem, kernelBars, lookupItem, PANELS, tuningLine } from "./panels.js";
+import { bar, codeLine, cutShort, dim, formatFact, longText, MOST, pairs, section } from "./parts.js";
 import { phaseKind, phaseLabel } from "./phases.js";
 
-const LONG = 4000; // characters of one value
-const MOST = 200; // rows of one section; the rest is counted
+const PATH = 4000; // characters of a path
 const PARTS = [
   ["dynamo_s", "Dynamo, all in all", "dynamo"],
   ["aot_s", "backend (AOTAutograd and below)", "aot"],
@@ -33,27 +34,34 @@ const TABLES = [
   "recompiles",
   "guard_failures",
   "cache_lookups",
+  "tunings",
+  "cudagraphs",
+  "kernels",
   "graph_breaks",
   "dynamic_decisions",
   "phases",
   "artifacts",
 ];
+const TITLE = 200; // characters of a title
+const UNTOLD = new Set(["recompiles", "tunings", "cudagraphs", "kernels"]); // most compiles have none
 const LED_BY_THE_TOP = new Set(["recompiles", "compiles"]); // sections that stand first anyway
 
 export class Detail {
-  constructor(store, groups, onClose) {
+  /** `actions`: close(), open(table, row) for another row, compile(group) for a whole compile. */
+  constructor(store, groups, actions) {
     this.store = store;
     this.groups = groups;
+    this.actions = actions;
     this.artifacts = new Map(); // event id -> ArtifactView, kept so that an open text stays open
     this.title = make("h2", "");
     this.sub = make("div", "cdiag-dim");
     this.body = make("div", "cdiag-detail-body");
     this.body.tabIndex = 0;
-    const close = makeButton("cdiag-close", "close", onClose);
+    const close = makeButton("cdiag-close", "close", actions.close);
     const head = make("div", "cdiag-detail-head", make("div", "", this.title, this.sub), close);
     this.node = make("aside", "cdiag-detail", head, this.body);
     this.node.setAttribute("aria-label", "detail");
-    this.node.addEventListener("keydown", (event) => event.key === "Escape" && onClose());
+    this.node.addEventListener("keydown", (event) => event.key === "Escape" && actions.close());
     this.target = null;
     setShown(this.node, false);
   }
@@ -67,13 +75,14 @@ export class Detail {
     if (!target) return;
     this.paint();
     this.body.scrollTop = 0;
-    if (target.group === null || LED_BY_THE_TOP.has(target.table.name)) return;
+    if (target.group === null || target.table.name in PANELS || LED_BY_THE_TOP.has(target.table.name)) return;
     this.body.scrollTop = this.body.querySelector(`[data-section="${target.table.name}"]`)?.offsetTop ?? 0;
   }
 
   paint() {
     if (!this.target) return;
     const { group, table, row } = this.target;
+    if (table.name in PANELS) return this.paintPanel(table, table.byId(row[0]) ?? row);
     if (group === null) return this.paintPlainRow(table, table.byId(row[0]) ?? row);
     const rows = new Map(TABLES.map((name) => [name, this.groups.members(name, group)]));
     const shape = [...rows.values(), [this.store.texts.size], [this.store.tables]].flat();
@@ -88,11 +97,14 @@ export class Detail {
     const id = group.split("|").pop().replace(/#\d+$/, "");
     this.title.textContent = `${owner?.name ?? flight?.function ?? "compile"} ${id}`;
     const file = owner?.file ?? flight?.file;
-    this.sub.textContent = oneLine(file ? `${file}:${owner?.line ?? flight?.line ?? ""}` : "", LONG);
+    this.sub.textContent = oneLine(file ? `${file}:${owner?.line ?? flight?.line ?? ""}` : "", PATH);
     const sections = [
       ["recompiles", "Why it compiled again", (list) => this.recompile(list, rows.get("guard_failures"))],
       ["compiles", "Time", (list) => list.flatMap((row) => this.compile(row))],
-      ["cache_lookups", "Cache look-ups", (list) => list.map((row) => this.lookup(row))],
+      ["cache_lookups", "Cache look-ups", (list) => list.map((row) => lookupItem(this.reader("cache_lookups", row)))],
+      ["tunings", "Autotuning", (list) => list.map((row) => this.tuning(row))],
+      ["cudagraphs", "CUDA graphs", (list) => list.map((row) => graphItem(this.reader("cudagraphs", row)))],
+      ["kernels", "Kernels", (list) => kernelBars(list.map((row) => this.reader("kernels", row)))],
       ["graph_breaks", "Graph breaks", (list) => list.map((row) => this.graphBreak(row))],
       ["dynamic_decisions", "Made dynamic", (list) => list.map((row) => this.decision(row))],
       ["artifacts", "Graphs, guards and code", (list) => list.map((row) => this.artifact(row))],
@@ -106,29 +118,17 @@ export class Detail {
   }
 
   section(name, heading, list, build) {
-    if (!list.length) return this.silent(name, heading);
-    const rest = list.length > MOST ? [dim(`and ${formatCount(list.length - MOST)} more`)] : [];
-    const node = make("section", "cdiag-section", make("h3", "", heading), ...build(list.slice(0, MOST)), ...rest);
-    node.dataset.section = name;
-    return node;
+    return list.length ? section(name, heading, ...cutShort(list, build)) : this.silent(name, heading);
   }
 
   silent(name, heading) {
-    if (this.store.observed[name] !== false || name === "recompiles") return null;
-    const node = make("section", "cdiag-section", make("h3", "", heading), dim("not observed"));
-    node.dataset.section = name;
-    return node;
+    const isTold = this.store.observed[name] !== false || UNTOLD.has(name);
+    return isTold ? null : section(name, heading, dim("not observed"));
   }
 
   reader(name, row) {
     const table = this.store.table(name);
     return (key) => table.get(row, key);
-  }
-
-  pairs(entries) {
-    const shown = entries.filter(([, value]) => value !== null && value !== undefined);
-    const cells = shown.flatMap(([key, value]) => [make("dt", "", key), make("dd", "", longText(value))]);
-    return make("dl", "cdiag-facts", ...cells);
   }
 
   recompile(list, failures) {
@@ -192,20 +192,10 @@ export class Detail {
     const total = get("duration_s") ?? get("dynamo_s");
     const words = [get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time"))];
     const parts = PARTS.filter(([key]) => get(key) !== null);
-    const bars = parts.map(([key, label, kind]) => this.bar(label, get(key), total, kind, 0));
+    const bars = parts.map(([key, label, kind]) => bar(label, get(key), total, kind, formatSeconds(get(key))));
     const facts = FACTS.map(([key, label]) => [label, formatFact(get(key))]);
     const seconds = make("strong", "", formatSeconds(total));
-    return [make("p", "cdiag-lead", seconds, ` ${words.filter(Boolean).join(" · ")}`), ...bars, this.pairs(facts)];
-  }
-
-  bar(label, value, total, kind, depth) {
-    const fill = make("span", `cdiag-part is-${kind}`);
-    fill.style.width = `${total ? Math.min(100, (value / total) * 100).toFixed(1) : 0}%`;
-    const name = make("span", "cdiag-bar-name", label);
-    name.style.paddingLeft = `${Math.min(depth, 8) * 10}px`;
-    name.title = label;
-    const seconds = make("span", "cdiag-bar-value", formatSeconds(value));
-    return make("div", "cdiag-bar-row", name, make("span", "cdiag-track", fill), seconds);
+    return [make("p", "cdiag-lead", seconds, ` ${words.filter(Boolean).join(" · ")}`), ...bars, pairs(facts)];
   }
 
   phases(list) {
@@ -214,29 +204,26 @@ export class Detail {
     return list.map((row) => {
       const get = this.reader("phases", row);
       const name = get("name") ?? "?";
-      const node = this.bar(phaseLabel(name), get("duration_s"), longest, phaseKind(name), get("depth") ?? 0);
+      const node = this.phase(name, get, longest);
       node.firstChild.title = name;
       return node;
     });
   }
 
-  lookup(row) {
-    const get = this.reader("cache_lookups", row);
-    const saved = get("saved_s") === null ? null : `saved ${formatSeconds(get("saved_s"))}`;
-    const words = [get("cache"), get("tier"), saved].filter(Boolean).join(" · ");
-    const outcome = make("span", "cdiag-outcome", get("outcome") ?? MISSING);
-    outcome.dataset.outcome = get("outcome") ?? "";
-    const lines = (get("key_diff") ?? []).slice(0, MOST).map((line) => make("code", "cdiag-diff", longText(line)));
-    const intro = lines.length ? dim("differs from the nearest earlier key in:") : null;
-    const facts = this.pairs([["why", get("reason")], ["key", get("key")]]);
-    return make("div", "cdiag-item", make("div", "", outcome, ` ${words}`), facts, intro, ...lines);
+  phase(name, get, longest) {
+    const seconds = get("duration_s");
+    return bar(phaseLabel(name), seconds, longest, phaseKind(name), formatSeconds(seconds), get("depth") ?? 0);
+  }
+
+  tuning(row) {
+    return tuningLine(this.reader("tunings", row), () => this.actions.open(this.store.table("tunings"), row));
   }
 
   graphBreak(row) {
     const get = this.reader("graph_breaks", row);
     const facts = [["torch's id", get("break_id")], ["why", get("explanation")], ["hints", formatFact(get("hints"))]];
     const code = codeLine(get, formatPlace(get("user_file"), get("user_line")));
-    return make("div", "cdiag-item", make("div", "", longText(get("reason") ?? MISSING)), code, this.pairs(facts));
+    return make("div", "cdiag-item", make("div", "", longText(get("reason") ?? MISSING)), code, pairs(facts));
   }
 
   decision(row) {
@@ -256,32 +243,37 @@ export class Detail {
     return view.node;
   }
 
+  /** A row that is made of others: what they are, and where they belong. */
+  paintPanel(table, row) {
+    const shape = [row, this.store.tables];
+    if (this.shape && shape.every((item, i) => item === this.shape[i])) return;
+    this.shape = shape;
+    const get = (name) => table.get(row, name);
+    const source = this.store.table(this.store.made_of[table.name]);
+    const members = this.store.members(table, row);
+    const readers = members.map((member) => (name) => source.get(member, name));
+    const groups = new Map(readers.map((read, i) => [read, this.groups.of(source, members[i])]));
+    groups.set(get, this.groups.of(table, row));
+    this.title.textContent = oneLine(PANELS[table.name].title(get), TITLE);
+    this.sub.textContent = oneLine(get("file") ? `${get("file")}:${get("line") ?? ""}` : "", PATH);
+    const parts = PANELS[table.name].parts(get, readers, (each) => this.compileLink(each, groups.get(each)));
+    const kept = this.body.scrollTop;
+    this.body.replaceChildren(...parts.filter(Boolean));
+    this.body.scrollTop = kept;
+  }
+
+  /** A button that opens the whole compile; "" for what belongs to none. */
+  compileLink(get, group) {
+    if (group === null) return "";
+    const button = makeButton("cdiag-link", `compile ${get("compile_id")}`, () => this.actions.compile(group));
+    return make("span", "", " ", button);
+  }
+
   paintPlainRow(table, row) {
     this.title.textContent = `${table.get(row, "name") ?? table.name}`;
     this.sub.textContent = "";
     const known = table.columns.filter((column) => table.get(row, column.name) !== null);
     const told = known.map(({ label, name, type }) => [label, formatValue(table.get(row, name), type)]);
-    this.body.replaceChildren(this.pairs(told));
+    this.body.replaceChildren(pairs(told));
   }
-}
-
-function longText(value) {
-  const text = String(value);
-  return text.length > LONG ? `${text.slice(0, LONG)}… (${formatCount(text.length)} characters)` : text;
-}
-
-function formatFact(value) {
-  if (value === null) return null;
-  if (typeof value !== "number") return formatValue(value, "list");
-  return formatValue(value, Number.isInteger(value) ? "int" : "us");
-}
-
-function dim(text) {
-  return make("p", "cdiag-dim", text);
-}
-
-/** A line of the user's code with its place, or the place alone; null if neither is known. */
-function codeLine(get, place) {
-  const parts = [place, get("user_code")].filter((part) => part !== null);
-  return parts.length ? make("pre", "cdiag-code", longText(parts.join("   "))) : null;
 }

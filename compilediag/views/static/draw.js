@@ -209,7 +209,25 @@ function diamond(context, x, y, size) {
   context.closePath();
 }
 
-/** Hit: full diamond; miss: empty diamond; graph break: cross. */
+/** A triangle that points down if `size` is negative. */
+function triangle(context, x, y, size) {
+  context.beginPath();
+  context.moveTo(x, y - size);
+  context.lineTo(x + size, y + size);
+  context.lineTo(x - size, y + size);
+  context.closePath();
+}
+
+/** Shape of a mark -> [path, size, colour of its face, colour of its edge]. */
+const MARKS = {
+  hit: [diamond, 4, "hit", "surface"],
+  miss: [diamond, 4, "surface", "muted"],
+  capture: [triangle, 4, "live", "surface"],
+  recapture: [triangle, 4, "recompile", "surface"],
+  skip: [triangle, -4, "surface", "failed"],
+};
+
+/** Hit: full diamond; miss: empty diamond; capture: full triangle; skip: empty one, upside down; break: cross. */
 function drawMarks(frame, lane, y) {
   const { context, palette } = frame;
   for (const mark of lane.marks) {
@@ -220,9 +238,10 @@ function drawMarks(frame, lane, y) {
       cross(context, x, y - 1, 3, palette.failed);
       continue;
     }
-    diamond(context, x, y - 1, 4);
-    context.fillStyle = mark.shape === "hit" ? palette.hit : palette.surface;
-    context.strokeStyle = mark.shape === "hit" ? palette.surface : palette.muted;
+    const [path, size, face, edge] = MARKS[mark.shape];
+    path(context, x, y - 1, size);
+    context.fillStyle = palette[face];
+    context.strokeStyle = palette[edge];
     context.fill();
     context.stroke();
   }

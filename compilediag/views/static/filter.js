@@ -22,9 +22,9 @@ export class Filter {
     return this.terms.length > 0 || this.evidence !== null;
   }
 
-  evidenceGroups(tables) {
+  evidenceGroups() {
     const groups = new Set();
-    for (const table of tables) {
+    for (const table of this.store.tables.values()) {
       for (const id of this.evidence.ids) {
         const row = table.byId(id);
         const group = row && this.groups.of(table, row);
@@ -34,19 +34,24 @@ export class Filter {
     return groups;
   }
 
-  /** Positions of the rows of a table that pass. */
-  passing(table) {
-    const { terms, evidence } = this;
-    const passed = [];
+  /** Positions of the rows of a table that pass; a row made of others passes with one of those. */
+  passing(table, passed) {
+    const { evidence } = this;
+    const source = table.name in this.store.made_of ? this.store.table(this.store.made_of[table.name]) : null;
+    const wholes = source && new Set(passed.get(source.name).map((i) => source.get(source.rows[i], "part_of")));
+    const found = [];
     for (let i = 0; i < table.rows.length; i += 1) {
-      if (terms.length) {
-        const hay = table.haystack(i);
-        if (!terms.every((term) => hay.includes(term))) continue;
-      }
-      if (evidence && !this.isEvidence(table, table.rows[i])) continue;
-      passed.push(i);
+      const row = table.rows[i];
+      const itself = this.isFound(table, i) && !(evidence && !this.isEvidence(table, row));
+      if (itself || wholes?.has(row[0])) found.push(i);
     }
-    return passed;
+    return found;
+  }
+
+  isFound(table, position) {
+    if (!this.terms.length) return true;
+    const hay = table.haystack(position);
+    return this.terms.every((term) => hay.includes(term));
   }
 
   isEvidence(table, row) {
@@ -67,11 +72,12 @@ export class Filter {
     return true;
   }
 
-  /** Filters all tables at once: {passed: table name -> positions, lit: groups with a row that passed, or null}. */
+  /** Filters all tables at once, those that others are made of first: {passed: table name -> positions, lit: groups with a row that passed, or null}. */
   run(names) {
     const tables = names.map((name) => this.store.table(name));
-    if (this.evidence) this.evidence.groups = this.evidenceGroups(tables);
-    const passed = new Map(tables.map((table) => [table.name, this.passing(table)]));
+    if (this.evidence) this.evidence.groups = this.evidenceGroups();
+    const passed = new Map();
+    for (const table of tables) passed.set(table.name, this.active ? this.passing(table, passed) : [...table.rows.keys()]);
     if (!this.active) return { passed, lit: null };
     const lit = new Set();
     for (const table of tables) {

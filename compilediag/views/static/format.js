@@ -72,14 +72,32 @@ export function formatValue(value, type) {
   if (value === null || value === undefined) return MISSING;
   if (type === "time") return formatClock(value);
   if (type === "s") return Number(value).toFixed(3);
+  if (type === "ms") return formatMs(value);
   if (type === "us") return Number(value).toFixed(1);
+  if (type === "share") return `${value > 0 ? "+" : ""}${formatShare(value)}`;
+  if (type === "bytes") return formatBytes(value);
   if (type === "int") return formatCount(value);
   if (type === "bool") return value ? "yes" : "no";
-  if (type === "list") return [].concat(value).map(String).join("; ");
+  if (type === "list") return formatList(value);
   return String(value);
 }
 
+/** A list, or the pairs of an object: "64x64; 32x32", "BLOCK_M=64; num_warps=4". */
+function formatList(value) {
+  const isPairs = value !== null && typeof value === "object" && !Array.isArray(value);
+  const parts = isPairs ? Object.entries(value).map(([key, each]) => `${key}=${each}`) : [].concat(value).map(String);
+  return parts.join("; ");
+}
+
+/** Milliseconds of one call, with four digits that count. */
+export function formatMs(value) {
+  if (value === null || value === undefined) return MISSING;
+  return Math.abs(value) >= 1000 ? formatCount(Math.round(value)) : String(Number(Number(value).toPrecision(4)));
+}
+
+const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes"]);
+
 /** Types whose columns are set flush right. */
 export function isNumeric(type) {
-  return type === "s" || type === "us" || type === "int";
+  return NUMERIC.has(type);
 }

@@ -7,6 +7,7 @@ const FORMATS = {
   lost_s: formatSeconds,
   cache_saved_s: formatSeconds,
   own_s: formatSeconds,
+  tuning_s: formatSeconds,
   own_share: formatShare,
 };
 
@@ -21,6 +22,13 @@ const MADE_FROM = {
   cache_misses: "cache_lookups",
   cache_saved_s: "cache_lookups",
   graph_breaks: "graph_breaks",
+  tuning_s: "autotune",
+  tuning_runs: "autotune",
+  tuning_failed: "autotune",
+  graph_records: "cudagraphs",
+  graph_rerecords: "cudagraphs",
+  graph_skips: "cudagraphs",
+  graph_replays: "cudagraphs",
 };
 
 /** A tile: the total that is set large, its name, and smaller ones with what stands behind them. */
@@ -28,11 +36,23 @@ const TILES = [
   ["compiles", "compile", [["compile_s", " compiling"]]],
   ["recompiles", "recompile", [["lost_s", " lost"], ["limit_hits", " hit the limit"]]],
   ["cache_hits", "cache hit", [["cache_saved_s", " saved"], ["cache_misses", " missed"]]],
+  ["tuning_s", "tuning", [["tuning_runs", " runs"], ["tuning_failed", " choices failed"]]],
+  [
+    "graph_records",
+    "CUDA graph",
+    [["graph_rerecords", " captured again"], ["graph_skips", " skipped"], ["graph_replays", " replays"]],
+  ],
   ["graph_breaks", "graph break", []],
   ["own_share", "own cost", [["own_s", ""], ["events", " events"], ["dropped", " dropped"]]],
 ];
 
-const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_breaks"]);
+/** Tiles that most sessions have nothing for: they show up once one of these totals is not 0. */
+const RARE = {
+  tuning_s: ["tuning_runs", "tuning_s"],
+  graph_records: ["graph_records", "graph_rerecords", "graph_skips"],
+};
+
+const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_records", "graph_breaks"]);
 const STATES = {
   watching: "watching",
   stopped: "stopped",
@@ -45,6 +65,7 @@ export class Header {
     this.store = store;
     this.numbers = new Map();
     this.labels = [];
+    this.rare = new Map();
     this.state = make("span", "cdiag-state");
     this.title = make("span", "cdiag-title");
     this.badge = make("span", "cdiag-badge", "redacted");
@@ -67,7 +88,9 @@ export class Header {
       const details = more.flatMap(([total, after], i) => [i ? " · " : "", this.number(total), after]);
       const label = make("span", "cdiag-label");
       this.labels.push([label, key, name]);
-      return make("div", "cdiag-tile", this.number(key), " ", label, make("div", "cdiag-sub", ...details));
+      const tile = make("div", "cdiag-tile", this.number(key), " ", label, make("div", "cdiag-sub", ...details));
+      if (key in RARE) this.rare.set(key, tile);
+      return tile;
     }));
   }
 
@@ -90,6 +113,7 @@ export class Header {
     setText(this.pause, paused ? "resume" : "pause");
     this.pause.setAttribute("aria-pressed", String(paused));
     this.paintNotice();
+    this.rare.forEach((tile, key) => setShown(tile, RARE[key].some((total) => totals[total] > 0)));
     this.labels.forEach(([node, key, name]) => setText(node, COUNTS.has(key) && totals[key] !== 1 ? `${name}s` : name));
     this.numbers.forEach((node, key) => this.paintNumber(node, key, totals[key], observed[MADE_FROM[key]] === false));
   }

@@ -2,7 +2,16 @@
 import { describeFunction } from "./groups.js";
 import { phaseKind } from "./phases.js";
 
-const MARKED = { hit: "hit", miss: "miss", guard_miss: "miss", bypass: "miss", failed: "miss" };
+const LOOKUPS = { hit: "hit", miss: "miss", guard_miss: "miss", bypass: "miss", failed: "miss" };
+const COMPILE_CACHES = new Set(["fx_graph", "aot_autograd"]); // the others hold parts of what these hold
+const CAPTURES = {
+  record: "capture",
+  user_capture: "capture",
+  rerecord: "recapture",
+  skip: "skip",
+  limit: "skip",
+  failed: "skip",
+};
 
 export class Lanes {
   constructor(store, groups) {
@@ -14,7 +23,7 @@ export class Lanes {
 
   /** Rebuilds the lanes if their tables changed. */
   refresh() {
-    const names = ["compiles", "phases", "cache_lookups", "graph_breaks"];
+    const names = ["compiles", "phases", "cache_lookups", "cudagraphs", "graph_breaks"];
     const flights = this.store.isLive() ? this.store.now : [];
     const versions = JSON.stringify([names.map((name) => this.store.table(name).version), flights]);
     if (versions === this.versions && this.tables === this.store.tables) return;
@@ -76,7 +85,9 @@ export class Lanes {
   }
 
   addMarks() {
-    this.addMarksOf("cache_lookups", (get) => MARKED[get("outcome")], (get) => `${get("cache")} ${get("outcome")}`);
+    const lookup = (get) => (COMPILE_CACHES.has(get("cache")) ? LOOKUPS[get("outcome")] : undefined);
+    this.addMarksOf("cache_lookups", lookup, (get) => `${get("cache")} ${get("outcome")}`);
+    this.addMarksOf("cudagraphs", (get) => CAPTURES[get("action")], labelOfCapture);
     this.addMarksOf("graph_breaks", () => "break", (get) => `graph break: ${get("reason")}`);
   }
 
@@ -85,10 +96,15 @@ export class Lanes {
     for (const row of table.rows) {
       const get = (key) => table.get(row, key);
       const group = this.groups.of(table, row);
-      const lane = this.ofGroup.get(group);
       const shape = shapeOf(get);
-      if (lane && shape) lane.marks.push({ at: get("time"), shape, label: labelOf(get), group, saved: get("saved_s") });
+      const lane = shape && (this.ofGroup.get(group) ?? this.laneOfFunction(get));
+      if (lane) lane.marks.push({ at: get("time"), shape, label: labelOf(get), group, saved: get("saved_s") });
     }
+  }
+
+  /** The lane of an event outside of any compile, as a capture is, if its function was compiled. */
+  laneOfFunction(get) {
+    return this.byLane.get(describeFunction(get("function"), get("file"), get("line")).lane);
   }
 
   findExtent() {
@@ -99,7 +115,13 @@ export class Lanes {
         high = Math.max(high, bar.end);
       }
       for (const flight of lane.flights) low = Math.min(low, flight.start);
+      for (const mark of lane.marks) high = Math.max(high, mark.at);
     }
     return low === Infinity ? null : { low, high: Math.max(high, low) };
   }
+}
+
+function labelOfCapture(get) {
+  const words = [get("mode"), get("mismatch"), get("reason")].filter(Boolean).join(": ");
+  return `CUDA graph ${get("action")} ${words}`.trim();
 }

@@ -1,6 +1,12 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
+import { formatValue } from "./format.js";
 
 const HAY_PER_VALUE = 500; // characters of one value that the search sees
+
+/** A value as the search sees it: pairs as they are shown. */
+function searchable(value) {
+  return typeof value === "object" ? formatValue(value, "list") : String(value);
+}
 
 /** Rows of one kind of event, keyed by event id (the first column), in order of arrival. */
 export class Table {
@@ -14,6 +20,7 @@ export class Table {
   clear() {
     this.rows = [];
     this.place = new Map(); // event id -> position in rows
+    this.parts = new Map(); // id of a row of a derived table -> ids of the rows here that are part of it
     this.hay = []; // position -> what the search looks in, made when first needed
     this.version = 0;
   }
@@ -24,12 +31,14 @@ export class Table {
   }
 
   upsert(rows) {
+    const partOf = this.at.get("part_of");
     for (const row of rows) {
       const known = this.place.get(row[0]);
       const position = known === undefined ? this.rows.length : known;
       this.place.set(row[0], position);
       this.rows[position] = row;
       this.hay[position] = undefined;
+      if (partOf !== undefined && known === undefined) this.addPart(row[partOf], row[0]);
     }
     if (rows.length) this.version += 1;
   }
@@ -44,11 +53,16 @@ export class Table {
     return this.rows[this.place.get(id)] ?? null;
   }
 
+  addPart(whole, id) {
+    if (!this.parts.has(whole)) this.parts.set(whole, []);
+    this.parts.get(whole).push(id);
+  }
+
   haystack(position) {
     let text = this.hay[position];
     if (text === undefined) {
       const shown = this.rows[position].filter((value) => value !== null);
-      text = shown.map((value) => String(value).slice(0, HAY_PER_VALUE)).join("\n").toLowerCase();
+      text = shown.map((value) => searchable(value).slice(0, HAY_PER_VALUE)).join("\n").toLowerCase();
       this.hay[position] = text;
     }
     return text;
@@ -77,6 +91,7 @@ export class Store {
     this.totals = {};
     this.observed = {};
     this.feeds = {}; // table -> names of the sources that it needs
+    this.made_of = {}; // derived table -> the table whose rows it sums up
     this.now = [];
     this.findings = [];
     this.tables = new Map();
@@ -86,6 +101,20 @@ export class Store {
   table(name) {
     if (!this.tables.has(name)) this.tables.set(name, new Table(name));
     return this.tables.get(name);
+  }
+
+  /** The rows of events that a row of a derived table is made of, in order of time. */
+  members(table, row) {
+    const source = this.table(this.made_of[table.name]);
+    const found = (source.parts.get(row[0]) ?? []).map((id) => source.byId(id));
+    return found.sort((a, b) => source.get(a, "time") - source.get(b, "time"));
+  }
+
+  /** The row of an event in a table, or the row that the event is part of; null if there is none. */
+  rowOf(table, id) {
+    const source = table.name in this.made_of ? this.table(this.made_of[table.name]) : null;
+    const part = source?.byId(id);
+    return part ? table.byId(source.get(part, "part_of")) : table.byId(id);
   }
 
   /** Takes a patch, or keeps it while the display is paused. */
@@ -119,7 +148,7 @@ export class Store {
   }
 
   merge(patch) {
-    for (const key of ["meta", "totals", "observed", "feeds"]) Object.assign(this[key], patch[key]);
+    for (const key of ["meta", "totals", "observed", "feeds", "made_of"]) Object.assign(this[key], patch[key]);
     // A thread that builds kernels for a compile knows neither its id nor its function: the compile has its own line.
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;

@@ -5,6 +5,16 @@ import { counted, formatClock, formatPlace, formatSeconds } from "./format.js";
 import { PHASE_KINDS, PHASE_WORDS } from "./phases.js";
 import { readPalette } from "./theme.js";
 
+const MARK_WORDS = {
+  recompile: "recompile",
+  hit: "cache hit",
+  miss: "miss",
+  break: "graph break",
+  capture: "CUDA graph captured",
+  recapture: "captured again",
+  skip: "CUDA graphs skipped",
+};
+const CAPTURE_MARKS = new Set(["capture", "recapture", "skip"]);
 const MOST_LANES = 7; // lanes in view; more scroll
 const SHORTEST_MS = 0.05; // the closest zoom
 const REACH = 3; // px around the pointer that still count as on a bar
@@ -41,8 +51,8 @@ export class Timeline {
     this.tip.setAttribute("role", "tooltip");
     this.reset = makeButton("cdiag-link", "show everything", () => this.setZoom(null));
     const keys = PHASE_KINDS.map((kind) => make("span", `cdiag-key is-${kind}`, PHASE_WORDS[kind]));
-    const words = { recompile: "recompile", hit: "cache hit", miss: "miss", break: "graph break" };
-    const marks = Object.entries(words).map(([name, word]) => make("span", `cdiag-key is-${name}`, word));
+    const marks = Object.entries(MARK_WORDS).map(([name, word]) => make("span", `cdiag-key is-${name}`, word));
+    this.captureKeys = marks.filter((_, i) => CAPTURE_MARKS.has(Object.keys(MARK_WORDS)[i]));
     const legend = make("div", "cdiag-legend", ...keys, ...marks);
     const strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset);
     this.frameNode = make("div", "cdiag-frame", this.scroller, this.box, this.tip);
@@ -93,6 +103,8 @@ export class Timeline {
     const lanes = this.lanes.list;
     setShown(this.node, lanes.length > 0);
     setShown(this.reset, this.zoom !== null);
+    const hasCaptures = this.store.table("cudagraphs").rows.length > 0;
+    this.captureKeys.forEach((key) => setShown(key, hasCaptures));
     const width = this.scroller.clientWidth;
     if (!lanes.length || !width) return;
     const height = AXIS + Math.min(lanes.length, MOST_LANES) * LANE;

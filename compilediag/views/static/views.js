@@ -1,5 +1,5 @@
 // The tabs and their columns. A column shows one value (`name`) or a text made of several (`text`).
-import { formatPlace, formatValue, oneLine, MISSING } from "./format.js";
+import { formatCount, formatPlace, formatValue, oneLine, MISSING } from "./format.js";
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 
@@ -14,9 +14,20 @@ function whichCompile(get, owner) {
   return name === null ? id : `${name} ${id ?? ""}`.trim();
 }
 
-function whyLookup(get) {
-  const differences = get("key_diff");
-  return [get("reason"), differences?.length ? differences.join("; ") : null].filter(Boolean).join(" · ") || null;
+/** "31, 4 failed": how many choices there were. */
+function choiceCounts(get) {
+  const failed = get("failed") ? `, ${formatCount(get("failed"))} failed` : "";
+  return `${formatCount(get("choices"))}${failed}`;
+}
+
+/** "+2.0 %", or that the extern kernel is the winner itself. */
+function externTakes(get) {
+  if (get("winner_kind") === "extern") return "it won";
+  return get("margin_extern") === null ? null : formatValue(get("margin_extern"), "share");
+}
+
+function whyNotReplayed(get) {
+  return [get("mismatch"), get("input") && `input ${get("input")}`, get("reason")].filter(Boolean).join(" · ") || null;
 }
 
 const TIME = { label: "time", name: "time", type: "time", width: "84px" };
@@ -35,8 +46,19 @@ const LINE = {
   from: 620,
 };
 
+const FUNCTION = {
+  label: "function",
+  text: (get) => get("function"),
+  width: "minmax(110px, 1fr)",
+  code: true,
+};
+
 function secondsColumn(label, name, from) {
   return { label, name, type: "s", width: "84px", from };
+}
+
+function countColumn(label, name, width, from) {
+  return { label, name, type: "int", width, from };
 }
 
 /** One entry a tab: table, label, what to say when it is empty, first sort, columns.
@@ -97,19 +119,77 @@ export const TABS = [
     ],
   },
   {
-    table: "cache_lookups",
+    table: "cache_groups",
     label: "Caches",
     empty: "no cache look-ups so far",
     sort: ["time", -1],
     columns: [
       TIME,
+      FUNCTION,
+      { label: "cache", name: "cache", type: "text", width: "minmax(96px, .7fr)" },
+      { label: "tier", name: "tier", type: "text", width: "70px", from: 860 },
+      { label: "last", name: "last", type: "text", width: "90px" },
+      countColumn("hits", "hits", "56px"),
+      countColumn("misses", "misses", "66px"),
+      countColumn("bypassed", "bypassed", "80px", 900),
+      countColumn("stored", "stored", "64px", 980),
+      secondsColumn("saved s", "saved_s", 760),
+      { label: "differs in, or why", name: "why", type: "text", width: "minmax(120px, 2.2fr)", code: true, from: 620 },
+    ],
+  },
+  {
+    table: "tunings",
+    label: "Autotune",
+    empty: "nothing tuned so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      { label: "op", name: "op", type: "text", width: "minmax(80px, .8fr)", code: true },
+      { label: "inputs", name: "inputs", type: "list", width: "minmax(110px, 1.4fr)", code: true, from: 860 },
+      { label: "winner", name: "winner", type: "text", width: "minmax(100px, 1.2fr)", code: true },
+      { label: "ms", name: "winner_ms", type: "ms", width: "68px" },
+      { label: "next takes", name: "margin_next", type: "share", width: "88px", from: 620 },
+      { label: "extern takes", text: externTakes, sortBy: "margin_extern", type: "share", width: "96px" },
+      { label: "choices", text: choiceCounts, sortBy: "choices", width: "100px", from: 980 },
+      secondsColumn("tuning s", "spent_s"),
+      countColumn("pays after calls", "break_even", "118px", 980),
+      { label: "from cache", name: "from_cache", type: "text", width: "86px", from: 1100 },
+    ],
+  },
+  {
+    table: "graph_functions",
+    label: "CUDA graphs",
+    empty: "no CUDA graphs so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      FUNCTION,
+      { label: "mode", name: "mode", type: "text", width: "80px", from: 860 },
+      { label: "state", name: "state", type: "text", width: "minmax(90px, .8fr)" },
+      countColumn("captured", "captured", "78px"),
+      countColumn("again", "rerecorded", "62px"),
+      countColumn("skipped", "skipped", "72px"),
+      countColumn("replays", "replays", "72px", 760),
+      countColumn("warm-ups", "warmups", "80px", 900),
+      { label: "captures ms", name: "capture_ms", type: "ms", width: "92px", from: 980 },
+      { label: "latest reason", text: whyNotReplayed, width: "minmax(120px, 2.2fr)", from: 620 },
+    ],
+  },
+  {
+    table: "kernels",
+    label: "Kernels",
+    empty: "no kernel compiled so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
       COMPILE,
-      { label: "cache", name: "cache", type: "text", width: "110px" },
-      { label: "outcome", name: "outcome", type: "text", width: "90px" },
-      secondsColumn("saved s", "saved_s"),
-      secondsColumn("took s", "taken_s", 760),
-      { label: "why", text: whyLookup, width: "minmax(120px, 2fr)", from: 620 },
-      { label: "key", name: "key", type: "code", width: "minmax(80px, 1fr)", code: true, from: 980 },
+      { label: "kernel", name: "name", type: "text", width: "minmax(140px, 2fr)", code: true },
+      { label: "language", name: "language", type: "text", width: "80px", from: 760 },
+      { label: "outcome", name: "outcome", type: "text", width: "86px" },
+      secondsColumn("s", "duration_s"),
+      { label: "where", name: "where", type: "text", width: "96px", from: 620 },
+      { label: "worker pid", name: "worker_pid", type: "int", width: "90px", from: 900 },
+      { label: "why it failed", name: "fail_reason", type: "text", width: "minmax(80px, 1fr)", from: 980 },
     ],
   },
   {
@@ -157,6 +237,8 @@ export const TABS = [
 ];
 
 export const TAB_TABLES = TABS.map((tab) => tab.table);
+/** Tables that are searched: those that rows of others are made of, and those of the tabs. */
+export const FILTERED = ["cache_lookups", "autotune", "cudagraphs", ...TAB_TABLES];
 
 /** The text of one cell; `owner` is the function that the row's compile belongs to, if known. */
 export function columnText(column, table, row, owner) {
