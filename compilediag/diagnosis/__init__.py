@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .breaks import break_findings, bypass_findings
+from .breaks import break_findings
+from .cache_rules import cache_findings
 from .causes import find_causes
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
 from .finding import Finding, fix_code, rank_key
+from .graph_rules import graph_findings
 from .limits import failure_findings, limit_findings
 from .misses import explain_miss
 from .recompiles import finding_of
+from .tuning_rules import tuning_findings
 
 __all__ = ["FEEDS", "Finding", "blind", "diagnose", "explain_miss", "fix_code", "observed", "unobserved"]
 
@@ -27,7 +30,9 @@ def diagnose(tables: Any) -> list[Finding]:
         *recompiled,
         *failure_findings(tables),
         *break_findings(tables),
-        *bypass_findings(tables),
+        *cache_findings(tables),
+        *tuning_findings(tables),
+        *graph_findings(tables),
         *coverage_findings(tables),
     ]
     return sorted(found, key=rank_key)

@@ -1,4 +1,4 @@
-"""Graph breaks by reason and line, and look-ups that went around a cache."""
+"""Graph breaks by reason and line."""
 
 from __future__ import annotations
 
@@ -55,26 +55,3 @@ def _break_advice(rows: list[Row]) -> str:
 def page_of(break_id: str) -> str:
     """torch's page on this kind of graph break."""
     return f"{BREAK_PAGE}{wording.one_line(break_id, 20).lower()}.html"
-
-
-def bypass_findings(tables: Any) -> list[Finding]:
-    """Caches that were bypassed, one finding a cache and reason. A miss is no finding: a first compile misses."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(tables, "cache_lookups", ("cache", "outcome", "reason")):
-        if row["outcome"] == "bypass":
-            groups[(row["cache"], wording.first_line(row["reason"] or ""))].append(row)
-    return [_bypass(cache, reason, rows) for (cache, reason), rows in groups.items()]
-
-
-def _bypass(cache: str | None, reason: str, rows: list[Row]) -> Finding:
-    name = wording.one_line(cache or "a cache", 40)
-    return Finding(
-        rule="cache_bypass",
-        severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"{name} was bypassed {wording.times(len(rows))}: {reason or 'no reason was given'}",
-        seconds_lost=0.0,
-        evidence=ids(rows),
-        suggestion="What bypasses the cache is compiled again in every process, however often it ran before.",
-        count=len(rows),
-        details=(reason,) if reason else (),
-    )

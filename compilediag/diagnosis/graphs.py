@@ -45,7 +45,9 @@ STATES = {
 
 @dataclass
 class GraphFunction:
-    """The CUDA graph actions of one function in one process, as they come. `replays` is None if none were counted."""
+    """The CUDA graph actions of one function in one process, as they come. `replays` and `eager`
+    (calls without a graph) are None if they were not counted.
+    """
 
     rank: int | None
     pid: int | None
@@ -57,6 +59,7 @@ class GraphFunction:
     event_id: int
     counts: Counter[str] = field(default_factory=Counter)
     replays: int | None = None
+    eager: int | None = None
     state: str | None = None
     reason: str | None = None
     mismatch: str | None = None
@@ -77,10 +80,10 @@ class GraphFunction:
         action = row["action"]
         self.time = row["time"]
         self.state = STATES.get(action, self.state)
-        if action == "replays":
-            self.replays = (self.replays or 0) + (row["count"] or 0)
+        if action in ("replays", "eager"):
+            setattr(self, action, (getattr(self, action) or 0) + (row["count"] or 0))
         else:
-            self.counts[action] += row["count"] or 1
+            self.counts[action] += 1
         if action in ("record", "rerecord", "user_capture") and is_timed(row["duration_ms"]):
             self.capture_ms = (self.capture_ms or 0.0) + row["duration_ms"]
         for name in ("reason", "mismatch", "input", "pool_bytes"):
@@ -90,7 +93,7 @@ class GraphFunction:
     def row(self) -> dict[str, Any]:
         """What the page shows of it."""
         names = ("event_id", "time", "rank", "pid", "function", "file", "line", "mode", "backend", "state", "replays")
-        last = ("reason", "mismatch", "input", "capture_ms", "pool_bytes")
+        last = ("eager", "reason", "mismatch", "input", "capture_ms", "pool_bytes")
         counts = {
             "warmups": self.counts["warmup"],
             "captured": self.counts["record"] + self.counts["rerecord"] + self.counts["user_capture"],

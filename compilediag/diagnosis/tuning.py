@@ -118,7 +118,7 @@ def run_of(rows: Sequence[Row]) -> Run:
     others = [row for row in final if winner is None or row["choice"] != winner["choice"]]
     nearest = min(others, key=lambda row: row["time_ms"], default=None) if winner_ms is not None else None
     extern_ms = min((row["time_ms"] for row in final if row["choice_kind"] == "extern"), default=None)
-    parts = [_largest(row[name] for row in rows) for name in ("benchmark_s", "precompile_s")]
+    parts = [stage_seconds(rows, "benchmark_s"), _largest(row["precompile_s"] for row in rows)]
     spent = None if parts == [None, None] else sum(part or 0.0 for part in parts)
     saved = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
     failed = _failed(rows, final)
@@ -177,6 +177,14 @@ def _failed(rows: Iterable[Row], final: Iterable[Row]) -> dict[Any, str]:
     return {row["choice"]: wording.first_line(row["fail_reason"]) for row in untimed}
 
 
+def stage_seconds(rows: Iterable[Row], name: str) -> float | None:
+    """The seconds of all stages of a run; each row of a stage says what the whole stage took."""
+    stages: dict[Any, list[Any]] = {}
+    for row in rows:
+        stages.setdefault(row["stage"], []).append(row[name])
+    spent = [s for s in map(_largest, stages.values()) if s is not None]
+    return sum(spent) if spent else None
+
+
 def _largest(values: Iterable[Any]) -> float | None:
-    """Each row of a run says what the whole run took."""
     return max((value for value in values if is_timed(value)), default=None)

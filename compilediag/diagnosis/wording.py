@@ -94,6 +94,11 @@ def _was_many(values: Sequence[str]) -> str:
     return f"was {one_line(values[0], 40)}, then {shown} and {len(values) - 3} more"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """`1 miss`, `3 misses`."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def listed(names: Sequence[str], limit: int = 3) -> str:
     """`a, b and c`; of many, `a, b, c and 4 more`."""
     shown = [spoken(n) for n in names[:limit]]

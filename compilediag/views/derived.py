@@ -80,6 +80,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         "rerecorded": ("int", "of those, captures because an invariant of an earlier one broke"),
         "skipped": ("int", "times that torch gave up on CUDA graphs for it"),
         "replays": ("int", "replays, if they were counted"),
+        "eager": ("int", "calls that ran without a graph, if they were counted"),
         "reason": ("text", "torch's latest reason to capture again or to skip"),
         "mismatch": ("text", "the invariant that broke last"),
         "input": ("text", "the input that broke it"),

@@ -54,17 +54,42 @@ def headline(totals: dict[str, Any], unseen: Set[str]) -> str:
 
 
 def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
-    return [
-        *_wrapped(headline(totals, unseen)),
-        *_wrapped("; ".join((_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals)))),
-    ]
+    usual = (_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals))
+    rare = [part for part in (_tuning(totals, unseen), _graphs(totals, unseen)) if part]
+    lines = (headline(totals, unseen), "; ".join(usual), "; ".join(rare))
+    return [part for line in lines if line for part in _wrapped(line)]
 
 
 def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
-    if "cache_lookups" in unseen:
+    seen = totals["cache_hits"] + totals["cache_misses"]
+    if "cache_lookups" in unseen and not seen:
         return "cache look-ups not observed"
+    partly = "not all cache look-ups observed: " if "cache_lookups" in unseen else ""
     hits = f"{_count(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
-    return f"{hits if totals['cache_hits'] else 'no cache hits'}, {_count(totals['cache_misses'], 'miss', 'misses')}"
+    told = hits if totals["cache_hits"] else "no cache hits"
+    return f"{partly}{told}, {_count(totals['cache_misses'], 'miss', 'misses')}"
+
+
+def _tuning(totals: dict[str, Any], unseen: Set[str]) -> str:
+    """Nothing where nothing was tuned: most programs don't."""
+    if not totals["tuning_runs"]:
+        return ""
+    failed = f", {_count(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
+    least = "at least " if "autotune" in unseen else ""
+    return f"{least}{_count(totals['tuning_runs'], 'tuning')} took {spent(totals['tuning_s'])}{failed}"
+
+
+def _graphs(totals: dict[str, Any], unseen: Set[str]) -> str:
+    """Nothing where no CUDA graph was captured or skipped."""
+    counts = {
+        "captured": totals["graph_records"],
+        "captured again": totals["graph_rerecords"],
+        "skipped": totals["graph_skips"],
+        "replayed": totals["graph_replays"],
+    }
+    told = ", ".join(f"{count:,}x {what}" for what, count in counts.items() if count)
+    least = "at least " if "cudagraphs" in unseen else ""
+    return f"CUDA graphs: {least}{told}" if told else ""
 
 
 def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:

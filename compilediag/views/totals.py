@@ -59,7 +59,7 @@ class Totals:
         if cells["action"] == "replays":
             self._replays = (self._replays or 0) + (cells["count"] or 0)
         elif cells["action"] in GRAPH_TOTALS:
-            self._graphs[GRAPH_TOTALS[cells["action"]]] += cells["count"] or 1
+            self._graphs[GRAPH_TOTALS[cells["action"]]] += 1
 
     def as_dict(self, lost: dict[int, float], sources: Iterable[tuple[int, Cells]]) -> dict[str, Any]:
         states = [cells for _, cells in sources]
@@ -118,12 +118,12 @@ class _CacheTotals:
 
 
 class _TuningTotals:
-    """Each row of a run says what the whole run took: of a run the largest counts."""
+    """Each row of a run says what its whole stage, or the whole run, took: of those the largest counts."""
 
     def __init__(self) -> None:
         self._choices = 0
         self._failed = 0
-        self._spent: dict[tuple[Any, ...], dict[str, float]] = {}
+        self._spent: dict[tuple[Any, ...], dict[str | None, float]] = {}
         self._measured: set[tuple[Any, ...]] = set()
 
     def add(self, cells: Cells) -> None:
@@ -133,8 +133,8 @@ class _TuningTotals:
         if cells["from_cache"] is None:
             self._measured.add(key)
         spent = self._spent.setdefault(key, {})
-        for name in ("benchmark_s", "precompile_s"):
-            spent[name] = max(spent.get(name, 0.0), cells[name] or 0.0)
+        for name, part in (("benchmark_s", cells["stage"]), ("precompile_s", "")):
+            spent[part] = max(spent.get(part, 0.0), cells[name] or 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis import blind, diagnose, unobserved
+from compilediag.diagnosis import blind, coverage, diagnose, unobserved
 from compilediag.views.text import WIDTH, printable, render
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 
@@ -20,6 +20,13 @@ TOTALS = {
     "own_share": 0.003,
     "events": 99,
     "dropped": 0,
+    "tuning_runs": 0,
+    "tuning_s": 0.0,
+    "tuning_failed": 0,
+    "graph_records": 0,
+    "graph_rerecords": 0,
+    "graph_skips": 0,
+    "graph_replays": None,
 }
 
 
@@ -63,12 +70,29 @@ def test_what_was_not_observed_is_told_in_place_of_numbers():
     gone = [
         source(name, "unavailable", "no such hook") for name in ("compiles", "recompiles", "caches", "graph_breaks")
     ]
-    text = text_of(*gone, compiles=0, recompiles=0)
+    text = text_of(*gone, compiles=0, recompiles=0, cache_hits=0, cache_misses=0)
     assert text.startswith("compilediag: compiles not observed; recompiles not observed\n")
     assert "cache look-ups not observed; graph breaks not observed" in text
     assert "Nothing to fix in what was observed." in text
     assert "Not observed: recompiles: no such hook" in text
     assert "0 recompiles" not in text
+
+
+def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
+    tuned = {"tuning_runs": 8, "tuning_s": 29.94, "tuning_failed": 18}
+    graphs = {"graph_records": 2, "graph_rerecords": 9, "graph_skips": 1, "graph_replays": 1234}
+    line = "8 tunings took 29.9 s, 18 choices failed; CUDA graphs: 2x captured, 9x captured again, 1x skipped, "
+    assert text_of(**tuned, **graphs).splitlines()[2:4] == [line.strip(), "1,234x replayed"]
+    assert "tuning" not in text_of() and "CUDA" not in text_of()
+    assert text_of(graph_skips=1).splitlines()[2] == "CUDA graphs: 1x skipped"
+
+
+def test_what_was_observed_in_part_is_a_lower_bound(monkeypatch):
+    monkeypatch.setattr(coverage, "FEEDS", {t: (t,) for t in ("cache_lookups", "autotune", "cudagraphs")})
+    gone = [source(name, "failed", "why") for name in coverage.FEEDS]
+    text = text_of(*gone, tuning_runs=1, tuning_s=2.0, graph_records=1)
+    assert "not all cache look-ups observed: 3 cache hits saved 9.8 s, 11 misses" in text
+    assert "at least 1 tuning took 2.0 s; CUDA graphs: at least 1x captured" in text
 
 
 def test_recompile_limits_are_in_the_header():

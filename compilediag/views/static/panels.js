@@ -174,6 +174,7 @@ function graphParts(get, readers, linkOf) {
     counted(get("captured"), "capture", "captures"),
     get("rerecorded") ? `${formatCount(get("rerecorded"))} of them again` : null,
     told(get("replays"), (count) => counted(count, "replay", "replays")),
+    told(get("eager"), (count) => counted(count, "call without a graph", "calls without a graph")),
     get("skipped") ? `skipped ${formatCount(get("skipped"))}×` : null,
     counted(get("warmups"), "warm-up", "warm-ups"),
   );

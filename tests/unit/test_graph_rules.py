@@ -1,0 +1,134 @@
+"""What is told of CUDA graphs: skips with what to change, captures again and again, limits, lost outputs."""
+
+import pytest
+
+from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.graph_advice import REASONS, skip_advice
+from tests.unit.tables_builder import graph, tables
+
+LINE = {"user_file": "/home/ada/model.py", "user_line": 33, "user_code": "x.add_(1)"}
+
+
+def told(*events):
+    return diagnose(tables(*events))
+
+
+def only(*events):
+    (found,) = told(*events)
+    return found
+
+
+#: As torch 2.11 and 2.13 say it, with and without what they put before it -> a part of the advice.
+SKIPS = {
+    "mutated inputs (1 instances)": "mark_static_address(x)",
+    "skipping cudagraphs due to mutated inputs (2 instances)": "mark_static_address(x)",
+    "input storage mutation (1 instances)": "x.copy_(y)",
+    "cpu device (primals_2)": "graph_partition = True",
+    "multiple devices: device(type='cuda', index=0), device(type='cuda', index=1)": "a graph is of one device",
+    "no CUDA device in the graph": "without mode='reduce-overhead'",
+    "graph with symbolic shapes inputs and config.triton.cudagraph_skip_dynamic_graphs=True": "padding",
+    "disabling cudagraphs due to incompatible op aten.nonzero.default": "neither depends on values",
+    "incompatible op (multinomial)": "graph_partition = True",
+    "index_put_ fallback with boolean indexing is not compatible with CUDA graphs": "torch.where",
+    "control flow operator: torch.cond": "torch.where",
+    "sparsity not handled. Please file issue for sparse inference weights": "Sparse tensors",
+    "non-Tensor inputs": "part of the module",
+    "cudagraph capture requires the caching allocator; current allocator is uncached": "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "cpp-wrapper does not support graph partition yet": "cpp_wrapper",
+    "disabling cudagraphs for backward due to override_cudagraphs annotation": "annotation",
+}
+
+
+@pytest.mark.parametrize(("reason", "advice"), SKIPS.items())
+def test_each_of_torchs_reasons_to_skip_has_advice(reason, advice):
+    assert advice.lower() in skip_advice(reason).lower()
+
+
+def test_a_reason_that_is_not_known_is_told_as_it_is():
+    found = only(graph("skip", reason="something new"))
+    assert found.title == "forward (model.py:30) runs without CUDA graphs: something new"
+    assert found.suggestion == "PyTorch's page on CUDAGraph Trees lists what can't be captured."
+
+
+def test_a_skip_is_told_with_the_users_line_once_a_reason():
+    same = {"reason": "mutated inputs (1 instances)", **LINE}
+    found = told(
+        graph("skip", **same), graph("skip", 2, **same), graph("skip", mode="backward", reason="cpu device (x)")
+    )
+    assert [(f.rule, f.severity, f.count) for f in found] == [
+        ("cudagraph_skip", "medium", 2),
+        ("cudagraph_skip", "medium", 1),
+    ]
+    first, second = found
+    assert (first.user_line, first.user_code) == (33, "x.add_(1)")
+    assert second.title.startswith("forward (model.py:30), backward, runs without CUDA graphs: cpu device (x)")
+
+
+def test_one_capture_again_is_usual_and_a_storm_names_the_input():
+    again = {"mismatch": "StaticInputIdxMismatch", "input": "primals_4 (input 3)", "duration_ms": 100.0}
+    assert told(graph("record"), graph("rerecord", 2, **again)) == []
+    found = only(*(graph("rerecord", n, **again) for n in range(6)))
+    assert found.title == (
+        "forward (model.py:30) was captured again 6x, 0.60 s: a parameter, buffer or marked tensor is another tensor "
+        "now (primals_4 (input 3))"
+    )
+    assert (found.severity, found.seconds_lost, found.details) == ("high", pytest.approx(0.6), ("primals_4 (input 3)",))
+    assert "p.data.copy_(new)" in found.suggestion
+
+
+@pytest.mark.parametrize("mismatch", REASONS)
+def test_each_invariant_has_words_and_advice(mismatch):
+    found = only(graph("rerecord", mismatch=mismatch), graph("rerecord", 2, mismatch=mismatch))
+    why, advice = REASONS[mismatch]
+    assert why in found.title and found.suggestion == advice
+
+
+def test_an_invariant_that_is_not_known_is_told_in_torchs_words():
+    found = only(graph("rerecord", reason="who knows"), graph("rerecord", 2, reason="who knows"))
+    assert found.title.endswith("was captured again 2x: who knows")
+
+
+def test_captures_for_many_sizes_are_told_with_the_sizes():
+    captures = tables(*(graph("record", n, duration_ms=200.0) for n in range(9)))
+    captures.cudagraphs["sizes"] = [f"{n}x3" for n in range(9)]
+    (found,) = diagnose(captures)
+    assert (
+        found.title == "forward (model.py:30) was captured for 9 sizes, 1.6 s after the first: 0x3, 1x3, 2x3 and 6 more"
+    )
+    assert (found.rule, found.severity, found.count) == ("cudagraph_sizes", "medium", 9)
+    assert "cudagraph_capture_sizes" in found.suggestion
+    captures.cudagraphs["sizes"] = ["4x3"] * 9
+    assert diagnose(captures) == []
+
+
+def test_a_limit_says_that_it_runs_without_graphs_from_there():
+    found = only(graph("limit", mismatch="CudagraphManagedIdxMismatch", count=128))
+    assert (found.rule, found.severity, found.count) == ("cudagraph_limit", "high", 1)
+    assert "from there on it runs without CUDA graphs" in found.title
+    assert "cudagraph_unexpected_rerecord_limit" in found.suggestion
+
+
+def test_a_function_that_never_leaves_its_warm_up_is_told_once():
+    found = only(graph("stuck", count=4, reason="pending backward"), graph("stuck", 2, count=8))
+    assert found.title == "forward (model.py:30) ran in its warm-up 8x and was never captured: pending backward"
+    assert "cudagraph_mark_step_begin()" in found.suggestion
+
+
+def test_an_overwritten_output_is_told_with_the_line_that_made_it():
+    error = "Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run."
+    found = only(graph("overwritten", reason=error, **LINE))
+    assert (found.severity, found.user_code) == ("high", "x.add_(1)")
+    assert ".clone()" in found.suggestion and "cudagraph_mark_step_begin()" in found.suggestion
+    gradient = only(graph("overwritten", reason=error.replace("tensor output", "gradient tensor output")))
+    assert "set them to None before each backward" in gradient.suggestion
+
+
+def test_a_capture_that_failed_is_told_with_its_error():
+    found = only(graph("failed", reason="OutOfMemoryError: CUDA out of memory."))
+    assert found.title == "forward (model.py:30) could not be captured once: OutOfMemoryError: CUDA out of memory."
+    assert found.severity == "high"
+
+
+def test_what_goes_well_is_no_finding():
+    actions = ("warmup", "record", "replays", "partition", "user_capture", "invalidated")
+    assert told(*(graph(action, n, count=3) for n, action in enumerate(actions))) == []
