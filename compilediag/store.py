@@ -238,27 +238,30 @@ class Store:
         events: Sequence[Event],
         payloads: Iterable[tuple[str, str]] = (),
         progress: tuple[int, States] | None = None,
+        packed: Sequence[tuple[str, int, bytes]] = (),
     ) -> None:
         """Write events and the (digest, text) pairs that artifacts among them name, in one transaction.
 
-        `progress`: with them (pid, what is compiling now in that process, a state a thread), for what was there.
+        `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
+        compiling now in that process, a state a thread), for what was there.
         """
         try:
-            self._append(events, payloads, progress, _as_it_is)
+            self._append(events, payloads, progress, packed, _as_it_is)
         except UnicodeEncodeError:
             # Rare enough to look for in all texts only when SQLite has met one.
-            self._append(events, payloads, progress, _cleaned)
+            self._append(events, payloads, progress, packed, _cleaned)
 
     def _append(
         self,
         events: Sequence[Event],
         payloads: Iterable[tuple[str, str]],
         progress: Any,
+        packed: Sequence[tuple[str, int, bytes]],
         prepared: Callable[[Row], Row],
     ) -> None:
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
-            self._append_payloads(payloads)
+            self._append_payloads(payloads, packed)
             if events:
                 first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
                 rows: dict[type[Event], list[Row]] = defaultdict(list)
@@ -277,9 +280,9 @@ class Store:
                     "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
                 )
 
-    def _append_payloads(self, payloads: Iterable[tuple[str, str]]) -> None:
-        rows = [(digest, len(text.encode()), deflate(text)) for digest, text in payloads]
-        _insert(self.connection, "INSERT OR IGNORE INTO payloads", rows)
+    def _append_payloads(self, texts: Iterable[tuple[str, str]], packed: Sequence[tuple[str, int, bytes]]) -> None:
+        rows = [(digest, len(text.encode()), deflate(text)) for digest, text in texts]
+        _insert(self.connection, "INSERT OR IGNORE INTO payloads", [*rows, *packed])
 
     def progress(self) -> list[dict[str, Any]]:
         """What compiles now, a dict a thread; nothing once the recording has ended."""

@@ -15,6 +15,7 @@ import compilediag
 from compilediag.errors import CompilediagError
 
 from .doctor import Doctor
+from .ingest import Ingest
 from .report import Report
 from .run import Run
 
@@ -31,7 +32,7 @@ class Command(Protocol):
         """Do it; the exit code. CompilediagError for what the user has to mend."""
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Doctor())
+COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), Doctor())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

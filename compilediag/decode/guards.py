@@ -80,6 +80,11 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     )
 
 
+def is_torch_file(path: str) -> bool:
+    """True for a file of an installed torch, by its path alone: a log comes from another machine."""
+    return _TORCH_FILE.search(path) is not None
+
+
 def _short(told: str | None) -> str | None:
     return told if told is None or len(told) <= _TOLD else told[: _TOLD - 3] + "..."
 
@@ -99,7 +104,7 @@ def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | 
     frames = list(_FRAME.finditer(stack))
     if frames:
         # The innermost frame outside torch: what lies below it is torch's own code, such as nn.Linear.forward.
-        frame = next((f for f in reversed(frames) if not _TORCH_FILE.search(f["file"])), frames[-1])
+        frame = next((f for f in reversed(frames) if not is_torch_file(f["file"])), frames[-1])
         return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
     # With its mark before it a bare place is found as one behind code is, and a literal beginning is found fast.
     marked = f"  # {comment}"
@@ -108,6 +113,12 @@ def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | 
         # Guards on the ambient state come from a line of Dynamo's own.
         return None, None, None
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
+
+
+def code_at(stack: str, file: str, line: int) -> str | None:
+    """The text of a line as a stack shows it; None if the line is not in it."""
+    frames = (f for f in _FRAME.finditer(stack) if f["file"] == file and int(f["line"]) == line)
+    return next(((f["code"] or "").strip() or None for f in frames), None)
 
 
 def _closure_name(source: str | None, hint: re.Match | None) -> str | None:

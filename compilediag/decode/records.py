@@ -43,9 +43,28 @@ KEPT = frozenset(
 BUILT = KEPT | {"artifact"}
 
 
+#: Kinds of records that torch writes, 2.4 to 2.15. Those of an unknown kind are kept too, and counted.
+KNOWN = (
+    KEPT
+    | {"artifact", "chromium_event", "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
+    | {"compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics"}
+    | {"compilation_metrics_runtime", "bwd_compilation_metrics_runtime", "inductor_input_graph", "exported_program"}
+    | {"describe_storage", "describe_tensor", "describe_source", "create_symbol", "create_unbacked_symbol"}
+    | {"symbolic_shape_specialization", "guard_added", "guard_added_fast", "expression_created"}
+    | {"propagate_real_tensors", "propagate_real_tensors_provenance", "guard_on_data_dependent_error"}
+    | {"missing_fake_kernel", "mismatched_fake_kernel", "optimize_ddp_split_child"}
+    | {"get_local_code_state", "put_local_code_state", "get_remote_code_state", "put_remote_code_state"}
+)
+
+
+def record_kind(metadata: Mapping[str, Any]) -> str | None:
+    """The one field of a record that says what it is."""
+    return next((key for key in metadata if key not in CONTEXT), None)
+
+
 def record_name(metadata: Mapping[str, Any]) -> str | None:
     """What a record is: the name of its artifact, else its own."""
-    kind = next((key for key in metadata if key not in CONTEXT), None)
+    kind = record_kind(metadata)
     body = metadata.get(kind) if kind else None
     if kind == "artifact" and isinstance(body, Mapping):
         name = body.get("name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events import DynamicDecision
+from ..decode.dynamic import EVENT, dynamic_decision
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
@@ -23,23 +23,9 @@ class Dynamic(Source):
 
     def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
-        if name == "automatic_dynamic" and metadata:
+        if name == EVENT and metadata:
             self.emit(_decision, dict(metadata), time_ns)
 
 
 def _decision(metadata: dict[str, Any], time_ns: int) -> Made:
-    def text(name: str) -> str | None:
-        value = metadata.get(name)
-        return None if value is None else str(value)
-
-    return made(
-        DynamicDecision(
-            time_ns=time_ns,
-            compile_id=text("compile_id"),
-            source=text("name"),
-            dim=text("dim_changed"),
-            reason=text("reason"),
-            cached=text("cached"),
-            new=text("new"),
-        )
-    )
+    return made(dynamic_decision(metadata, time_ns))

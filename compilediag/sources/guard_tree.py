@@ -21,8 +21,9 @@ import time
 from typing import Any
 
 from compilediag.decode.guards import ParsedGuard, parse_guard
+from compilediag.decode.recompiles import FailingGuard
 from compilediag.sources.guard_values import Scope, user_place
-from compilediag.sources.guard_walk import FailingGuard, FailingGuards, Walk, duplicates, failing, state_failures
+from compilediag.sources.guard_walk import FailingGuards, Walk, duplicates, failing, state_failures
 
 __all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]
 

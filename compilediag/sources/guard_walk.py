@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from compilediag.decode.guards import ParsedGuard, parse_guard
+from compilediag.decode.recompiles import FailingGuard
 from compilediag.sources.guard_peel import failing_managers
 from compilediag.sources.guard_prune import Pruner
 from compilediag.sources.guard_state import global_state_changes, mode_stack_types, state_now
@@ -29,22 +29,6 @@ _GO_ON = {
 }
 #: Leaf guards that compare several values and keep state for it between calls.
 _RELATIONAL = {"NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"}
-
-
-@dataclass(slots=True)
-class FailingGuard:
-    """One failing guard. `guard` is torch's text; `fail_count` is torch's count for the guard's subtree."""
-
-    guard: str
-    source: str | None
-    kind: str
-    expected: str | None
-    actual: str | None
-    is_first: bool = False
-    fail_count: int | None = None
-    user_file: str | None = None
-    user_line: int | None = None
-    user_code: str | None = None
 
 
 class FailingGuards(list[FailingGuard]):

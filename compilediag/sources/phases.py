@@ -5,18 +5,14 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Any
 
-from ..events import Phase
+from ..decode.phases import ATTEMPT, is_kept, known_id, phase
 from ..recorder import Made
 from . import _compat
 from .base import Source, made
 from .patching import Args, Kwargs, Patch, Raised
 
-#: Shorter phases are not kept: in `full` of the dozens of passes over a graph, in `lean` of all phases.
-FLOOR_NS = 1_000_000
-PASS_PREFIX = "pass."
 FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
-ATTEMPT = "compile_attempt_"
 _ENTERING = (FRAME, BACKWARD)
 #: Functions that are remembered by compile id, for the backwards that come later.
 REMEMBERED = 10_000
@@ -52,7 +48,7 @@ class Running:
         frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
-            "compile_id": _known(self.compile_id),
+            "compile_id": known_id(self.compile_id),
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
         }
@@ -93,7 +89,7 @@ class Phases(Source):
         if name == FRAME:
             running.enter(self._frame(metadata))
         elif name == BACKWARD:
-            known = self.recorder.frames.get(_known(metadata.get("compile_id")), {})
+            known = self.recorder.frames.get(known_id(metadata.get("compile_id")), {})
             running.enter({**known, "trigger": "lazy_backward"})
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
@@ -105,7 +101,7 @@ class Phases(Source):
         if running is None or not running.end(name):
             return
         stack = running.stack
-        if end_ns - start_ns >= FLOOR_NS or (self.detail == "full" and not name.startswith(PASS_PREFIX)):
+        if is_kept(name, end_ns - start_ns, self.detail == "full"):
             parent = stack[-1][0] if stack else None
             self.emit(_phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
         if not stack:
@@ -127,15 +123,9 @@ class Phases(Source):
         }
         if len(self.recorder.frames) >= REMEMBERED:
             self.recorder.frames.clear()
-        self.recorder.frames[_known(metadata.get("compile_id")) or ""] = frame
+        self.recorder.frames[known_id(metadata.get("compile_id")) or ""] = frame
         return frame
 
 
-def _known(compile_id: str | None) -> str | None:
-    """torch announces what it times outside of any compile with the id "None"."""
-    return None if compile_id == "None" else compile_id
-
-
-def _phase(name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None) -> Made:
-    seconds, known = (end_ns - start_ns) / 1e9, _known(compile_id)
-    return made(Phase(time_ns=start_ns, duration_s=seconds, compile_id=known, name=name, parent=parent, depth=depth))
+def _phase(*told: Any) -> Made:
+    return made(phase(*told))

@@ -9,32 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..decode.guards import parse_guard
-from ..events import GuardFailure, Recompile
+from ..decode.recompiles import Entry, recompile_events, told
 from ..recorder import Made
 from . import _compat
 from .base import Source
-from .guard_tree import FailingGuard, failing_guards, first_failing_guard
+from .guard_tree import failing_guards, first_failing_guard
 from .patching import Args, Kwargs, Patch, Raised
-
-
-@dataclass
-class Entry:
-    """One earlier entry of the frame, and why it did not fit."""
-
-    compile_id: str
-    age: tuple[bool, int]
-    guards: list[FailingGuard]
-    reason: str | None
-
-    @property
-    def distance(self) -> tuple[Any, ...]:
-        """Smaller is closer: a live entry, few failing guards, a recent one."""
-        live, number = self.age
-        return (not live, len(self.guards), -number)
 
 
 class Recompiles(Source):
@@ -75,7 +58,8 @@ class Recompiles(Source):
         else:
             guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
         if not guards and reason is not None:
-            guards = [_told(reason)]
+            # What the guards themselves don't show (another backend, an entry that was dropped): torch's text says it.
+            guards = [told(parse_guard(reason))]
         return Entry(compile_id, age, guards, reason)
 
 
@@ -85,63 +69,6 @@ def _age(entry: Any) -> tuple[bool, int]:
     return live, entry.compile_id.frame_compile_id or 0
 
 
-def _told(reason: str) -> FailingGuard:
-    """What the guards themselves don't show (another backend, an entry that was dropped): torch's text says it."""
-    parsed = parse_guard(reason)
-    return FailingGuard(
-        guard=parsed.text,
-        source=parsed.source,
-        kind=parsed.kind,
-        expected=parsed.expected,
-        actual=parsed.actual,
-        is_first=True,
-        fail_count=None,
-        user_file=parsed.user_file,
-        user_line=parsed.user_line,
-        user_code=parsed.user_code,
-    )
-
-
 def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[Entry], closest: Entry) -> Made:
-    main = closest.guards[0] if closest.guards else None
-    yield Recompile(
-        time_ns=time_ns,
-        compile_id=compile_id,
-        function=code.co_name,
-        file=code.co_filename,
-        line=code.co_firstlineno,
-        closest_compile_id=closest.compile_id,
-        reason=closest.reason,
-        entries_checked=len(entries),
-        guards_failed=sum(len(entry.guards) for entry in entries),
-        **(_main_columns(main) if main else {"guard_kind": "other"}),
-    )
-    for entry in entries:
-        for guard in entry.guards:
-            yield GuardFailure(
-                time_ns=time_ns,
-                compile_id=compile_id,
-                entry_compile_id=entry.compile_id,
-                is_first=guard.is_first,
-                fail_count=guard.fail_count,
-                guard=guard.guard,
-                **_columns(guard),
-            )
-
-
-def _main_columns(guard: FailingGuard) -> dict[str, Any]:
-    columns = _columns(guard)
-    return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
-
-
-def _columns(guard: FailingGuard) -> dict[str, Any]:
-    """A line inside of torch (`F.linear` in nn.Linear) is where the guard was made, but no line of the user's."""
-    users = guard.user_file is not None and not _compat.is_torch_file(guard.user_file)
-    return {
-        "guard_source": guard.source,
-        "guard_kind": guard.kind,
-        "expected": guard.expected,
-        "actual": guard.actual,
-        "user_file": guard.user_file if users else None,
-        "user_line": guard.user_line if users else None,
-    }
+    where = (code.co_name, code.co_filename, code.co_firstlineno)
+    return recompile_events(time_ns, compile_id, where, entries, closest, _compat.is_torch_file)

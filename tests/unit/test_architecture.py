@@ -28,10 +28,11 @@ MAY_IMPORT = {
     "sources": {"errors", "events", "decode", "recorder", "history"},
     "session": {"errors", "events", "store", "reading", "tables", "recorder", "diagnosis", "views", "outputs"},
     "views": {"errors", "events", "store", "tables", "session", "diagnosis", "outputs", ""},
+    "logs": {"errors", "events", "store", "decode", "diagnosis", "outputs", "session", ""},
     "watch": {"errors", "events", "store", "history", "recorder", "session", "sources", ""},
     "magics": {"errors", "outputs", "session", "watch", "views", "diagnosis"},
-    "cli": {"errors", "outputs", "session", "watch", "sources", ""},
-    "": {"session", "watch", "magics"},
+    "cli": {"errors", "outputs", "session", "watch", "logs", "sources", ""},
+    "": {"session", "watch", "logs", "magics"},
     "__main__": {"cli"},
 }
 #: Packages that only some parts may import at all, and those that have to wait until they are used.

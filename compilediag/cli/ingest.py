@@ -1,0 +1,36 @@
+"""`compilediag ingest PATHS... -o run.cdiag`: logs that TORCH_TRACE wrote, as a session."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+class Ingest:
+    """Read TORCH_TRACE logs into a session file.
+
+    Logs of torch 2.4 and later, plain or packed with gzip or zstd. If it is interrupted, the same command goes on from
+    there. Exit code 1 if something could not be read and --strict was given.
+    """
+
+    name = "ingest"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a directory with logs")
+        parser.add_argument("-o", "--output", metavar="OUT.cdiag", required=True, help="the session file to write")
+        parser.add_argument("--strict", action="store_true", help="fail on anything that can't be read")
+        parser.add_argument("--quiet", action="store_true", help="no summary")
+
+    def run(self, args: argparse.Namespace) -> int:
+        from compilediag.logs import ingest
+
+        try:
+            session = ingest(args.paths, args.output, strict=args.strict)
+        except KeyboardInterrupt:
+            print("compilediag: interrupted; the same command goes on from here", file=sys.stderr)
+            return 130
+        if not args.quiet:
+            told = next(state for state in session.status() if state["name"] == "logs")
+            print(f"compilediag: {told['reason']}", file=sys.stderr)
+            print(f"compilediag: wrote {session.path}", file=sys.stderr)
+        return 0

@@ -1,0 +1,94 @@
+"""When a record was written: its prefix has local time without a year, some records also have the time of the world."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from .tracelog import Record
+
+SECOND = 1_000_000_000
+#: Time zones are quarters of an hour apart.
+QUARTER = 900 * SECOND
+HALF_YEAR = 180 * 86_400 * SECOND
+
+
+class Clock:
+    """Nanoseconds since 1970 of a record's stamp. Made from a log's first records; without a time of the world in any
+    of them the year is that in which the file was last changed, and the zone UTC.
+    """
+
+    def __init__(self, records: Sequence[Record], changed_ns: int):
+        self._year = _year_of(changed_ns)
+        self._offset = 0
+        self._last = 0
+        self._second = ("", 0)
+        for record in records:
+            absolute = absolute_ns(record)
+            if absolute is not None:
+                self._set(record.stamp, absolute)
+                return
+        if records and self.ns(records[0].stamp) > changed_ns + 86_400 * SECOND:
+            self._year -= 1
+        self._last, self._second = 0, ("", 0)
+
+    def _set(self, stamp: str, absolute: int) -> None:
+        self._year = _year_of(absolute)
+        difference = absolute - self.ns(stamp)
+        if abs(difference) > HALF_YEAR:  # The prefix and the world were not yet in the same year.
+            self._year += 1 if difference > 0 else -1
+            self._second = ("", 0)
+            difference = absolute - self.ns(stamp)
+        self._offset = round(difference / QUARTER) * QUARTER
+        self._last, self._second = 0, ("", 0)
+
+    def ns(self, stamp: str) -> int:
+        """The time of a stamp, `1121 13:54:23.654000`; half a year before the last one means that a year has ended."""
+        whole, _, micro = stamp.partition(".")
+        if whole != self._second[0]:
+            self._second = (whole, self._whole_ns(whole))
+            if self._second[1] < self._last - HALF_YEAR:
+                self._year += 1
+                self._second = (whole, self._whole_ns(whole))
+            self._last = self._second[1]
+        return self._second[1] + int(micro) * 1000
+
+    def _whole_ns(self, whole: str) -> int:
+        try:
+            moment = datetime.strptime(f"{self._year} {whole}", "%Y %m%d %H:%M:%S").replace(tzinfo=UTC)
+        except ValueError:  # A damaged prefix, or the 29th of February of another year.
+            return self._last
+        return int(moment.timestamp()) * SECOND + self._offset
+
+
+def _year_of(ns: int) -> int:
+    return datetime.fromtimestamp(ns // SECOND, UTC).year
+
+
+def absolute_ns(record: Record) -> int | None:
+    """The time of the world at which a record was written, if it says."""
+    metadata = record.metadata
+    if "chromium_event" in metadata and record.payload:
+        try:
+            return in_range(json.loads(record.payload)["ts"] * 1000)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+    metrics = metadata.get("compilation_metrics")
+    if isinstance(metrics, dict):
+        try:
+            end_us = metrics.get("end_time_us")
+            return in_range(
+                end_us * 1000
+                if end_us is not None
+                else (metrics["start_time"] + metrics["entire_frame_compile_time_s"]) * SECOND
+            )
+        except (TypeError, KeyError):
+            return None
+    return None
+
+
+def in_range(ns: float) -> int | None:
+    """`ns` as a time of this century; None of what can't be one."""
+    return int(ns) if math.isfinite(ns) and 946_684_800 * SECOND < ns < 4_102_444_800 * SECOND else None

@@ -1,0 +1,261 @@
+"""Logs into a session: `compilediag ingest` and `cd.ingest`."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import time
+import weakref
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..diagnosis.coverage import FEEDS
+from ..errors import CompilediagError
+from ..events import SourceStatus
+from ..outputs import check_output
+from ..session import Session
+from ..store import SQLITE, Store
+from .decoding import LogDecoder, Tally
+from .files import LogFile, find_logs, open_log, without_copies
+from .progress import Progress
+from .writing import LogWriter
+
+#: The tables that a log fills.
+TOLD = (
+    "compiles",
+    "recompiles",
+    "guard_failures",
+    "cache_lookups",
+    "graph_breaks",
+    "phases",
+    "artifacts",
+    "dynamic_decisions",
+)
+#: The source that says what was read.
+SOURCE = "logs"
+
+
+class UnreadRecords(CompilediagError):
+    """`strict`: something in the logs could not be read."""
+
+    exit_code = 1
+
+
+def ingest(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+) -> Session:
+    """Logs that TORCH_TRACE wrote (torch 2.4 and later; files or directories; plain, gzip or zstd) as a session.
+
+    `out`: the session's file, replaced if it is there; a temporary one if None. If reading them into `out` was cut off
+    before, it goes on from there. A log that is given twice, or is the beginning of another, is read once. Nothing
+    that a log names is opened. What can't be read is counted: `session.sources` says it in the row "logs".
+    UnreadRecords, at the end, if there is any and `strict`; CompilediagError if there are no logs.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    target = None if out is None else _target(Path(out).absolute())
+    logs, copies = without_copies(find_logs(given))
+    job = _Job(logs, copies, given)
+    file, store = _temporary(job) if target is None else (target, _opened(target, job))
+    try:
+        tally = job.run(store)
+    finally:
+        store.close()
+    if strict and tally.faults:
+        kept = "" if target is None else f" (the rest is in {target})"
+        raise UnreadRecords(f"not everything could be read: {_times(tally.faults)}{kept}")
+    session = Session(file)
+    if target is None:
+        weakref.finalize(session, _remove, file)
+    return session
+
+
+class _Job:
+    """The logs of one call, and how far a session has come with them."""
+
+    def __init__(self, logs: list[LogFile], copies: list[LogFile], given: list[Any]):
+        self.logs = logs
+        self.copies = copies
+        self.title = " ".join(Path(given[0]).name.split()) + (f" and {len(given) - 1} more" if given[1:] else "")
+
+    def state(self, done: int = 0, events: int = 0, tally: Tally | None = None) -> dict[str, Any]:
+        """What a session's file remembers of its job: logs that are done, the events in it then, what was read."""
+        logs = [[str(log.path.absolute()), log.size, log.changed_ns] for log in self.logs]
+        return {
+            "version": __version__,
+            "logs": logs,
+            "done": done,
+            "events": events,
+            "tally": (tally or Tally()).as_json(),
+        }
+
+    def is_of(self, state: Any) -> bool:
+        """True if `state` is of these logs, unchanged since, and of this version."""
+        own = self.state()
+        return isinstance(state, dict) and all(state.get(name) == own[name] for name in ("version", "logs"))
+
+    def run(self, store: Store) -> Tally:
+        begin = time.process_time()
+        state = store.meta()["ingest"]
+        done, tally = state["done"], Tally.from_json(state["tally"])
+        written = _last_id(store) - state["events"]
+        progress = Progress(sum(log.size for log in self.logs))
+        writer = LogWriter(store, skip=written)
+        before = sum(log.size for log in self.logs[:done])
+        try:
+            for number, log in enumerate(self.logs[done:], done + 1):
+                tally.add(_read(log, store, writer, progress, before))
+                before += log.size
+                store.set_meta(ingest=self.state(number, _last_id(store), tally))
+        finally:
+            progress.end()
+        store.append(self._statuses(store, tally, writer.dropped, time.process_time() - begin))
+        store.set_meta(**_finished(store, tally))
+        return tally
+
+    def _statuses(self, store: Store, tally: Tally, dropped: int, taken_s: float) -> list[SourceStatus]:
+        """A state for every source of a live watch, by what a log tells, and what was read."""
+        now = time.time_ns()
+        told = {name for table in TOLD for name in FEEDS[table]}
+        untold = {name for names in FEEDS.values() for name in names} - told
+        reason = "torch's trace log does not tell of it"
+        return [
+            *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(told)),
+            *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=reason) for name in sorted(untold)),
+            SourceStatus(
+                time_ns=now,
+                name=SOURCE,
+                status="active",
+                reason=self.told(tally),
+                events=_last_id(store),
+                dropped=tally.faults.total() + dropped,
+            ),
+        ]
+
+    def told(self, tally: Tally) -> str:
+        """What was read, in a sentence."""
+        files = len(self.logs)
+        parts = [f"ingested from {files} {'file' if files == 1 else 'files'}: {tally.records} records"]
+        parts.append(f"{len(tally.unknown)} unknown kinds kept and counted" + _in_brackets(tally.unknown))
+        parts.append(f"{tally.faults.total()} unread" + _in_brackets(tally.faults))
+        if self.copies:
+            parts.append(f"{len(self.copies)} copies of them left out")
+        if tally.other_ranks:
+            parts.append(f"in {tally.other_ranks} the records have another rank than the file's name")
+        return ", ".join(parts)
+
+
+def _read(log: LogFile, store: Store, writer: LogWriter, progress: Progress, before: int) -> Tally:
+    """Read one log to its end. OSError becomes a CompilediagError."""
+    first = _last_id(store)
+    try:
+        with open_log(log.path) as stream:
+            decoder = LogDecoder(log, stream)
+            for item, pid, rank in decoder.items():
+                writer.put(item, pid, rank)
+                progress.at(before + stream.position, log.path.name)
+    except OSError as error:
+        raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
+    writer.flush()
+    with store.connection as db:
+        for pid, rank in decoder.ranks().items():
+            db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
+    return decoder.tally
+
+
+def _times(counts: Counter[str]) -> str:
+    shown = [f"{number}x {what}" for what, number in counts.most_common(5)]
+    return ", ".join(shown) + (f", {len(counts) - 5} more kinds" if len(counts) > 5 else "")
+
+
+def _in_brackets(counts: Counter[str]) -> str:
+    return f" ({_times(counts)})" if counts else ""
+
+
+def _last_id(store: Store) -> int:
+    return store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+
+
+def _finished(store: Store, tally: Tally) -> dict[str, Any]:
+    query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
+    first, last = store.connection.execute(query).fetchone()
+    now = time.time_ns()
+    return {
+        "torch_version": tally.torch_version,
+        "created_ns": first or now,
+        "stopped_ns": int(last or now),
+        "ingest": None,
+    }
+
+
+def _meta(job: _Job) -> dict[str, Any]:
+    return {
+        "compilediag_version": __version__,
+        "torch_version": None,
+        "title": job.title,
+        "detail": "full",
+        "pid": os.getpid(),
+        "created_ns": time.time_ns(),
+        "stopped_ns": None,
+        "ingest": job.state(),
+    }
+
+
+def _target(file: Path) -> Path:
+    """`file` if a session may be written there. CompilediagError if not."""
+    check_output(file)
+    if file.exists():
+        with file.open("rb") as opened:
+            if opened.read(len(SQLITE)) not in (b"", SQLITE):
+                raise CompilediagError(f"{file} is there and is no session, so it is not replaced: give another path")
+    return file
+
+
+def _opened(file: Path, job: _Job) -> Store:
+    """The session that was cut off if there is one of these logs, else a new one."""
+    try:
+        store = Store.open(file, writable=True)
+    except CompilediagError:
+        store = None
+    if store is not None:
+        meta = store.meta()
+        if meta.get("stopped_ns") is None and meta.get("pid") != os.getpid() and _alive(meta.get("pid")):
+            store.connection.close()
+            raise CompilediagError(f"{file} is being written by process {meta['pid']}: give another path")
+        if job.is_of(meta.get("ingest")):
+            store.set_meta(pid=os.getpid())
+            return store
+        store.connection.close()
+    _remove(file)
+    try:
+        return Store.create(file, _meta(job))
+    except (OSError, sqlite3.Error) as error:
+        raise CompilediagError(f"{file} can't be written: {error}") from None
+
+
+def _alive(pid: object) -> bool:
+    try:
+        os.kill(int(str(pid)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _temporary(job: _Job) -> tuple[Path, Store]:
+    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
+    os.close(handle)
+    file = Path(name)
+    file.unlink()
+    return file, Store.create(file, _meta(job))
+
+
+def _remove(file: Path) -> None:
+    for name in (file, f"{file}-wal", f"{file}-shm"):
+        Path(name).unlink(missing_ok=True)

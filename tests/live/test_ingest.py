@@ -1,0 +1,94 @@
+"""A log of a run and a watch of the same run tell the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import compilediag as cd
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """(session of the watch, session of the log) of one run."""
+    folder = tmp_path_factory.mktemp("traced")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TORCH_TRACE": str(folder / "logs"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
+    }
+    program = [sys.executable, "-m", "tests.live.traced", str(folder / "live.cdiag")]
+    subprocess.run(program, env=environment, cwd=ROOT, check=True, timeout=300)
+    return cd.load(folder / "live.cdiag"), cd.ingest(folder / "logs", folder / "log.cdiag", strict=True)
+
+
+def rows(frame, *names):
+    return [tuple(None if pd.isna(v) else v for v in row) for row in frame[list(names)].itertuples(index=False)]
+
+
+def test_compiles_are_the_same(both):
+    live, log = (session.compiles for session in both)
+    # What a log does not tell: the backend's name.
+    names = [name for name in live.columns if name not in ("event_id", "restart_reasons", "backend")]
+    assert rows(log, *names) == rows(live, *names)
+    assert log["restart_reasons"].tolist() == live["restart_reasons"].tolist()
+    assert log["backend"].isna().all() and len(log) > 45
+
+
+def test_recompiles_are_the_same(both):
+    live, log = (session.recompiles for session in both)
+    names = ["compile_id", "function", "file", "line", "entries_checked", "lost_s"]
+    assert rows(log, *names) == rows(live, *names)
+    assert len(log) > 25
+
+
+def test_the_guards_that_torch_met_first_are_the_same(both):
+    """A log has only these. A watch finds the others too, and by them the closest entry, where there are several."""
+    live, log = (session.guard_failures.query("is_first") for session in both)
+    names = ["compile_id", "entry_compile_id", "guard_source", "guard_kind", "expected", "user_file", "user_line"]
+    told = log["guard_kind"] != "global_state"  # Which part of the state it was, only a watch can tell.
+    assert sorted(rows(log[told], *names)) == sorted(rows(live[live["guard_kind"] != "global_state"], *names))
+    assert len(log) == len(live) == len(both[1].guard_failures) > 45
+
+
+def test_values_are_those_that_a_watch_met(both):
+    """Most are in what torch wrote; the others are missing, none is made up."""
+    live, log = (session.guard_failures.query("is_first and guard_kind != 'global_state'") for session in both)
+    by = ["compile_id", "entry_compile_id"]
+    merged = log.merge(live, on=by, suffixes=("_log", "_live"))
+    told = merged[merged["actual_log"].notna()]
+    assert told["actual_log"].tolist() == told["actual_live"].tolist()
+    assert len(told) > 0.8 * len(log)
+
+
+def test_graph_breaks_are_the_same(both):
+    live, log = (session.graph_breaks for session in both)
+    names = ["compile_id", "user_file", "user_line", "user_code"]
+    assert rows(log, *names) == rows(live, *names) and len(log) >= 4
+    # Of a branch on a tensor the log explains what a watch has a name for only.
+    plain = (live["reason"] != "generic_jump TensorVariable()").to_numpy()
+    names = ["reason", "break_id", "explanation"]
+    assert rows(log[plain], *names) == rows(live[plain], *names) and plain.sum() >= 2
+    assert log[plain]["hints"].tolist() == live[plain]["hints"].tolist()
+
+
+def test_cache_lookups_are_the_same(both):
+    live, log = (session.cache_lookups.query("outcome != 'saved'") for session in both)
+    names = ["compile_id", "cache", "tier", "outcome", "key", "reason", "taken_s", "saved_s", "nearest_key"]
+    assert rows(log, *names) == rows(live, *names)
+    assert log["key_diff"].tolist() == live["key_diff"].tolist() and {"hit", "miss"} <= set(log["outcome"])
+
+
+def test_phases_and_dynamic_decisions_are_the_same(both):
+    live, log = both
+    names = ["compile_id", "name", "parent", "depth"]
+    assert rows(log.phases, *names) == rows(live.phases, *names)
+    names = ["compile_id", "source", "dim", "reason", "cached", "new"]
+    assert rows(log.dynamic_decisions, *names) == rows(live.dynamic_decisions, *names)
