@@ -174,6 +174,24 @@ class Session:
         except (zlib.error, UnicodeDecodeError) as error:
             raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
 
+    def metrics(self, event_id: int) -> dict[str, Any]:
+        """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.
+
+        KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
+        """
+        from .decode.metrics import KINDS, join
+
+        first = int(event_id)
+        with self._lock:
+            # They come right behind it, each long field on its own.
+            near = f"a.event_id > {first} AND a.event_id < {first + 20}"
+            source = f"artifacts a JOIN compiles c ON c.event_id = {first} WHERE {near}"
+            rows = fetch_rows(self._store, ["a.event_id", "a.name"], source, "a.event_id")
+        of_it = [(at, name) for n, (at, name) in enumerate(rows, 1) if at == first + n and name.split(".")[0] in KINDS]
+        if not of_it:
+            raise KeyError(f"no metrics are kept for event {event_id}")
+        return join({name: self.artifact(at) for at, name in of_it})
+
     def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
         """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
         self.flush()

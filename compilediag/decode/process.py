@@ -228,8 +228,9 @@ class LogProcess:
         if lookup is None:
             return
         lookup.compile_id = known_id(lookup.compile_id)
-        components = told.get("components")
-        yield self._history.compare(lookup, components) if components else lookup
+        frame = self._frame(lookup.compile_id)
+        lookup.function, lookup.file, lookup.line = (frame.get(column) for column in ("function", "file", "line"))
+        yield self._history.compare(lookup, told.get("components") or ())
 
     def _artifact(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         name = record_name(record.metadata) or ""

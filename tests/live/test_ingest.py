@@ -10,7 +10,6 @@ import pytest
 
 import compilediag as cd
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -1,0 +1,149 @@
+"""What reading logs costs, against tlparse: time, memory, files and bytes written.
+
+    python benchmarks/ingest.py [--tlparse PATH] [LOG ...]
+
+Without logs: the golden log of the tests, as it is and repeated with new ids to 256 MB. Both tools read each log in
+turn, logs interleaved, three times; the best time counts. A small log is read in this warm process, as a library; the
+large one by the command in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden" / "torch-2.13.log.gz"
+LARGE = 256 << 20
+ROUNDS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tlparse", default=shutil.which("tlparse"), help="the command; pip install tlparse")
+    parser.add_argument("logs", nargs="*", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        small = args.logs or [_golden(Path(folder))]
+        rows = [(log, _best(_library, log), args.tlparse and _best(_tlparse, log, args.tlparse)) for log in small]
+        if not args.logs:
+            large = _repeated(Path(folder), small[0].read_bytes())
+            rows.append((large, _command(large), args.tlparse and _tlparse(large, args.tlparse)))
+        for log, own, other in rows:
+            _print(log, own, other)
+        print(f"start of the command: {_start():.2f} s")
+
+
+def _golden(folder: Path) -> Path:
+    log = folder / "golden.log"
+    log.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
+    return log
+
+
+def _repeated(folder: Path, data: bytes) -> Path:
+    """A long run: frames with numbers of their own, in one process."""
+    log = folder / "large.log"
+    times = LARGE // len(data) + 1
+    with log.open("wb") as file:
+        for number in range(times):
+            file.write(_renumbered(data, number * 100))
+    return log
+
+
+def _renumbered(data: bytes, by: int) -> bytes:
+    """The log with other frames. Payloads with ids in them get the md5 that they then have."""
+    import hashlib
+    import re
+
+    def frame(match: re.Match[bytes]) -> bytes:
+        return match[1] + str(int(match[2]) + by).encode() + match[3]
+
+    records = []
+    for record in re.split(rb"\n(?!\t)", data.rstrip(b"\n")):
+        head, newline, body = record.partition(b"\n")
+        head = re.sub(rb'("frame_id": )(\d+)(, )', frame, head)
+        head = re.sub(rb'("compile_id": ")(\d+)(/)', frame, head)
+        if newline:
+            body = re.sub(rb'("compile_id": ")(\d+)(/)', frame, body)
+            payload = body[1:].replace(b"\n\t", b"\n")
+            digest = hashlib.md5(payload, usedforsecurity=False).hexdigest().encode()
+            head = re.sub(rb'("has_payload": ")[0-9a-f]{32}', rb"\g<1>" + digest, head)
+        records.append(head + newline + body)
+    return b"\n".join(records) + b"\n"
+
+
+def _best(measure, *args) -> dict[str, float]:
+    return min((measure(*args) for _ in range(ROUNDS)), key=lambda found: found["s"])
+
+
+def _library(log: Path) -> dict[str, float]:
+    import compilediag as cd
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "run.cdiag")
+        begin = time.perf_counter()
+        cd.ingest(log, out)
+        return {"s": time.perf_counter() - begin, "files": 1, "bytes": out.stat().st_size}
+
+
+def _command(log: Path) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "run.cdiag")
+        command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet"]
+        found = _run(command, {**os.environ, "PYTHONPATH": str(ROOT)})
+        return {**found, "files": 1, "bytes": out.stat().st_size}
+
+
+def _tlparse(log: Path, command: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        found = _run([command, str(log), "-o", str(out), "--no-browser"], dict(os.environ))
+        files = [file for file in out.rglob("*") if file.is_file()]
+        return {**found, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
+
+
+def _run(command: list[str], environment: dict[str, str]) -> dict[str, float]:
+    """Seconds and peak memory of a process; its memory is told by a parent that has no other child."""
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=2, check=True); "
+    code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, *command], env=environment, capture_output=True, text=True, check=True
+    )
+    return {"s": time.perf_counter() - begin, "mb": int(done.stdout) * _UNIT / 2**20}
+
+
+#: ru_maxrss is in kB, on macOS in bytes.
+_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def _start() -> float:
+    command = [sys.executable, "-m", "compilediag", "--version"]
+    return min(_run(command, {**os.environ, "PYTHONPATH": str(ROOT)})["s"] for _ in range(ROUNDS))
+
+
+def _print(log: Path, own: dict[str, float], other: dict[str, float] | None) -> None:
+    size = log.stat().st_size
+    print(f"{log.name}, {size / 2**20:.1f} MB")
+    print(f"  compilediag {_told(own, size)}")
+    if other:
+        print(f"  tlparse     {_told(other, size)}")
+        memory = f", memory {own['mb'] / other['mb']:.2f}x" if "mb" in own else ""
+        print(f"  ratio       time {own['s'] / other['s']:.2f}x{memory}")
+
+
+def _told(found: dict[str, float], size: int) -> str:
+    memory = f"{found['mb']:.0f} MB, " if "mb" in found else ""
+    return f"{found['s']:.2f} s, {memory}{found['files']:.0f} files, {found['bytes'] / size:.2f}x the log's bytes"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()

@@ -1,0 +1,303 @@
+"""Logs as sessions: what is in real ones, and what is wrong with them."""
+
+import gzip
+import json
+import os
+
+import pandas as pd
+import pytest
+
+import compilediag as cd
+from compilediag.errors import CompilediagError
+from compilediag.logs import UnreadRecords
+
+from .log_builder import BEGIN_US, compile_, event, golden, metrics, reasons, record, start, string
+
+NAME = "dedicated_log_torch_trace_a.log"
+
+
+@pytest.fixture
+def ingested(tmp_path):
+    """`ingested(text, ...)`: the session of one log, or of several."""
+
+    def ingest(*logs, strict=False, names=None):
+        folder = tmp_path / "logs"
+        folder.mkdir(exist_ok=True)
+        for number, log in enumerate(logs):
+            name = names[number] if names else f"dedicated_log_torch_trace_{number}.log"
+            (folder / name).write_bytes(log.encode() if isinstance(log, str) else log)
+        return cd.ingest(folder, strict=strict)
+
+    return ingest
+
+
+def told(session):
+    return session.sources.set_index("name").loc["logs"]
+
+
+def test_a_real_log(ingested):
+    session = ingested(golden(), strict=True)
+    compiles = session.compiles
+    assert (compiles["outcome"] == "ok").sum() > 20 and set(compiles["trigger"]) == {"dynamo", "lazy_backward"}
+    assert {"sizes", "generic"}.isdisjoint(compiles["function"]) and compiles["function"].notna().all()
+    assert session.recompiles["guard_source"].notna().all() and len(session.recompiles) > 8
+    assert {"hit", "miss"} <= set(session.cache_lookups["outcome"])
+    assert set(session.graph_breaks["break_id"]) == {"GB0025", "GB0170"}
+    assert session.meta["torch_version"].startswith("2.13") and session.meta["detail"] == "full"
+    assert set(compiles["pid"]) == {4242}
+    assert told(session)["reason"].startswith("ingested from 1 file: ") and told(session)["dropped"] == 0
+    assert "x.size()[0]" in " ".join(f.title for f in session.findings()) + str(set(session.recompiles["guard_source"]))
+    assert session.summary().startswith("compilediag: ")
+
+
+def test_all_fields_of_the_metrics_can_be_reached(ingested):
+    session = ingested(golden())
+    for event_id in session.compiles["event_id"]:
+        fields = session.metrics(event_id)
+        assert len(fields) == 99 and "inductor_config" in fields and isinstance(fields["inductor_config"], str)
+    with pytest.raises(KeyError):
+        session.metrics(event_id + 1)
+
+
+def test_texts_are_kept_by_name(ingested):
+    session = ingested(golden())
+    names = session.artifacts.set_index("event_id")["name"]
+    assert {"inductor_output_code", "dynamo_output_graph", "dynamo_cpp_guards_str", "fx_graph_runnable"} <= set(names)
+    code = session.artifact(names[names == "inductor_output_code"].index[0])
+    assert "async_compile" in code
+    gathered = session.artifact(names[names == "trace_records"].index[0])
+    kinds = {next(iter(json.loads(line))) for line in gathered.splitlines()}
+    assert {"dynamo_start", "describe_tensor"} <= kinds
+    assert "/home/user/project/tests/live/programs.py" in gathered  # The file's name, not its number.
+
+
+@pytest.mark.parametrize("change", [lambda log: log.replace(b"\n", b"\r\n"), gzip.compress], ids=["crlf", "gzip"])
+def test_the_same_log_written_otherwise_is_the_same(ingested, change):
+    log = golden()
+    plain, other = ingested(log), None
+    for table in ("compiles", "recompiles", "cache_lookups", "graph_breaks", "phases"):
+        other = other or cd.ingest(_written(plain, change(log)), strict=True)
+        pd.testing.assert_frame_equal(getattr(plain, table), getattr(other, table))
+
+
+def _written(session, data):
+    path = session.path.with_suffix(".log")
+    path.write_bytes(data)
+    return path
+
+
+def test_zstd(tmp_path):
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    log = tmp_path / "a.log.zst"
+    log.write_bytes(zstandard.ZstdCompressor().compress(golden()))
+    assert len(cd.ingest(log, strict=True).compiles) > 20
+
+
+def test_zstd_without_a_package_for_it_is_one_line(python_without, tmp_path):
+    log = tmp_path / "a.log.zst"
+    log.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
+    arguments = ["ingest", str(log), "-o", str(tmp_path / "run.cdiag")]
+    code = f"import compilediag.cli as cli; raise SystemExit(cli.main({arguments}))"
+    done = python_without({"zstandard", "compression"}, code)
+    assert done.returncode == 2 and "pip install zstandard" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_torn_last_line_and_a_torn_payload(ingested):
+    whole = string() + compile_()
+    session = ingested(whole + record("artifact", {"name": "a", "encoding": "string"}, "one\ntwo\nthree")[:-8])
+    assert len(session.compiles) == 1
+    assert "1 unread (1x payload differs from its md5)" in told(session)["reason"]
+    session = ingested(whole + compile_("0/1", at=2)[:-40])
+    assert len(session.compiles) == 1 and "1x no valid JSON" in told(session)["reason"]
+
+
+def test_invalid_json_costs_one_record(ingested):
+    broken = start().replace('{"dynamo_start"', '{"dynamo_start')
+    session = ingested(compile_() + broken + compile_("0/1", at=3) + "[1, 2]\n" + "V0305 12:00:00.000000 1 a:1] []\n")
+    assert len(session.compiles) == 2 and told(session)["dropped"] == 3
+    assert "no valid JSON" in told(session)["reason"] and "no log line" in told(session)["reason"]
+
+
+def test_records_that_make_no_sense_are_counted(ingested):
+    odd = record("compilation_metrics", ["no", "fields"]) + record("str", 7) + event("B", "x").replace('"ts"', '"tz"')
+    session = ingested(odd + compile_())
+    assert len(session.compiles) == 1 and "not understood (" in told(session)["reason"]
+    assert told(session)["dropped"] == 4  # The renamed time also differs from the md5.
+
+
+def test_an_md5_that_differs_is_counted_and_the_text_kept(ingested):
+    session = ingested(compile_() + record("dynamo_output_graph", {}, "the graph", has_payload="0" * 32))
+    kept = session.artifacts.query("name == 'dynamo_output_graph'")["event_id"].item()
+    assert session.artifact(kept) == "the graph" and "payload differs from its md5" in told(session)["reason"]
+
+
+def test_strict_fails_on_anything_unread_and_keeps_the_rest(tmp_path):
+    log = tmp_path / NAME
+    log.write_text(compile_() + "not a record\n")
+    out = tmp_path / "run.cdiag"
+    with pytest.raises(UnreadRecords, match=r"1x no log line.*run\.cdiag"):
+        cd.ingest(log, out, strict=True)
+    assert len(cd.load(out).compiles) == 1
+
+
+def test_unknown_kinds_are_kept_and_counted(ingested):
+    session = ingested(
+        compile_() + record("new_in_2_20", {"a": 1}, "its text") + record("newer", {"b": [2]}), strict=True
+    )
+    assert "2 unknown kinds kept and counted (1x new_in_2_20, 1x newer)" in told(session)["reason"]
+    texts = {name: session.artifact(i) for i, name in session.artifacts[["event_id", "name"]].itertuples(index=False)}
+    assert texts["new_in_2_20"] == "its text" and '{"newer": {"b": [2]}' in texts["trace_records"]
+
+
+def test_records_outside_of_any_compile(ingested):
+    """As ahead-of-time logs have them: no compile id, a stack instead."""
+    stack = [{"line": 3, "name": "main", "filename": 0}]
+    session = ingested(string() + record("exported_program", {}, "program", compile_id=None, stack=stack))
+    assert session.artifacts["compile_id"].isna().all() and "exported_program" in set(session.artifacts["name"])
+    assert told(session)["dropped"] == 0 and len(session.compiles) == 0
+
+
+def test_ids_that_are_used_again_after_a_reset(ingested):
+    first = string() + compile_() + reasons("0/0: L['n'] == 1", at=2) + compile_("0/1", at=2)
+    again = start(10, "g") + metrics(11, co_name="g") + reasons("0/0: L['k'] == 5", at=12)
+    session = ingested(first + again + start(12, "g", compile_id="0/1") + metrics(15, "0/1", co_name="g"))
+    assert session.compiles["function"].tolist() == ["f", "f", "g", "g"]
+    assert session.recompiles[["function", "guard_source"]].values.tolist() == [["f", "n"], ["g", "k"]]
+    assert session.recompiles["lost_s"].tolist() == [1, 1]
+
+
+def test_compiled_autograd(ingested):
+    session = ingested(start(compile_id="!1/0/0") + metrics(compile_id="!1/0/0") + record("x", compile_id="!1"))
+    assert session.compiles[["compile_id", "trigger"]].values.tolist() == [["!1/0/0", "compiled_autograd"]]
+    assert session.compiles["function"].tolist() == ["f"]
+
+
+def test_a_rank_in_the_records_counts_more_than_the_files_name(ingested):
+    name = "dedicated_log_torch_trace_rank_3_x.log"
+    session = ingested(compile_() + metrics(5, rank=7), names=[name])
+    assert session.compiles["rank"].tolist() == [3, 7]
+    assert "in 1 the records have another rank than the file's name" in told(session)["reason"]
+    assert ingested(compile_(), names=[name]).compiles["rank"].tolist() == [3]
+
+
+def test_a_process_has_its_rank_from_the_beginning(ingested):
+    """torch.distributed may begin after the first compile."""
+    session = ingested(compile_() + compile_("1/0", at=3, rank=2) + compile_(pid=101))
+    assert session.compiles[["pid", "rank"]].fillna(-1).values.tolist() == [[100, 2], [100, 2], [101, -1]]
+
+
+def test_interleaved_processes_are_told_apart(ingested):
+    """The same compile ids, numbers of strings and phases at once, in one file."""
+    both = [string(), string("/other.py", pid=101), start(), start(0.1, "g", pid=101)]
+    both += [event("B", "inner", 0.2), event("B", "inner", 0.3, pid=101), event("E", "inner", 0.5)]
+    both += [reasons("0/0: L['n'] == 1", "0/0"), reasons("0/0: L['k'] == 1", "0/0", pid=101)]
+    both += [event("E", "inner", 0.9, pid=101), metrics(), metrics(1.5, pid=101, co_name="g")]
+    session = ingested("".join(both), strict=True)
+    where = session.recompiles[["pid", "function", "file", "guard_source"]].values.tolist()
+    assert where == [[100, "f", "/home/user/model.py", "n"], [101, "g", "/other.py", "k"]]
+    assert session.phases["duration_s"].round(3).tolist() == [0.3, 0.6]
+
+
+def test_ranks_mixed_in_one_file_under_one_pid(ingested):
+    """Logs of several machines put together: the same pid is not the same process."""
+    mixed = [string(rank=0), string("/other.py", rank=1), start(rank=0), start(0, "g", rank=1)]
+    session = ingested("".join([*mixed, metrics(rank=0), metrics(rank=1, co_name="g", co_filename=None)]))
+    assert session.compiles[["rank", "function", "file"]].values.tolist() == [
+        [0, "f", "/home/user/model.py"],
+        [1, "g", "/other.py"],
+    ]
+
+
+def test_payloads_of_two_processes_that_got_mixed_are_mended(ingested):
+    one = record("dynamo_output_graph", {}, "first\nsecond\nthird").splitlines(keepends=True)
+    other = record("dynamo_output_graph", {}, "other\ngraph", pid=101)
+    session = ingested("".join([*one[:2], other, *one[2:]]), strict=True)
+    texts = [session.artifact(i) for i in session.artifacts.query("name == 'dynamo_output_graph'")["event_id"]]
+    assert sorted(texts) == ["first\nsecond\nthird", "other\ngraph"]
+
+
+def test_a_payload_whose_empty_lines_lost_their_tab(ingested):
+    graph = record("dynamo_output_graph", {}, "one\n\ntwo").replace("\t\n", "\n")
+    assert told(ingested(graph + compile_(), strict=True))["dropped"] == 0
+
+
+def test_the_same_log_twice_is_read_once(ingested, tmp_path):
+    log = golden()
+    session = ingested(log, gzip.compress(log), log[: len(log) // 2], names=["a.log", "b.log.gz", "c.log"])
+    assert len(session.compiles) == len(cd.ingest(tmp_path / "logs" / "a.log").compiles)
+    assert "2 copies of them left out" in told(session)["reason"]
+    paths = [tmp_path / "logs" / "a.log", tmp_path / "logs" / "a.log", tmp_path / "logs"]
+    assert len(cd.ingest(paths).compiles) == len(session.compiles)
+
+
+def test_logs_that_begin_alike_are_not_taken_for_copies(ingested):
+    session = ingested(compile_() + compile_("1/0", at=3), compile_() + compile_("1/1", at=3))
+    assert len(session.compiles) == 4
+
+
+def test_empty_files(ingested):
+    session = ingested("", "\n\n", b"", compile_())
+    assert len(session.compiles) == 1 and "from 4 files: 2 records" in told(session)["reason"]
+    assert "Nothing was compiled" in ingested("").summary() or len(session.compiles) == 1
+
+
+def test_what_is_no_log_is_one_line(tmp_path):
+    for paths, why in [(tmp_path / "none", "is not there"), (tmp_path, "no logs in it"), ([], "no logs were given")]:
+        with pytest.raises(CompilediagError, match=why):
+            cd.ingest(paths)
+    kept = tmp_path / "notes.txt"
+    kept.write_text("mine")
+    (tmp_path / NAME).write_text(compile_())
+    with pytest.raises(CompilediagError, match="is no session, so it is not replaced"):
+        cd.ingest(tmp_path, kept)
+    assert kept.read_text() == "mine"
+
+
+def test_times_are_absolute_whatever_zone_and_year(ingested):
+    session = ingested(event("B", "p") + record("dynamo_output_graph", {}, "g", at=2) + event("E", "p", 3))
+    assert session.phases["time"].item().value == BEGIN_US * 1000
+    assert session.artifacts["time"].item().value == (BEGIN_US + 2_000_000) * 1000  # Two hours east of UTC.
+
+
+def test_without_a_time_of_the_world_the_year_is_that_of_the_file(tmp_path):
+    log = tmp_path / NAME
+    log.write_text(record("dynamo_output_graph", {}, "g"))
+    for changed, year in ((1_709_800_000, 2024), (1_704_100_000, 2023)):  # In March; on New Year's Day before it.
+        os.utime(log, (changed, changed))
+        assert cd.ingest(log).artifacts["time"].item() == pd.Timestamp(f"{year}-03-05 12:00:00", tz="UTC")
+
+
+def test_look_ups_of_logs_that_announce_none(ingested):
+    name = {"name": "fx_graph_cache_miss", "encoding": "json"}
+    session = ingested(record("artifact", name, {"key": "fabc", "components": ["[a] gm: x"], "cache_state": "miss"}))
+    assert session.cache_lookups[["cache", "outcome", "key"]].values.tolist() == [["fx_graph", "miss", "fabc"]]
+
+
+def test_guards_as_older_logs_list_them_tell_the_new_value(ingested):
+    guards = [{"code": "L['n'] == 2", "stack": None, "user_stack": None}]
+    log = compile_() + reasons("0/0: L['n'] == 1", at=2) + start(2, compile_id="0/1")
+    session = ingested(log + record("dynamo_guards", {}, guards, compile_id="0/1", at=2) + metrics(4, "0/1"))
+    assert session.recompiles[["expected", "actual"]].values.tolist() == [["1", "2"]]
+
+
+def test_metrics_as_older_logs_have_them(ingested):
+    fields = {"co_name": "f", "co_filename": "/f.py", "co_firstlineno": 3, "graph_op_count": 1, "guard_count": 2}
+    fields |= {"start_time": BEGIN_US / 1e6, "entire_frame_compile_time_s": 2.5, "backend_compile_time_s": 1.5}
+    backward = {"inductor_compile_time_s": 0.5, "code_gen_time_s": 0.25, "fail_type": None, "fail_reason": None}
+    session = ingested(
+        record("compilation_metrics", {**fields, "restart_reasons": ["'skip function g'"]}, at=3, compile_id="0/1")
+        + record("bwd_compilation_metrics", backward, at=5)
+    )
+    row, bwd = session.compiles.to_dict("records")
+    assert (row["compile_id"], row["duration_s"], row["aot_s"], row["is_recompile"]) == ("0/1", 2.5, 1.5, True)
+    assert row["time"].value == BEGIN_US * 1000
+    assert (bwd["trigger"], bwd["inductor_s"], bwd["duration_s"]) == ("lazy_backward", 0.5, 0.5)
+    assert session.graph_breaks["reason"].tolist() == ["'skip function g'"]
+
+
+def test_what_a_log_does_not_tell_is_not_observed(ingested):
+    session = ingested(golden())
+    states = session.sources.set_index("name")
+    assert {"compiles", "recompiles", "graph_breaks"} <= set(states.index[states["status"] == "active"])
+    untold = states[states["status"] != "active"]
+    assert all("does not tell of it" in reason for reason in untold["reason"])
