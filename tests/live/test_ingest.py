@@ -21,6 +21,7 @@ def both(tmp_path_factory):
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "TORCH_TRACE": str(folder / "logs"),
+        "COMPILEDIAG_HISTORY": "off",
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
     }
     program = [sys.executable, "-m", "tests.live.traced", str(folder / "live.cdiag")]
@@ -80,9 +81,24 @@ def test_graph_breaks_are_the_same(both):
 
 def test_cache_lookups_are_the_same(both):
     live, log = (session.cache_lookups.query("outcome != 'saved'") for session in both)
-    names = ["compile_id", "cache", "tier", "outcome", "key", "reason", "taken_s", "saved_s", "nearest_key"]
-    assert rows(log, *names) == rows(live, *names)
-    assert log["key_diff"].tolist() == live["key_diff"].tolist() and {"hit", "miss"} <= set(log["outcome"])
+    names = [
+        "compile_id",
+        "function",
+        "file",
+        "line",
+        "cache",
+        "tier",
+        "outcome",
+        "key",
+        "reason",
+        "taken_s",
+        "saved_s",
+    ]
+    assert rows(log, *names) == rows(live, *names) and {"hit", "miss"} <= set(log["outcome"])
+    # Of AOTAutogradCache's keys torch logs no components.
+    live, log = (frame.query("cache == 'fx_graph'") for frame in (live, log))
+    assert rows(log, "nearest_key") == rows(live, "nearest_key") and log["nearest_key"].notna().any()
+    assert log["key_diff"].tolist() == live["key_diff"].tolist()
 
 
 def test_phases_and_dynamic_decisions_are_the_same(both):
