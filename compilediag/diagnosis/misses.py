@@ -48,7 +48,7 @@ def explain_miss(tables: Any, event_id: int) -> str:
         raise KeyError(f"there is no cache look-up with the event id {event_id}")
     if row["outcome"] not in MISSES:
         raise CompilediagError(f"event {event_id} is no miss: {row['cache']} {row['outcome']}")
-    return "\n".join([_head(row), *_why(row, _full(tables))])
+    return "\n".join([_head(row), *why_missed(row, _full(tables))])
 
 
 def _head(row: Row) -> str:
@@ -59,7 +59,8 @@ def _head(row: Row) -> str:
     return f"{where}{which}: missed in {cache}{tier}, key {row['key'] or 'unknown'}"
 
 
-def _why(row: Row, full: bool) -> list[str]:
+def why_missed(row: Row, full: bool) -> list[str]:
+    """The lines on why a miss missed; `full`: the parts of keys were recorded. What differs is indented."""
     if row["outcome"] == "guard_miss":
         return [f"{GUARDED}: {row['guard']}" if row["guard"] else f"{GUARDED}."]
     said = [f"torch's reason: {row['reason']}"] if row["reason"] else []

@@ -141,7 +141,8 @@ class DerivedTable:
         return [[row[name] for name in COLUMNS[self.name]] for row in rows]
 
 
-#: What the rows of the tables that others are made of have in addition on the page.
+#: What rows have in addition on the page: look-ups the first, all that others are made of the second.
+EXPLAINED = {"name": "explained", "label": "explained", "type": "list", "doc": "why it missed, in words"}
 PART_OF = {"name": "part_of", "label": "part of", "type": "id", "doc": "id of the row that this event is part of"}
 
 

@@ -15,10 +15,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import FEEDS, diagnose, fix_code, observed
+from ..diagnosis.misses import MISSES, why_missed
 from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
 from ..tables import table_columns
-from .derived import MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
+from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
 from .redact import Redactor
 from .totals import Totals
 
@@ -105,7 +106,9 @@ class ViewModel:
         if not everything:
             self._last, kinds = self.session.news(self._last)
             tables = {cls.table for cls in KINDS if cls.kind in kinds}
-        return {table: self._new_rows(table) if table in tables else [] for table in BY_TABLE}
+        # The states of the sources come first: what rows mean depends on them.
+        ordered = sorted(BY_TABLE, key=lambda table: table != "sources")
+        return {table: self._new_rows(table) if table in tables else [] for table in ordered}
 
     def _new_rows(self, table: str) -> list[list[Any]]:
         """Rows that were not given yet, as the browser takes them: time in ms, JSON as lists, redacted if need be."""
@@ -134,6 +137,8 @@ class ViewModel:
         for row in rows:
             cells = dict(zip(names, row, strict=True))
             self._totals.add(table, cells)
+            if table == "cache_lookups":
+                row.append(self._explained(cells))
             if table in self._derived:
                 row.append(self._derived[table].add(cells))
             if table == "compiles" and cells["duration_s"] is not None:
@@ -143,6 +148,13 @@ class ViewModel:
                 key = (cells["rank"], cells["pid"], cells["name"])
                 row[0] = self._sources.get(key, (row[0],))[0]
                 self._sources[key] = (row[0], cells)
+
+    def _explained(self, cells: dict[str, Any]) -> list[str] | None:
+        """Why a look-up missed, in the words of `session.explain_miss`; None of a hit, or if they would tell values."""
+        if cells["outcome"] not in MISSES or self._redactor is not None:
+            return None
+        states = (source for _, source in self._sources.values())
+        return why_missed(cells, any(s["name"] == "keys" and s["status"] == "active" for s in states))
 
     def _texts(self, artifacts: list[list[Any]]) -> dict[str, dict[str, Any]]:
         """Texts within the budget, the short ones first; of the others the beginning."""
@@ -271,7 +283,7 @@ def _view_columns(table: str) -> list[dict[str, str]]:
         {"name": name, "label": name.replace("_", " "), "type": _view_type(name, spec["dtype"]), "doc": spec["doc"]}
         for name, spec in table_columns(table).items()
     ]
-    return [*own, PART_OF] if table in MADE_OF.values() else own
+    return [*own, *([EXPLAINED] if table == "cache_lookups" else []), *([PART_OF] if table in MADE_OF.values() else [])]
 
 
 def _view_type(name: str, dtype: str) -> str:

@@ -81,6 +81,8 @@ def test_look_ups_stand_by_cache_and_function_and_open_to_why_they_missed(run, o
     assert text(page, '[data-section="reasons"] .cdiag-diff') == f"1x {DIFF}"
     outcomes = page.locator('[data-section="cache_lookups"] .cdiag-outcome').all_text_contents()
     assert outcomes == ["hit", "miss", "miss"], "the latest first"
+    words = page.locator('[data-section="cache_lookups"] .cdiag-item').nth(1).text_content()
+    assert words.count(DIFF) == 1 and "Inductor's configuration differs" in words, "the words of explain_miss"
     page.locator(".cdiag-link", has_text="compile 0/1").click()
     assert text(page, ".cdiag-detail h2") == "forward 0/1"
     assert DIFF in text(page, '[data-section="cache_lookups"]')

@@ -71,7 +71,7 @@ def frame(number, recompiled=True):
 
 
 EVENTS = [
-    state("compiles"), state("recompiles"), state("caches"),
+    state("compiles"), state("recompiles"), state("caches"), state("keys"),
     *frame(0, recompiled=False), *frame(1), *frame(2),
     CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="hit", saved_s=2.0, compile_id="0/0"),
     CacheLookup(time_ns=SECOND, cache="aot_autograd", outcome="hit", saved_s=3.0, compile_id="0/0"),
@@ -159,7 +159,11 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
             continue
         table_frame = getattr(session, table)
         names = [column["name"] for column in snapshot["columns"][table]]
-        assert [n for n in names if n != "part_of"] == list(table_columns(table)) == list(table_frame.columns)
+        assert (
+            [n for n in names if n not in ("part_of", "explained")]
+            == list(table_columns(table))
+            == list(table_frame.columns)
+        )
         shown = sorted(row[names.index("time")] for row in rows)
         assert shown == pytest.approx(sorted(t.value / 1e6 for t in table_frame["time"])), table
         if table != "sources":
@@ -169,6 +173,22 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     compiles = [dict(zip(table_columns("compiles"), row, strict=True)) for row in snapshot["rows"]["compiles"]]
     assert [c["is_recompile"] for c in compiles] == [False, True, True, None]
     assert compiles[0]["triton_s"] is None
+
+
+def test_a_miss_comes_with_the_words_of_explain_miss_and_a_redacted_one_without(tmp_path):
+    misses = [
+        lookup("miss", key="k1", nearest_key="k0", key_diff=["cpp_runtime_thread_count: 2 -> 1"], **FORWARD),
+        lookup("guard_miss", key="k0", guard="s0 <= 8", **FORWARD),
+        lookup("hit", key="k0", **FORWARD),
+    ]
+    session = saved(tmp_path, *misses, state("keys"))
+    shown = [row[-2] for row in ViewModel(session).snapshot()["rows"]["cache_lookups"]]
+    assert shown[2] is None
+    ids = session.cache_lookups["event_id"].tolist()
+    assert ["\n".join(lines) for lines in shown[:2]] == [session.explain_miss(i).partition("\n")[2] for i in ids[:2]]
+    assert "  cpp_runtime_thread_count: 2 -> 1" in shown[0]
+    redacted = ViewModel(session, redact=True).snapshot()["rows"]["cache_lookups"]
+    assert [row[-2] for row in redacted] == [None, None, None]
 
 
 def derived(snapshot, table):

@@ -16,34 +16,37 @@ function joined(...parts) {
   return parts.filter(Boolean).join(" · ");
 }
 
+/** One component of a key that differs, `name: old -> new`. */
+function difference(text) {
+  return make("code", "cdiag-diff", longText(text.trim()));
+}
+
 /** One look-up: what became of it, why it missed, its keys and seconds. */
 export function lookupItem(get) {
   const outcome = make("span", "cdiag-outcome", OUTCOME_WORDS[get("outcome")] ?? get("outcome") ?? MISSING);
   outcome.dataset.outcome = get("outcome") ?? "";
-  const words = joined(
+  const facts = joined(
     get("cache"),
     get("tier"),
     told(get("saved_s"), (seconds) => `saved ${formatSeconds(seconds)}`),
     told(get("taken_s"), (seconds) => `took ${formatSeconds(seconds)}`),
     told(get("bytes"), formatBytes),
   );
-  const lines = cutShort(get("key_diff") ?? [], (some) => some.map((text) => make("code", "cdiag-diff", longText(text))));
-  const origin = get("nearest_session") ? ` (${get("nearest_session")})` : "";
-  const intro = lines.length ? dim(`differs from the nearest earlier key${origin} in:`) : null;
+  const lines = get("explained") ?? [];
+  const words = cutShort(lines, (some) => some.map((line) => (line.startsWith("  ") ? difference(line) : dim(longText(line)))));
   const saved = ["forward_saved_s", "backward_saved_s"].map((name) => told(get(name), formatSeconds));
-  const facts = pairs([
-    ["why", get("reason")],
-    ["guards that failed", get("guard")],
+  const more = pairs([
+    ["why", lines.length ? null : get("reason")],
+    ["guards that failed", lines.length ? null : get("guard")],
     ["exception", get("exception_type")],
     ["kernels", get("kernels")],
     ["key", get("key")],
-    ["nearest key", lines.length ? get("nearest_key") : null],
     ["forward entry", get("forward_key")],
     ["backward entry", get("backward_key")],
     ["saved forward", saved[0]],
     ["saved backward", saved[1]],
   ]);
-  return make("div", "cdiag-item", make("div", "", outcome, ` ${words}`), intro, ...lines, facts);
+  return make("div", "cdiag-item", make("div", "", outcome, ` ${facts}`), ...words, more);
 }
 
 /** One action on a CUDA graph. */
@@ -108,7 +111,7 @@ function lookupParts(get, readers, linkOf) {
     get("failed") ? `${formatCount(get("failed"))} failed` : null,
     get("stored") ? `${formatCount(get("stored"))} stored` : null,
   );
-  const reasons = get("reasons").map((text) => make("code", "cdiag-diff", longText(text)));
+  const reasons = get("reasons").map(difference);
   const latestFirst = [...readers].reverse();
   const items = cutShort(latestFirst, (some) => some.map((each) => {
     const node = lookupItem(each);
@@ -141,7 +144,7 @@ function tuningParts(get, readers, linkOf) {
   ]);
   const timed = readers.filter((each) => each("time_ms") !== null).sort((a, b) => a("time_ms") - b("time_ms"));
   const slowest = timed.at(-1)?.("time_ms");
-  const reasons = get("fail_reasons").map((text) => make("code", "cdiag-diff", longText(text)));
+  const reasons = get("fail_reasons").map(difference);
   const failed = readers.filter((each) => each("fail_reason") !== null);
   return [
     make("p", "cdiag-lead", make("strong", "", longText(won)), ` ${joined(told(get("winner_ms"), (ms) => `${formatMs(ms)} ms a call`), cost, cached)}`, linkOf(get)),
