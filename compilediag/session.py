@@ -285,7 +285,10 @@ class Session:
         return make_dashboard(self)
 
     def figure(self, name: str) -> go.Figure:
-        """A plotly figure: "timeline", "causes", "caches" or "phases". CompilediagError for any other name."""
+        """A plotly figure: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
+        "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips". CompilediagError for any
+        other name.
+        """
         from .views.figures import make_figure
 
         return make_figure(self, name)

@@ -91,10 +91,15 @@ class Run:
 
 def tuning_runs(tables: Any) -> list[Run]:
     """The runs of a session, in order of time."""
+    return [run_of(rows) for rows in rows_by_run(tables)]
+
+
+def rows_by_run(tables: Any, *more: str) -> list[list[Row]]:
+    """The rows of each run, with `more` columns than `COLUMNS`, in order of time."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows_of(tables, "autotune", COLUMNS):
+    for row in rows_of(tables, "autotune", (*COLUMNS, *more)):
         groups.setdefault(run_key(row), []).append(row)
-    return [run_of(rows) for rows in groups.values()]
+    return list(groups.values())
 
 
 def runs_frame(tables: Any) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..errors import CompilediagError
+from . import graph_figures, tuning_figures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -14,7 +15,20 @@ if TYPE_CHECKING:
     from ..session import Session
 
 #: The colours of the dashboard, which hold in light and dark.
-COLORS = {"compile": "#4c78a8", "recompile": "#e45756", "hit": "#54a24b", "miss": "#eeca3b", "other": "#9d9da1"}
+COLORS = {"compile": "#4c78a8", "recompile": "#e45756"}
+#: Cache outcome -> colour, in the order of the bars' parts.
+OUTCOMES = {
+    "hit": "#54a24b",
+    "miss": "#eeca3b",
+    "guard_miss": "#f58518",
+    "bypass": "#b279a2",
+    "disabled": "#9d9da1",
+    "saved": "#4c78a8",
+    "written": "#9ecae9",
+    "evicted": "#bab0ac",
+    "cleared": "#d8b5a5",
+    "failed": "#e45756",
+}
 #: Phases that hold nearly all others say nothing in a sum of phases.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
 SHOWN_PHASES = 25
@@ -29,6 +43,8 @@ def make_figure(session: Session, name: str) -> go.Figure:
     except ImportError:
         raise CompilediagError("figures need plotly: pip install plotly") from None
     figure = FIGURES[name](session, go)
+    if not any(trace.x is not None and len(trace.x) for trace in figure.data):
+        figure.add_annotation(text="nothing of it in this session", showarrow=False, font_size=14)
     figure.update_layout(template="plotly_white", margin={"l": 10, "r": 10, "t": 48, "b": 10}, legend_title_text="")
     return figure
 
@@ -75,14 +91,14 @@ def _causes(session: Session, go: Any) -> Any:
 
 
 def _caches(session: Session, go: Any) -> Any:
-    """Look-ups by cache and outcome."""
+    """Look-ups and stores by cache and outcome; a remote tier is a bar of its own."""
     lookups = session.cache_lookups
-    counts = lookups.groupby(["cache", "outcome"]).size().unstack(fill_value=0)
-    figure = go.Figure(layout={"title": "Cache look-ups", "barmode": "stack"})
-    for outcome in counts.columns:
-        color = COLORS.get(outcome, COLORS["other"])
-        figure.add_bar(name=outcome, x=counts.index, y=counts[outcome], marker_color=color)
-    return figure.update_yaxes(title="look-ups")
+    tier = lookups["tier"].where(lookups["tier"] == "remote").map(" ({})".format, na_action="ignore").fillna("")
+    counts = lookups.groupby([lookups["cache"] + tier, "outcome"]).size().unstack(fill_value=0)
+    figure = go.Figure(layout={"title": "Caches: what became of look-ups and stores", "barmode": "stack"})
+    for outcome in sorted(counts.columns, key=list(OUTCOMES).index):
+        figure.add_bar(name=outcome, x=counts.index, y=counts[outcome], marker_color=OUTCOMES[outcome])
+    return figure.update_yaxes(title="times")
 
 
 def _phases(session: Session, go: Any) -> Any:
@@ -108,4 +124,16 @@ def _lanes(compiles: pd.DataFrame) -> pd.Series:
     return compiles["function"].fillna("?") + (":" + line).fillna("")
 
 
-FIGURES = {"timeline": _timeline, "causes": _causes, "caches": _caches, "phases": _phases}
+FIGURES = {
+    "timeline": _timeline,
+    "causes": _causes,
+    "caches": _caches,
+    "phases": _phases,
+    "autotune": tuning_figures.autotune,
+    "autotune_margins": tuning_figures.margins,
+    "autotune_payoff": tuning_figures.payoff,
+    "cudagraphs": graph_figures.cudagraphs,
+    "cudagraphs_captures": graph_figures.captures,
+    "cudagraphs_coverage": graph_figures.coverage,
+    "cudagraphs_skips": graph_figures.skips,
+}

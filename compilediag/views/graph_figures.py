@@ -1,0 +1,138 @@
+"""Figures of CUDA graphs: what became of each function, its calls by replay, skips by reason, captures by size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..diagnosis import wording
+from ..diagnosis.graphs import COLUMNS, GraphFunction
+from ..diagnosis.rows import rows_of
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+#: Action -> what it is called, and its colour.
+ACTIONS = {
+    "warmup": ("warm-up", "#9ecae9"),
+    "record": ("captured", "#4c78a8"),
+    "rerecord": ("captured again", "#f58518"),
+    "skip": ("skipped", "#e45756"),
+    "limit": ("given up: captured again too often", "#b82e2e"),
+    "stuck": ("stuck in warm-up", "#b279a2"),
+    "overwritten": ("output overwritten", "#8c564b"),
+    "failed": ("failed", "#000000"),
+    "user_capture": ("captured by the user", "#54a24b"),
+}
+CALLS = {"replays": ("replayed", "#54a24b"), "captures": ("captured", "#4c78a8"), "eager": ("no graph", "#e45756")}
+#: Reasons of one figure; the most frequent are shown.
+SHOWN = 25
+
+
+def cudagraphs(session: Session, go: Any) -> Any:
+    """What happened to each function, a bar a function, a part an action."""
+    frame = _actions(session)
+    figure = go.Figure(layout={"title": "CUDA graphs by function", "barmode": "stack"})
+    for action, (name, color) in ACTIONS.items():
+        counts = frame[frame["action"] == action].groupby("lane", sort=False).size()
+        if len(counts):
+            figure.add_bar(orientation="h", name=name, y=counts.index, x=counts, marker_color=color)
+    figure.update_xaxes(title="times")
+    return figure.update_yaxes(autorange="reversed")
+
+
+def coverage(session: Session, go: Any) -> Any:
+    """Of the calls of each function, the share that a graph's replay answered. Replays and calls without a graph have
+    to be counted for that; functions of which they were not are left out.
+    """
+    functions = [f for f in graph_functions(session) if f.replays is not None or f.eager is not None]
+    lanes = [_lane(f.function, f.line, f.mode) for f in functions]
+    figure = go.Figure(layout={"title": "Calls that a replay answered", "barmode": "stack"})
+    calls = {"replays": [f.replays or 0 for f in functions], "captures": [_own_runs(f) for f in functions]}
+    calls["eager"] = [f.eager or 0 for f in functions]
+    totals = [max(1, sum(each)) for each in zip(*calls.values(), strict=True)]
+    for key, (name, color) in CALLS.items():
+        shares = [100 * count / total for count, total in zip(calls[key], totals, strict=True)]
+        figure.add_bar(
+            orientation="h",
+            name=name,
+            y=lanes,
+            x=shares,
+            marker_color=color,
+            customdata=calls[key],
+            hovertemplate="%{y}<br>%{customdata:,} calls, %{x:.1f} %<extra>" + name + "</extra>",
+        )
+    figure.update_xaxes(title="percent of the calls", range=[0, 100])
+    return figure.update_yaxes(autorange="reversed")
+
+
+def skips(session: Session, go: Any) -> Any:
+    """Why functions run without CUDA graphs, a bar a reason."""
+    frame = _actions(session)
+    frame = frame[frame["action"].isin(["skip", "limit"])]
+    reasons = frame["reason"].map(lambda text: wording.first_line(text or "no reason was given", 80))
+    counts = frame.groupby(reasons).agg(
+        times=("lane", "size"), lanes=("lane", lambda lanes: ", ".join(sorted({*lanes})))
+    )
+    counts = counts.nlargest(SHOWN, "times")[::-1]
+    figure = go.Figure(layout={"title": "Why functions run without CUDA graphs"})
+    figure.add_bar(
+        orientation="h",
+        y=counts.index,
+        x=counts["times"],
+        marker_color=ACTIONS["skip"][1],
+        customdata=counts["lanes"],
+        hovertemplate="%{y}<br>%{x}x: %{customdata}<extra></extra>",
+    )
+    return figure.update_xaxes(title="times")
+
+
+def captures(session: Session, go: Any) -> Any:
+    """Captures over time, a lane a size or broken invariant; x in seconds since the first."""
+    frame = _actions(session)
+    frame = frame[frame["action"].isin(["record", "rerecord"])]
+    figure = go.Figure(layout={"title": "Captures over time, by size and by what broke"})
+    begin = frame["time"].min()
+    for action in ("record", "rerecord"):
+        rows = frame[frame["action"] == action]
+        name, color = ACTIONS[action]
+        figure.add_scatter(
+            mode="markers",
+            name=name,
+            x=(rows["time"] - begin).dt.total_seconds(),
+            y=rows["lane"] + ": " + rows["mismatch"].fillna(rows["sizes"]).fillna("one size"),
+            marker={"color": color, "size": 9, "symbol": "circle" if action == "record" else "triangle-up"},
+            customdata=rows[["sizes", "input", "duration_ms"]].astype(object).fillna("?"),
+            hovertemplate="%{y}<br>%{customdata[0]}, input %{customdata[1]}, %{customdata[2]} ms<extra></extra>",
+        )
+    figure.update_xaxes(title="seconds since the first capture")
+    return figure.update_yaxes(autorange="reversed")
+
+
+def graph_functions(session: Any) -> list[GraphFunction]:
+    """The functions of a session with their counts, in order of time."""
+    groups: dict[Any, GraphFunction] = {}
+    for row in rows_of(session, "cudagraphs", COLUMNS):
+        key = GraphFunction.key(row)
+        if key not in groups:
+            groups[key] = GraphFunction.of(row)
+        groups[key].add(row)
+    return list(groups.values())
+
+
+def _own_runs(function: GraphFunction) -> int:
+    """Calls in which it was captured or warmed up."""
+    return sum(function.counts[action] for action in ("warmup", "record", "rerecord"))
+
+
+def _actions(session: Any) -> pd.DataFrame:
+    rows = rows_of(session, "cudagraphs", (*COLUMNS, "sizes"))
+    frame = pd.DataFrame(rows, columns=["time", *COLUMNS, "sizes"])
+    lanes = [_lane(*each) for each in zip(frame["function"], frame["line"], frame["mode"], strict=True)]
+    return frame.assign(lane=pd.Series(lanes, dtype="string"), time=pd.to_datetime(frame["time"], utc=True))
+
+
+def _lane(function: Any, line: Any, mode: Any) -> str:
+    place = "?" if pd.isna(function) else f"{function}:{int(line)}" if not pd.isna(line) else str(function)
+    return place if pd.isna(mode) or mode == "forward" else f"{place} {mode}"

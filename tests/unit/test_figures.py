@@ -1,0 +1,112 @@
+"""Plotly figures: what they draw is what the tables and the runs say, and of nothing they say so."""
+
+import pytest
+
+from compilediag.diagnosis.tuning import tuning_runs
+from compilediag.errors import CompilediagError
+from compilediag.views.figures import FIGURES, OUTCOMES
+from tests.unit.session_builder import saved
+from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
+
+RUN = {"mm": 0.102, "triton_mm_1": 0.1, "triton_mm_2": 0.125, "triton_mm_3": "no room"}
+ALL = [
+    compiled(),
+    *sizes("4", "6"),
+    *tuning("1", RUN, parameters={"BLOCK_M": 64}),
+    *tuning("2", {"bmm": 0.5, "triton_bmm": 0.75}, op="bmm"),
+    *tuning("3", {"triton_a": 0.03, "triton_b": 0.09}, op="_attn_fwd"),
+    lookup("miss"), lookup("hit"), lookup("hit", tier="remote"), lookup("saved"),
+    graph("warmup"), graph("record", 2, duration_ms=3.0), graph("rerecord", 4, mismatch="StaticInputIdxMismatch"),
+    graph("replays", 5, count=97), graph("skip", 6, function="g", reason="mutated inputs (1 instances)"),
+    graph("skip", 7, function="h", reason="mutated inputs (1 instances)"), graph("limit", 8, reason="too often"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def session(tmp_path):
+    return saved(tmp_path, *ALL)
+
+
+def traces(figure):
+    return {trace.name: trace for trace in figure.data}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_figure_draws_something_and_none_fails_on_nothing(session, tmp_path, name):
+    if name != "phases":
+        assert sum(len(trace.y) for trace in session.figure(name).data) > 0
+    (tmp_path / "empty").mkdir()
+    empty = saved(tmp_path / "empty").figure(name)
+    assert [a.text for a in empty.layout.annotations] == ["nothing of it in this session"]
+    assert empty.to_json()
+
+
+def test_a_figure_that_is_not_there_names_those_that_are(session):
+    with pytest.raises(CompilediagError, match="autotune, autotune_margins, autotune_payoff, caches"):
+        session.figure("nothing")
+
+
+def test_choices_stand_by_their_time_against_the_winners(session):
+    found = traces(session.figure("autotune"))
+    assert set(found) == {"extern", "triton"}
+    assert found["extern"].x.tolist() == pytest.approx([1.02, 1.0])
+    assert found["triton"].x.tolist() == pytest.approx([1.0, 1.25, 1.5, 1.0, 3.0])
+    assert found["triton"].customdata[0].tolist() == ["triton_mm_1", 0.1, "BLOCK_M=64"]
+
+
+def test_margins_are_those_of_the_runs(session):
+    found = traces(session.figure("autotune_margins"))
+    runs = tuning_runs(session)[::-1]
+    following = found["the next choice takes longer by"].x
+    assert list(following) == pytest.approx([100 * run.margin_next for run in runs])
+    extern = found["the extern kernel takes longer by"].x
+    assert list(extern) == [None, 0.0, pytest.approx(2.0)]
+
+
+def test_what_tuning_took_stands_against_what_it_saves(session):
+    found = traces(session.figure("autotune_payoff"))
+    assert found["pays"].x.tolist() == [0.8] and found["pays"].y.tolist() == pytest.approx([0.002])
+    assert found["pays"].customdata[0][1] == "pays after 400,001 calls"
+    never = found["never pays: the extern kernel won"]
+    assert never.customdata[0][1] == "never pays" and never.y[0] < 0.002
+    line = found["pays after 1,000,000 calls"]
+    assert list(line.y) == pytest.approx([0.8 * 1e3 / 1e6] * 2), "0.8 s in so many calls"
+
+
+def test_cache_outcomes_are_counted_by_cache_and_tier(session):
+    found = traces(session.figure("caches"))
+    assert list(found) == ["hit", "miss", "saved"]
+    assert found["hit"].x.tolist() == ["fx_graph", "fx_graph (remote)"]
+    assert found["hit"].y.tolist() == [1, 1]
+
+
+def test_every_outcome_has_a_colour():
+    from compilediag.events import CACHE_OUTCOMES
+
+    assert set(OUTCOMES) == set(CACHE_OUTCOMES)
+
+
+def test_actions_are_counted_by_function(session):
+    found = traces(session.figure("cudagraphs"))
+    assert set(found) == {"warm-up", "captured", "captured again", "skipped", "given up: captured again too often"}
+    assert dict(zip(found["skipped"].y, found["skipped"].x, strict=True)) == {"g:30": 1, "h:30": 1}
+
+
+def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
+    found = traces(session.figure("cudagraphs_coverage"))
+    assert found["replayed"].y == ("forward:30",), "of the others no replays were counted"
+    assert list(found["replayed"].x) == [97.0]
+    assert list(found["captured"].x) == [3.0]
+
+
+def test_functions_with_one_reason_share_a_bar(session):
+    (bar,) = session.figure("cudagraphs_skips").data
+    assert dict(zip(bar.y, bar.x, strict=True)) == {"too often": 1, "mutated inputs (1 instances)": 2}
+    assert "g:30, h:30" in bar.customdata
+
+
+def test_captures_stand_over_time_by_what_broke(session):
+    found = traces(session.figure("cudagraphs_captures"))
+    assert list(found["captured"].x) == [0.0]
+    assert list(found["captured again"].x) == [2.0]
+    assert list(found["captured again"].y) == ["forward:30: StaticInputIdxMismatch"]
