@@ -39,11 +39,14 @@ def observed(run: Callable[[], Any], detail: str = "full") -> Observed:
 
 
 def assert_parity(seen: Observed) -> None:
-    """Every counter that the tables know of, and the number of compiles, equal torch's."""
+    """Every counter that the tables know of, and the number of compiles, equal torch's.
+
+    On a GPU torch also keeps metrics of what it timed at run time, such as a capture; those are no compiles.
+    """
     torchs = {(g, n): seen.counters.get(g, {}).get(n, 0) for g, n in COUNTERS}
     ours = {name: told(seen.session) for name, told in COUNTERS.items()}
     assert {k: v for k, v in ours.items() if v != torchs[k]} == {k: v for k, v in torchs.items() if v != ours[k]}
-    assert len(seen.session.compiles) == len(seen.metrics) < 64
+    assert len(seen.session.compiles) == len([m for m in seen.metrics if not m.is_runtime]) <= len(seen.metrics) < 64
     broken = seen.session.sources.query("status == 'failed' or dropped > 0")
     assert broken.empty, broken
 
