@@ -26,11 +26,12 @@ from .diagnosis import blind, unobserved
 from .errors import CompilediagError
 from .outputs import check_output
 from .session import Session
+from .views.explorer_text import explorer_text
 from .views.model import totals
 from .views.text import headline
 from .watch import DETAILS, current, start, stop, stop_all
 
-ACTIONS = ("on", "off", "status", "report", "findings", "save")
+ACTIONS = ("on", "off", "status", "report", "explore", "findings", "save")
 WITH_PATH = ("report", "save")
 
 _FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
@@ -95,10 +96,13 @@ class CompileWatch(Magics):
         self._show_dashboard(self._session)
 
     def _show_dashboard(self, session: Session) -> None:
-        if getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget"):
+        if self._has_widgets():
             display(session.dashboard())
         else:
             print("compilediag: watching (the live dashboard needs Jupyter and anywidget)")
+
+    def _has_widgets(self) -> bool:
+        return getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
 
     def _show(self, action: str, path: str | None) -> None:
         session = current() or self._session
@@ -110,6 +114,8 @@ class CompileWatch(Magics):
                 print(f"{source['name']:<14}{source['events']:>7} events  {source['status']}{why}")
         elif action == "findings":
             print(session.summary())
+        elif action == "explore":
+            display(session.explore()) if self._has_widgets() else print(explorer_text(session))
         else:
             write = session.report if action == "report" else session.save
             print(f"compilediag: wrote {write(_path(path))}")

@@ -284,6 +284,15 @@ class Session:
 
         return make_dashboard(self)
 
+    def explore(self, finding: Finding | None = None) -> anywidget.AnyWidget:
+        """The guard-failure explorer: a live widget that opens at the guard behind `finding`, if one is given.
+
+        CompilediagError where anywidget is not installed; `%compilewatch explore` then gives its text.
+        """
+        from .views.explorer import make_explorer
+
+        return make_explorer(self, finding)
+
     def figure(self, name: str) -> go.Figure:
         """A plotly figure: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
         "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips". CompilediagError for any

@@ -61,12 +61,12 @@ def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
 def _parse(text: str, is_shape: bool) -> ParsedGuard:
     body, _, stack = text[:_SEARCHED].partition(_STACK)
     body = body[_COMPILE_ID.match(body).end() :].rstrip()
-    code, comment = _split_comment(body)
+    code, comment = split_comment(body)
     hint = _HINT.search(comment)
     if not comment and (hint := _HINT.search(code)):
         code = code[: hint.start()]
     kind, source, expected, actual, operands = match_form(code.strip(), is_shape)
-    file, line, user_code = _user_line(comment, stack)
+    file, line, user_code = user_line(comment, stack)
     return ParsedGuard(
         source=_closure_name(source, hint),
         kind=kind,
@@ -89,7 +89,7 @@ def _short(told: str | None) -> str | None:
     return told if told is None or len(told) <= _TOLD else told[: _TOLD - 3] + "..."
 
 
-def _split_comment(body: str) -> tuple[str, str]:
+def split_comment(body: str) -> tuple[str, str]:
     """The code part, and the comment that torch puts behind it: the user's line, or why the guard is there."""
     for mark in _COMMENT.finditer(body):
         code = body[: mark.start()]
@@ -99,7 +99,7 @@ def _split_comment(body: str) -> tuple[str, str]:
     return body, ""
 
 
-def _user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
+def user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
     """File, line and text of the user's line: from the stack (whole paths) if there is one, else the comment."""
     frames = list(_FRAME.finditer(stack))
     if frames:

@@ -36,11 +36,11 @@ MAX_ERRORS = 5
 
 def make_dashboard(session: Session) -> anywidget.AnyWidget:
     """The live widget of a session; CompilediagError if anywidget is not installed."""
-    return _widget_class()(ViewModel(session))
+    return widget_class()(ViewModel(session))
 
 
 @functools.cache
-def _widget_class() -> type[anywidget.AnyWidget]:
+def widget_class() -> type[anywidget.AnyWidget]:
     """Made when first needed: recording runs where anywidget is not installed."""
     try:
         import anywidget
@@ -54,10 +54,15 @@ def _widget_class() -> type[anywidget.AnyWidget]:
         #: Serialised whenever a page asks for the widget's state: so a reloaded page has everything again.
         snapshot = traitlets.Any().tag(sync=True, to_json=lambda _, widget: island.dumps(widget.model.snapshot()))
 
-        def __init__(self, model: ViewModel):
+        #: What a page opens at: "dashboard" or "explorer", and there what explains these events.
+        page = traitlets.Unicode("dashboard").tag(sync=True)
+        events = traitlets.List().tag(sync=True)
+
+        def __init__(self, model: ViewModel, text: Callable[[Session], str] | None = None, **traits: Any):
             self.model = model
             self.pump = Pump(model, self.send)
-            super().__init__()
+            self._text = text or type(model.session).summary
+            super().__init__(**traits)
             self.on_msg(lambda _, message, buffers: self.pump.answer(message))
             if model.session.state == "watching":
                 self.pump.start()
@@ -69,7 +74,7 @@ def _widget_class() -> type[anywidget.AnyWidget]:
         def _repr_mimebundle_(self, **options: Any) -> Any:
             bundle = super()._repr_mimebundle_(**options)
             if bundle is not None:
-                bundle[0]["text/plain"] = self.model.session.summary()
+                bundle[0]["text/plain"] = self._text(self.model.session)
             return bundle
 
     return Dashboard

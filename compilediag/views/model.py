@@ -7,6 +7,7 @@ everything. The browser applies patches to an empty page; the report is a page w
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 import time
@@ -20,7 +21,9 @@ from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
 from ..tables import table_columns
 from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
+from .explorer_model import Explorer
 from .redact import Redactor
+from .source_lines import SourceLines
 from .totals import Totals
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ SLOW_INTERVAL_S = 0.5
 SLOW_SHARE = 20
 #: While rows stream in, findings may wait so much longer: beside a busy compiler they take half a second or more.
 STREAMING_S = 2.0
+#: torch's name of the artifact that holds an entry's guards.
+GUARD_TREE = "dynamo_cpp_guards_str"
 #: A text beyond the budget is cut to this many characters.
 CUT_CHARS = 4_000
 NS_PER_MS = 1_000_000
@@ -55,10 +60,12 @@ class ViewModel:
         self._last_duration: dict[tuple[Any, ...], float] = {}
         self._lost: dict[int, float] = {}
         self._sent: dict[str, Any] = {}
-        self._slow_due = time.monotonic()
+        self._slow_due = self._explore_due = time.monotonic()
         self._last = 0
         self._dirty = True
         self._findings: list[dict[str, Any]] | None = None
+        lines = None if redact else SourceLines(own=session.state != "loaded")
+        self._explorer = Explorer(session.meta.get("detail") == "full", lines)
 
     def patch(self) -> dict[str, Any] | None:
         """What is new since the last call; None if nothing is."""
@@ -81,8 +88,10 @@ class ViewModel:
     def _collect(self, everything: bool) -> dict[str, Any]:
         state = self.session.state
         rows = self._news(everything)
-        texts = self._texts(rows["artifacts"])
-        self._reckon(rows, everything or state != "watching")
+        texts, rows["trees"] = self._texts(rows["artifacts"])
+        now = everything or state != "watching"
+        self._reckon(rows, now)
+        rows["functions"] = self._explored(now)
         parts = {
             "meta": self._meta(state),
             "totals": self._totals.as_dict(self._lost, self._sources.values()),
@@ -137,6 +146,7 @@ class ViewModel:
         for row in rows:
             cells = dict(zip(names, row, strict=True))
             self._totals.add(table, cells)
+            self._explorer.note(table, cells)
             if table == "cache_lookups":
                 row.append(self._explained(cells))
             if table in self._derived:
@@ -156,20 +166,29 @@ class ViewModel:
         states = (source for _, source in self._sources.values())
         return why_missed(cells, any(s["name"] == "keys" and s["status"] == "active" for s in states))
 
-    def _texts(self, artifacts: list[list[Any]]) -> dict[str, dict[str, Any]]:
-        """Texts within the budget, the short ones first; of the others the beginning."""
-        if self._redactor is not None or not artifacts:
-            return {}
+    def _texts(self, artifacts: list[list[Any]]) -> tuple[dict[str, dict[str, Any]], list[list[Any]]]:
+        """Texts within the budget, the short ones first, of the others the beginning; and guard trees, taken apart."""
+        if self._redactor is not None or not artifacts or not self._whole_budget:
+            return {}, []
         bodies = self.session.artifact_bodies(after=artifacts[0][0] - 1, last=artifacts[-1][0])
         texts = {}
         for event_id, body in sorted(bodies.items(), key=lambda item: len(item[1])):
             cut = len(body) * 4 // 3 > self._text_budget
-            if cut:
-                body = _beginning(body)
-            encoded = base64.b64encode(body).decode()
+            kept = _beginning(body) if cut else body
+            encoded = base64.b64encode(kept).decode()
             self._text_budget -= len(encoded)
             texts[str(event_id)] = {"z": encoded, "cut": cut}
-        return texts
+        return texts, self._trees(artifacts, bodies)
+
+    def _trees(self, artifacts: list[list[Any]], bodies: dict[int, bytes]) -> list[list[Any]]:
+        names = list(table_columns("artifacts"))
+        found = []
+        for row in artifacts:
+            cells = dict(zip(names, row, strict=True))
+            if cells["name"] == GUARD_TREE and row[0] in bodies:
+                with contextlib.suppress(zlib.error, UnicodeDecodeError):  # a damaged file: the text says so itself
+                    found.append(self._explorer.tree(cells, inflate(bodies[row[0]])))
+        return found
 
     # Numbers
 
@@ -189,6 +208,15 @@ class ViewModel:
         self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})
         self._lost = lost
         self._slow_due = time.monotonic() + max(SLOW_INTERVAL_S, SLOW_SHARE * (time.monotonic() - begin))
+
+    def _explored(self, now: bool) -> list[list[Any]]:
+        """The explorer's documents that changed, if there is time for it: they are made quicker than findings."""
+        begin = time.monotonic()
+        if not now and begin < self._explore_due:
+            return []
+        documents = self._explorer.documents(self._lost)
+        self._explore_due = time.monotonic() + max(SLOW_INTERVAL_S, SLOW_SHARE * (time.monotonic() - begin))
+        return documents
 
     def _add_lost(self, rows: dict[str, list[list[Any]]], changed: dict[int, float]) -> None:
         if not changed:

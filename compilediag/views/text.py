@@ -32,7 +32,7 @@ def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str]
     """
     told = [finding for finding in findings if finding.rule != "not_observed"]
     found = _findings(told, totals, unseen, bool(gaps))
-    parts = [*_header(totals, unseen), "", *found, *_gaps(gaps), "", *_wrapped(_pointer(told))]
+    parts = [*_header(totals, unseen), "", *found, *_gaps(gaps), "", *wrapped(_pointer(told))]
     return "\n".join(parts) + "\n"
 
 
@@ -45,11 +45,11 @@ def headline(totals: dict[str, Any], unseen: Set[str]) -> str:
     """Compiles and recompiles with what they cost, in one line; `unseen` tables are not observed."""
     compiled = "compiles not observed"
     if "compiles" not in unseen:
-        compiled = f"{_count(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
+        compiled = f"{counted(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
     recompiled = "recompiles not observed"
     if "recompiles" not in unseen:
         lost = f", {spent(totals['lost_s'])} lost to them" if totals["recompiles"] else ""
-        recompiled = _count(totals["recompiles"], "recompile") + lost
+        recompiled = counted(totals["recompiles"], "recompile") + lost
     return f"compilediag: {compiled}; {recompiled}"
 
 
@@ -57,7 +57,7 @@ def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
     usual = (_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals))
     rare = [part for part in (_tuning(totals, unseen), _graphs(totals, unseen)) if part]
     lines = (headline(totals, unseen), "; ".join(usual), "; ".join(rare))
-    return [part for line in lines if line for part in _wrapped(line)]
+    return [part for line in lines if line for part in wrapped(line)]
 
 
 def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
@@ -65,18 +65,18 @@ def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
     if "cache_lookups" in unseen and not seen:
         return "cache look-ups not observed"
     partly = "not all cache look-ups observed: " if "cache_lookups" in unseen else ""
-    hits = f"{_count(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
+    hits = f"{counted(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
     told = hits if totals["cache_hits"] else "no cache hits"
-    return f"{partly}{told}, {_count(totals['cache_misses'], 'miss', 'misses')}"
+    return f"{partly}{told}, {counted(totals['cache_misses'], 'miss', 'misses')}"
 
 
 def _tuning(totals: dict[str, Any], unseen: Set[str]) -> str:
     """Nothing where nothing was tuned: most programs don't."""
     if not totals["tuning_runs"]:
         return ""
-    failed = f", {_count(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
+    failed = f", {counted(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
     least = "at least " if "autotune" in unseen else ""
-    return f"{least}{_count(totals['tuning_runs'], 'tuning')} took {spent(totals['tuning_s'])}{failed}"
+    return f"{least}{counted(totals['tuning_runs'], 'tuning')} took {spent(totals['tuning_s'])}{failed}"
 
 
 def _graphs(totals: dict[str, Any], unseen: Set[str]) -> str:
@@ -93,8 +93,8 @@ def _graphs(totals: dict[str, Any], unseen: Set[str]) -> str:
 
 
 def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:
-    breaks = _count(totals["graph_breaks"], "graph break")
-    limits = f", {_count(totals['limit_hits'], 'recompile limit')} hit" if totals["limit_hits"] else ""
+    breaks = counted(totals["graph_breaks"], "graph break")
+    limits = f", {counted(totals['limit_hits'], 'recompile limit')} hit" if totals["limit_hits"] else ""
     return ("graph breaks not observed" if "graph_breaks" in unseen else breaks) + limits
 
 
@@ -103,7 +103,8 @@ def _own_cost(totals: dict[str, Any]) -> str:
     return f"own cost {spent(totals['own_s'])}" + (f" ({100 * share:.1f} %)" if share is not None else "")
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 compile`, `2 compiles`; `many` where that is not `one` with an s."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
@@ -124,9 +125,9 @@ def _nothing_found(totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> 
 
 def _finding(number: int, finding: Finding) -> list[str]:
     lead = f"{number}. [{finding.severity}] "
-    lines = _wrapped(finding.title, lead, "   ") + _user_line(finding) + _wrapped(finding.suggestion, "   ", "   ")
+    lines = wrapped(finding.title, lead, "   ") + _user_line(finding) + wrapped(finding.suggestion, "   ", "   ")
     code = fix_code(finding.fix)
-    return lines + _wrapped(f"To try it without an edit: {code}", "   ", "   ") if code else lines
+    return lines + wrapped(f"To try it without an edit: {code}", "   ", "   ") if code else lines
 
 
 def _user_line(finding: Finding) -> list[str]:
@@ -134,15 +135,13 @@ def _user_line(finding: Finding) -> list[str]:
     if not finding.user_code:
         return []
     place = position(finding.user_file, finding.user_line)
-    return _wrapped(
-        f"at {place}: {one_line(finding.user_code)}" if place else one_line(finding.user_code), "   ", "   "
-    )
+    return wrapped(f"at {place}: {one_line(finding.user_code)}" if place else one_line(finding.user_code), "   ", "   ")
 
 
 def _gaps(gaps: dict[str, str]) -> list[str]:
     if not gaps:
         return []
-    return ["", *(line for what, why in gaps.items() for line in _wrapped(f"Not observed: {what}: {why}", "", "  "))]
+    return ["", *(line for what, why in gaps.items() for line in wrapped(f"Not observed: {what}: {why}", "", "  "))]
 
 
 def _pointer(findings: list[Finding]) -> str:
@@ -151,7 +150,8 @@ def _pointer(findings: list[Finding]) -> str:
     return "More: session.dashboard(), session.compiles"
 
 
-def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    """`text` in lines of at most WIDTH; `first` and `rest` stand before the first and the other lines."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
     ) or [first.rstrip()]

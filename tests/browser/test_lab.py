@@ -66,6 +66,40 @@ cd.stop()
 session.report("report.html")
 print(len(session.compiles), "compiles")
 """
+EXPLORED = """
+import os
+import time
+import torch
+import compilediag as cd
+
+class Block(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.step = 0
+
+    def forward(self, x, scale):
+        self.step += 1
+        hidden = torch.nn.functional.gelu(self.up(x)) * scale
+        return x + self.down(hidden) / self.step
+
+def attend(q, k, act):
+    return act(q @ k.transpose(-1, -2)) @ k
+
+block, attention = (torch.compile(f, backend="aot_eager", dynamic=False) for f in (Block(64), attend))
+session = cd.start()
+"""
+EXPLORING = """
+from IPython.display import display
+display(session.dashboard())
+for batch, scale in ((4, 1.0), (6, 1.0), (9, 0.5), (12, 0.5), (16, 0.25), (9, 0.25)):
+    out = block(torch.randn(batch, 16, 64), scale)
+for act in (lambda scores: scores.softmax(-1), lambda scores: scores.sigmoid()):
+    attention(out, out, act)
+while not os.path.exists("explored"):
+    time.sleep(0.05)
+cd.stop()
+"""
 MANY = """
 import json
 from torch._inductor.utils import fresh_cache
@@ -313,6 +347,56 @@ def take_pictures(page: Page, picture: Callable[[str], Path]) -> None:
         page.wait_for_selector(".cdiag-flight")
         page.screenshot(path=picture(name))
     page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })")
+
+
+def press_until(page: Page, key: str, condition: str, most: int = 120) -> None:
+    """Press a key until a condition (JavaScript) holds of `node`, the element that has the focus."""
+    for _ in range(most):
+        if page.evaluate(f"() => {{ const node = document.activeElement; return Boolean({condition}); }}"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{key} never led there: {condition}")
+
+
+def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page, picture):
+    page = lab_page
+    notebook = lab.open(page, [EXPLORED, EXPLORING])
+    notebook.run(0)
+    notebook.begin(1)
+    page.wait_for_selector('.cdiag-finding:has-text("self.step")', timeout=120_000)
+    wait_for_total(page, "recompiles", 6)
+    press_until(page, "Tab", "node.closest('.cdiag')")
+    press_until(page, "Tab", "node.matches('.cdiag-explore-link')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.cdiag-function-sub:has-text("5 recompiles")', timeout=60_000)
+    page.wait_for_selector(".cdiag-page-title code")
+    page.keyboard.press("Escape")
+    assert "forward" in page.text_content(".cdiag-page-title")
+    press_until(page, "Tab", "node.matches('[data-cell]')")
+    press_until(page, "ArrowRight", "node.closest('.is-closest')")
+    take_explorer_pictures(page, picture, "grid")
+    page.keyboard.press("Enter")
+    assert "x.size(0)" in page.text_content(".cdiag-page-title code")
+    assert page.locator(".cdiag-plot circle").count() >= 5
+    press_until(page, "Tab", "node.dataset.key === 'guard self.step'")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.cdiag-page-title:has-text("self.step")')
+    assert page.text_content(".cdiag-code-line.is-it").endswith("self.step += 1\n")
+    take_explorer_pictures(page, picture, "guard")
+    assert notebook.is_running(), "the explorer only worked when the cell had ended"
+    (lab.root / "nb" / "explored").touch()
+    notebook.wait()
+
+
+def take_explorer_pictures(page: Page, picture: Callable[[str], Path], name: str) -> None:
+    """Light and dark; the focus stays where it is."""
+    for theme, suffix in (("JupyterLab Light", ""), ("JupyterLab Dark", "-dark"), ("JupyterLab Light", "")):
+        wanted = "dark" if "Dark" in theme else "light"
+        page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        page.wait_for_selector(f".cdiag-explorer[data-theme={wanted}]")
+        page.wait_for_selector("#jupyterlab-splash", state="detached")
+        page.locator(".cdiag-explorer").evaluate("node => node.scrollIntoView({ block: 'start' })")
+        page.screenshot(path=picture(f"explorer-{name}{suffix}.png"))
 
 
 #: Notes for each row of the table when it was first painted, by the clock that the kernel has too.

@@ -175,7 +175,7 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     session = shell.user_ns["session"]
     assert session is compilediag.current() and session.meta["detail"] == "lean"
     run(shell, TWO_RECOMPILES)
-    for line in ("status", "findings", f"report {tmp_path}/x.html", f"save {tmp_path}/x.cdiag", "off"):
+    for line in ("status", "explore", "findings", f"report {tmp_path}/x.html", f"save {tmp_path}/x.cdiag", "off"):
         assert run(shell, f"%compilewatch {line}").success
     out = capsys.readouterr().out
     assert "recompiles" in out and "active" in out
@@ -185,6 +185,7 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
     assert "double" in (tmp_path / "x.html").read_text()
     assert run(shell, "%compilewatch findings").success
+    assert run(shell, "%compilewatch explore").success
 
 
 def test_unloading_takes_everything_away(shell):

@@ -38,7 +38,7 @@ MAY_IMPORT = {
         "views",
         "outputs",
     },
-    "views": {"errors", "events", "store", "tables", "session", "diagnosis", "outputs", ""},
+    "views": {"errors", "events", "decode", "store", "tables", "session", "diagnosis", "outputs", ""},
     "logs": {"errors", "events", "store", "decode", "diagnosis", "outputs", "session", ""},
     "watch": {"errors", "events", "store", "history", "recorder", "session", "sources", ""},
     "magics": {"errors", "outputs", "session", "watch", "views", "diagnosis"},
@@ -50,7 +50,12 @@ MAY_IMPORT = {
 ONLY_IN = {"torch": {"sources"}, "triton": {"sources"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
-LOADED_WHEN_USED = {"compilediag.magics", "compilediag.views.dashboard", "compilediag.views.figures"}
+LOADED_WHEN_USED = {
+    "compilediag.magics",
+    "compilediag.views.dashboard",
+    "compilediag.views.explorer",
+    "compilediag.views.figures",
+}
 
 
 def name_of(path):

@@ -155,7 +155,7 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     session = saved(tmp_path, *EVENTS)
     snapshot = ViewModel(session).snapshot()
     for table, rows in snapshot["rows"].items():
-        if table in MADE_OF:
+        if table in MADE_OF or table == "functions":  # the explorer alone reads these
             continue
         table_frame = getattr(session, table)
         names = [column["name"] for column in snapshot["columns"][table]]

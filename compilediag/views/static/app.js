@@ -24,9 +24,11 @@ const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => ru
 let appCount = 0;
 
 export class App {
-  constructor(root, store) {
+  /** `onExplore(place)` leads to the explorer. */
+  constructor(root, store, onExplore) {
     this.root = root;
     this.store = store;
+    this.onExplore = onExplore;
     this.groups = new Groups(store);
     this.filter = new Filter(store, this.groups);
     this.lanes = new Lanes(store, this.groups);
@@ -49,13 +51,14 @@ export class App {
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     this.header = new Header(store, (text) => this.onQuery(text));
     this.now = new NowPanel(store, (flight) => this.openGroup(this.groups.ofFlight(flight), null));
-    this.findings = new Findings(store, (finding) => this.onFinding(finding));
+    this.findings = new Findings(store, (finding) => this.onFinding(finding), this.onExplore);
     this.timeline = new Timeline(store, this.lanes, (group, id) => this.openGroup(group, id));
     this.table = new DataTable(this.groups, (table, row) => this.openRow(table, row));
     this.detail = new Detail(store, this.groups, {
       close: () => this.closeDetail(),
       open: (table, row) => this.openRow(table, row),
       compile: (group) => this.openGroup(group, null),
+      explore: this.onExplore,
     });
     this.chip = makeButton("cdiag-chip", "", () => this.onFinding(null));
     this.chip.title = "show everything again";
@@ -64,7 +67,8 @@ export class App {
     main.id = `cdiag-panel-${appCount}`;
     this.tabs = new Tabs(main, (tab) => this.showTab(tab));
     this.foot = make("footer", "cdiag-foot");
-    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip);
+    const explore = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => this.onExplore({}));
+    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, explore);
     const parts = [this.header, this.now, this.findings, this.timeline].map((part) => part.node);
     root.replaceChildren(...parts, strip, main, this.foot);
   }

@@ -47,7 +47,8 @@ const UNTOLD = new Set(["recompiles", "tunings", "cudagraphs", "kernels"]); // m
 const LED_BY_THE_TOP = new Set(["recompiles", "compiles"]); // sections that stand first anyway
 
 export class Detail {
-  /** `actions`: close(), open(table, row) for another row, compile(group) for a whole compile. */
+  /** `actions`: close(), open(table, row) for another row, compile(group) for a whole compile,
+   * explore(place) for the explorer. */
   constructor(store, groups, actions) {
     this.store = store;
     this.groups = groups;
@@ -150,7 +151,9 @@ export class Detail {
       told("lost_s", (seconds) => `${formatSeconds(seconds)} lost`),
     ];
     const main = make("div", "cdiag-cause", this.changed(get));
-    return [main, codeLine(get, line), dim(facts.filter(Boolean).join(" · "))].filter(Boolean);
+    const event = get("event_id");
+    const explore = makeButton("cdiag-link", "explore this guard ›", () => this.actions.explore({ event }));
+    return [main, codeLine(get, line), dim(facts.filter(Boolean).join(" · ")), explore].filter(Boolean);
   }
 
   changed(get) {

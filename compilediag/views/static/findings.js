@@ -6,10 +6,11 @@ const FIRST = 3; // findings that are shown before "show all"
 const VALUES = 20; // values seen that the tooltip lists
 
 export class Findings {
-  /** `onPick(finding)` runs when one is chosen. */
-  constructor(store, onPick) {
+  /** `onPick(finding)` runs when one is chosen, `onExplore(place)` leads to the guard behind it. */
+  constructor(store, onPick, onExplore) {
     this.store = store;
     this.onPick = onPick;
+    this.onExplore = onExplore;
     this.showsAll = false;
     this.shape = null;
     this.picked = null;
@@ -51,7 +52,10 @@ export class Findings {
     button.title = this.whereAndWhat(finding);
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
     button.append(top, advice);
-    return make("li", "", button);
+    const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));
+    const explore = makeButton("cdiag-link cdiag-explore-link", "explore ›", () => this.onExplore({ event }));
+    explore.setAttribute("aria-label", `explore: ${finding.title}`);
+    return make("li", "", button, event === undefined ? null : explore);
   }
 
   whereAndWhat(finding) {

@@ -28,6 +28,12 @@ export function formatSeconds(value) {
   return `${Math.floor(whole / 60)} ${value < 3600 ? "m" : "h"} ${rest} ${value < 3600 ? "s" : "m"}`;
 }
 
+/** Microseconds: "1.3", "139", "10,103". */
+export function formatMicros(value) {
+  if (value === null || value === undefined) return MISSING;
+  return value < 10 ? value.toFixed(1) : formatCount(Math.round(value));
+}
+
 /** 0.0031 -> "0.3 %". */
 export function formatShare(value) {
   if (value === null || value === undefined) return MISSING;

@@ -1,5 +1,5 @@
 // The entry for anywidget hosts (Jupyter, VS Code, marimo): one store a widget, any number of views on it.
-import { App } from "./app.js";
+import { Shell, Trail } from "./shell.js";
 import { Store } from "./state.js";
 
 /** Patches travel as JSON text: that survives NaN and lone surrogates, which the host's own JSON does not. */
@@ -24,11 +24,11 @@ export default () => {
     initialize({ model }) {
       connect(model, store);
     },
-    render({ el }) {
+    render({ model, el }) {
       const root = document.createElement("div");
       el.append(root);
-      const app = new App(root, store);
-      return () => app.destroy();
+      const shell = new Shell(root, store, new Trail({ page: model.get("page") ?? "dashboard", events: model.get("events") }));
+      return () => shell.destroy();
     },
   };
 };

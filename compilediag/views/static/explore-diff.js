@@ -1,0 +1,45 @@
+// What differs between two lists of numbers: the longest common subsequence, with the common ends taken off first.
+
+const MOST_STEPS = 16_000_000; // of the table that finds it; beyond, the middles are shown one after the other
+
+/** [[sign, number]]: " " in both, "-" only in the first, "+" only in the second. */
+export function diffNumbers(one, other) {
+  let begin = 0;
+  while (begin < one.length && begin < other.length && one[begin] === other[begin]) begin += 1;
+  let end = 0;
+  const room = Math.min(one.length, other.length) - begin;
+  while (end < room && one[one.length - 1 - end] === other[other.length - 1 - end]) end += 1;
+  const middle = diffMiddle(one.slice(begin, one.length - end), other.slice(begin, other.length - end));
+  const same = (numbers) => numbers.map((number) => [" ", number]);
+  return [...same(one.slice(0, begin)), ...middle, ...same(one.slice(one.length - end))];
+}
+
+function diffMiddle(one, other) {
+  if (one.length * other.length > MOST_STEPS) {
+    return [...one.map((number) => ["-", number]), ...other.map((number) => ["+", number])];
+  }
+  const wide = other.length + 1;
+  const longest = new Uint16Array((one.length + 1) * wide); // [i, j]: of what is left from i and j on
+  for (let i = one.length - 1; i >= 0; i -= 1) {
+    for (let j = other.length - 1; j >= 0; j -= 1) {
+      const [down, right] = [longest[(i + 1) * wide + j], longest[i * wide + j + 1]];
+      longest[i * wide + j] = one[i] === other[j] ? longest[(i + 1) * wide + j + 1] + 1 : Math.max(down, right);
+    }
+  }
+  const found = [];
+  let [i, j] = [0, 0];
+  while (i < one.length || j < other.length) {
+    if (i < one.length && j < other.length && one[i] === other[j]) {
+      found.push([" ", one[i]]);
+      i += 1;
+      j += 1;
+    } else if (j >= other.length || (i < one.length && longest[(i + 1) * wide + j] >= longest[i * wide + j + 1])) {
+      found.push(["-", one[i]]);
+      i += 1;
+    } else {
+      found.push(["+", other[j]]);
+      j += 1;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,94 @@
+// The page of one function: its recompiles against its entries, the guards that failed, its entries.
+import { make, makeButton } from "./dom.js";
+import { guardTag } from "./explore-data.js";
+import { makeGrid } from "./explore-grid.js";
+import { changeOf, findingLine, functionName, plainTable, pageSection, WIDEST } from "./explore-parts.js";
+import { counted, formatClock, formatCount, formatMicros, formatSeconds, MISSING, oneLine } from "./format.js";
+
+const MOST_VALUES = 8;
+const ALONE = "alone at: recompiles at which some entry had nothing against it but this guard";
+
+export function functionPage(context) {
+  const { found, documents } = context;
+  const findings = documents.findingsOf(found, null);
+  return [
+    head(context),
+    ...findings.map((finding) => findingLine(context, finding)),
+    ...(found.rows.length ? [pageSection("Recompiles, and which guards failed in which entry", makeGrid(context))] : []),
+    ...(found.guards.length ? [pageSection("Guards that failed", guardTable(context), make("p", "cdiag-dim", ALONE))] : []),
+    pageSection("Entries, in the order of a look-up", ...entryTable(context)),
+  ];
+}
+
+function head({ found }) {
+  const facts = [
+    counted(found.compiles, "compile", "compiles"),
+    counted(found.recompiles, "recompile", "recompiles"),
+    found.lost_s === null ? null : `${formatSeconds(found.lost_s)} lost`,
+  ];
+  const title = make("h2", "cdiag-page-title", functionName(found));
+  if (found.file) title.title = found.file;
+  return make("div", "cdiag-page-head", title, make("p", "cdiag-dim", facts.filter(Boolean).join(" · ")));
+}
+
+function guardTable(context) {
+  const { found, go, id } = context;
+  const rows = found.guards.map((guard, at) => {
+    const open = makeButton("cdiag-guard-link", "", () => go({ function: id, guard: guard.key }));
+    open.append(make("span", "cdiag-tagged", guardTag(at)), make("code", "", oneLine(guard.name, WIDEST)));
+    open.dataset.key = `guard ${guard.key}`;
+    const shown = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
+    const more = guard.values.length > MOST_VALUES ? ` and ${guard.values.length - MOST_VALUES} more` : "";
+    return [
+      open,
+      guard.kinds.join(", ").replaceAll("_", " "),
+      formatCount(guard.recompiles),
+      formatCount(guard.alone),
+      guard.lost_s === null ? MISSING : formatSeconds(guard.lost_s),
+      shown + more || MISSING,
+    ];
+  });
+  const heads = ["guard", "kind", "failed at", "alone at", "lost", "values seen"];
+  return plainTable("cdiag-guards", heads, rows, new Set([2, 3, 4]));
+}
+
+function entryTable(context) {
+  const { found, id, go, documents } = context;
+  const order = (entry) => entry.order ?? Infinity;
+  const entries = [...found.entries].sort((a, b) => order(a) - order(b) || (b.time ?? 0) - (a.time ?? 0));
+  const rows = entries.map((entry) => [
+    entry.order === null ? MISSING : String(entry.order),
+    make("code", "", entry.compile_id),
+    entry.time === null ? "before the watch" : formatClock(entry.time),
+    why(found, entry),
+    entry.seconds === null ? MISSING : formatSeconds(entry.seconds),
+    formatMicros(entry.guard_latency_us),
+    treeLink(context, entry) ?? formatCount(entry.guard_count),
+    failedIn(found, entry),
+  ]);
+  const heads = ["turn", "entry", "made", "because", "cost", "a check, µs", "tree", "failed here"];
+  const left = found.entries.length < found.compiles ? " Compiles that left no entry, and very old ones, are left out." : "";
+  const note = `Turns are those of the last recompile: a hit moves its entry to the front. Hits: not counted.${left}`;
+  return [plainTable("cdiag-entries", heads, rows, new Set([0, 4, 5, 6])), make("p", "cdiag-dim", note)];
+}
+
+function why(found, entry) {
+  if (entry.made_at === null) return entry.event === null ? MISSING : "first";
+  return changeOf(found, found.rows[entry.made_at]);
+}
+
+function treeLink({ documents, go, id }, entry) {
+  if (entry.tree === null || !documents.trees.get(entry.tree)) return null;
+  const link = makeButton("cdiag-link", `${formatCount(entry.guard_count)} guards`, () => go({ function: id, tree: entry.tree }));
+  link.dataset.key = `tree ${entry.tree}`;
+  return link;
+}
+
+/** How often each guard failed in an entry: recompiles, and torch's own count where it met the guard more often. */
+function failedIn(found, entry) {
+  const told = entry.failed.map(([guard, times, count]) => {
+    const more = count !== null && count > times ? `, ${formatCount(count)} by torch's count` : "";
+    return `${found.guards[guard].name} ${formatCount(times)}×${more}`;
+  });
+  return told.length ? make("span", "", oneLine(told.join(" · "), 300)) : MISSING;
+}

@@ -1,0 +1,128 @@
+// The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
+import { make, makeButton, setShown, setText } from "./dom.js";
+import { Documents } from "./explore-data.js";
+import { functionPage } from "./explore-function.js";
+import { guardPage } from "./explore-guard.js";
+import { RankedList } from "./explore-list.js";
+import { TreePage } from "./explore-tree.js";
+import { followTheme } from "./theme.js";
+
+const UNKNOWN = "This place is not in the session (any more).";
+
+export class Explorer {
+  constructor(root, store, trail) {
+    this.root = root;
+    this.store = store;
+    this.trail = trail;
+    this.documents = new Documents(store);
+    this.place = {};
+    this.painting = null;
+    this.build();
+    this.unfollow = followTheme(root, () => {});
+    this.listener = () => this.plan();
+  }
+
+  build() {
+    const { root } = this;
+    root.classList.add("cdiag", "cdiag-explorer");
+    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
+    this.search = make("input", "cdiag-search");
+    this.search.type = "search";
+    this.search.placeholder = "search functions and guards";
+    this.search.setAttribute("aria-label", "search functions and guards");
+    this.search.spellcheck = false;
+    this.search.addEventListener("input", () => this.list.setQuery(this.search.value));
+    this.status = make("span", "cdiag-title");
+    const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
+    const bar = make("header", "cdiag-bar", make("h2", "", "Guard failures"), this.status, this.search, back);
+    this.list = new RankedList((id) => this.go({ function: id }, true));
+    this.page = make("div", "cdiag-page");
+    this.page.tabIndex = -1;
+    this.page.addEventListener("keydown", (event) => this.onKey(event));
+    root.replaceChildren(bar, make("div", "cdiag-explore", this.list.node, this.page));
+  }
+
+  destroy() {
+    this.store.listeners.delete(this.listener);
+    cancelAnimationFrame(this.painting);
+    this.unfollow();
+  }
+
+  plan() {
+    this.painting ??= requestAnimationFrame(() => this.paint());
+  }
+
+  /** Goes to a place of the explorer; `takesFocus` if what was chosen came by key or click. */
+  go(place, takesFocus) {
+    this.takesFocus = takesFocus;
+    this.trail.go({ page: "explorer", ...place });
+  }
+
+  goTo(place) {
+    this.place = place;
+    this.shape = null;
+    this.paint();
+    if (this.takesFocus) this.page.focus({ preventScroll: true });
+    this.takesFocus = false;
+  }
+
+  paint() {
+    this.painting = null;
+    this.documents.refresh();
+    this.place = this.documents.resolve(this.place);
+    this.list.paint(this.documents.ranked, this.place.function);
+    setText(this.status, this.told());
+    this.paintPage();
+    this.root.dataset.seq = String(this.store.seq ?? "");
+  }
+
+  told() {
+    const { observed, problem } = this.store;
+    if (problem) return problem;
+    if (observed.recompiles === false) return "recompiles were not observed: see the dashboard's sources";
+    return this.store.meta.detail === "lean" ? "detail=lean: of older entries only the first failing guard is known" : "";
+  }
+
+  /** Paints the page anew if what it shows has changed, and keeps the reader's place on it. */
+  paintPage() {
+    const { place, documents } = this;
+    const found = documents.byId(place.function);
+    const shape = [found, place, this.store.findings, documents.trees.version];
+    if (this.shape && shape.every((part, i) => part === this.shape[i])) return;
+    const isNew = !this.shape || this.shape[1] !== place;
+    this.shape = shape;
+    const focused = this.page.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const scrolled = [this.page.scrollTop, this.page.querySelector(".cdiag-grid-frame")?.scrollTop ?? 0];
+    this.page.replaceChildren(...this.make(found));
+    if (isNew) return void (this.page.scrollTop = 0);
+    this.page.scrollTop = scrolled[0];
+    const grid = this.page.querySelector(".cdiag-grid-frame");
+    if (grid) grid.scrollTop = scrolled[1];
+    if (focused) this.page.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+
+  make(found) {
+    if (!this.documents.ranked.length) return [make("p", "cdiag-quiet", "nothing compiled so far")];
+    if (!found) return [make("p", "cdiag-quiet", UNKNOWN)];
+    const { place, documents } = this;
+    const context = { id: place.function, found, store: this.store, documents, go: (to) => this.go(to, true) };
+    if (place.guard !== undefined) {
+      const at = found.guards.findIndex((guard) => guard.key === place.guard);
+      return at < 0 ? [make("p", "cdiag-quiet", UNKNOWN)] : guardPage(context, at);
+    }
+    if (place.tree !== undefined) {
+      this.tree = this.tree?.isOf(place) ? this.tree : new TreePage(place);
+      return this.tree.make(context);
+    }
+    return functionPage(context);
+  }
+
+  /** Escape leads one step up: from a guard or a tree to its function, from there to the list. */
+  onKey(event) {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    const { place } = this;
+    if (place.guard !== undefined || place.tree !== undefined) this.go({ function: place.function }, true);
+    else this.list.focus();
+  }
+}

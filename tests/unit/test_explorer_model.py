@@ -1,0 +1,271 @@
+"""The explorer's documents: entries, recompiles against them, guards and what mending one would have spared."""
+
+import json
+
+import pytest
+
+from compilediag.decode.guard_trees import ObjectNames, parse_line, tree_lines
+from compilediag.events import Artifact, Compile, GuardFailure, Recompile
+from compilediag.views.explorer_model import MOST
+from compilediag.views.explorer_text import explorer_text, render
+from compilediag.views.island import dumps
+from compilediag.views.model import ViewModel
+from tests.unit.session_builder import SECOND, saved
+
+PLACE = {"function": "f", "file": "/m.py", "line": 3}
+K = {"guard_source": "k", "guard_kind": "value"}
+SIZE = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size"}
+
+
+def at(seconds, **columns):
+    return {"time_ns": int(seconds * SECOND), **columns}
+
+
+def compiled(number, seconds=0.5, when=None, **more):
+    begin = (number + 1) * 10 if when is None else when
+    columns = {"outcome": "ok", "trigger": "dynamo", "duration_s": seconds, "is_recompile": number > 0, **PLACE, **more}
+    return Compile(**at(begin, compile_id=f"0/{number}"), **columns)
+
+
+def recompiled(number, failed, when=None, **more):
+    """A recompile whose `failed` is entry -> [(guard, expected, actual)], in the order of the look-up."""
+    begin = (number + 1) * 10 if when is None else when
+    same = at(begin, compile_id=f"0/{number}")
+    closest = min(failed, key=lambda entry: len(failed[entry]))
+    guard, expected, actual = failed[closest][0]
+    columns = {"closest_compile_id": closest, "entries_checked": len(failed), **PLACE, **more}
+    yield Recompile(**same, **guard, expected=expected, actual=actual, **columns)
+    for entry, guards in failed.items():
+        for position, (guard, expected, actual) in enumerate(guards):
+            more = {"entry_compile_id": entry, "is_first": position == 0, "fail_count": number if position == 0 else 0}
+            yield GuardFailure(**same, **guard, expected=expected, actual=actual, **more)
+    yield compiled(number, when=when)
+
+
+def documents(folder, *items, **options):
+    session = saved(folder, *items)
+    return [document for _, document in ViewModel(session, **options).snapshot()["rows"]["functions"]]
+
+
+def document(folder, *items, **options):
+    (found,) = documents(folder, *items, **options)
+    return found
+
+
+def names(found, guards):
+    return [found["guards"][guard]["name"] for guard in guards]
+
+
+def test_a_recompile_is_a_line_with_the_guards_that_failed_in_each_entry(tmp_path):
+    first = recompiled(1, {"0/0": [(K, "1", "2")]})
+    second = recompiled(2, {"0/1": [(K, "2", "3")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]})
+    found = document(tmp_path, compiled(0), *first, *second)
+    assert (found["function"], found["compiles"], found["recompiles"], found["lost_s"]) == ("f", 3, 2, 1.0)
+    one, two = found["rows"]
+    assert (one["expected"], one["now"], one["lost_s"], one["made"], one["closest"]) == ("1", "2", 0.5, 1, 0)
+    assert [(entry, names(found, [f[0] for f in failed])) for entry, failed in two["cells"]] == [
+        (1, ["k"]),
+        (0, ["k", "x.size(0)"]),
+    ]
+    assert two["closest"] == 1 and names(found, [two["guard"]]) == ["k"]
+
+
+def test_entries_know_why_they_were_made_what_they_cost_and_their_turn(tmp_path):
+    backward = Compile(**at(11, compile_id="0/0"), trigger="lazy_backward", duration_s=0.25, outcome="ok")
+    tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), "+- RootGuardManager")
+    first = recompiled(1, {"0/0": [(K, "1", "2")]})
+    second = recompiled(2, {"0/0": [(K, "1", "3")], "0/1": [(K, "2", "3")]})
+    found = document(tmp_path, compiled(0, guard_latency_us=3.5), backward, tree, *first, *second)
+    entries = found["entries"]
+    assert [entry["made_at"] for entry in entries] == [None, 0, 1]
+    assert [entry["seconds"] for entry in entries] == [0.75, 0.5, 0.5]
+    assert [entry["order"] for entry in entries] == [2, 3, 1], "the newest first, then as they were looked at"
+    assert entries[0]["guard_latency_us"] == 3.5 and entries[1]["guard_latency_us"] is None
+    assert entries[0]["tree"] is not None and entries[1]["tree"] is None
+    assert entries[0]["failed"] == [[0, 2, 2, "1"]], "guard, recompiles, torch's last count, what it needs"
+    assert entries[2]["failed"] == []
+
+
+def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):
+    found = document(tmp_path, *recompiled(4, {"0/3": [(K, "3", "4")]}))
+    assert [entry["compile_id"] for entry in found["entries"]] == ["0/4", "0/3"]
+    before = found["entries"][1]
+    assert (before["event"], before["time"], before["seconds"], before["made_at"]) == (None, None, None, None)
+    assert found["rows"][0]["cells"][0][0] == 1
+    assert found["guards"][0]["points"][0] == [0, 0, False]
+
+
+def test_ids_that_begin_again_are_other_entries(tmp_path):
+    again = [compiled(0, when=100), *recompiled(1, {"0/0": [(K, "7", "8")]}, when=110)]
+    found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *again)
+    assert [entry["compile_id"] for entry in found["entries"]] == ["0/0", "0/1", "0/0", "0/1"]
+    assert [row["closest"] for row in found["rows"]] == [0, 2]
+    assert [row["made"] for row in found["rows"]] == [1, 3]
+    assert [entry["failed"][0][3] for entry in found["entries"] if entry["failed"]] == ["1", "7"]
+
+
+def test_a_recompile_that_made_no_entry_is_a_line_all_the_same(tmp_path):
+    told, failure, _ = recompiled(1, {"0/0": [(K, "1", "2")]})
+    limit = compiled(1, outcome="skipped", limit="recompile_limit")
+    found = document(tmp_path, compiled(0), told, failure, limit)
+    assert found["rows"][0]["made"] is None and len(found["entries"]) == 1
+
+
+VERDICTS = {
+    "alone": (
+        [{"0/0": [(K, "1", "2")]}],
+        "k",
+        "Fixing this one alone would have spared the recompile at which it failed.",
+    ),
+    "never": (
+        [{"0/0": [(K, "1", "2"), (SIZE, "4", "6")]}],
+        "k",
+        "Fixing this one alone would not have helped, because x.size(0) failed too in every entry that came near.",
+    ),
+    "sometimes": (
+        [{"0/0": [(K, "1", "2")]},
+         {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
+        "k",
+        "Fixing this one alone would have spared 1 of the 2 recompiles at which it failed; at others x.size(0) failed "
+        "too in every entry that came near.",
+    ),
+    "in another entry than the closest": (
+        [{"0/0": [(K, "1", "2")]}, {"0/1": [(SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
+        "x.size(0)",
+        "Fixing this one alone would have spared the recompile at which it failed.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_what_fixing_one_guard_alone_would_have_spared(tmp_path, name):
+    failures, guard, verdict = VERDICTS[name]
+    events = [e for number, failed in enumerate(failures, 1) for e in recompiled(number, failed)]
+    found = document(tmp_path, compiled(0), *events)
+    (told,) = [g for g in found["guards"] if g["name"] == guard]
+    assert told["verdict"] == verdict
+
+
+def test_values_in_order_with_numbers_where_they_are_numbers(tmp_path):
+    sizes = [recompiled(n, {f"0/{n - 1}": [(SIZE, str(n), str(n + 1))]}) for n in (1, 2)]
+    found = document(tmp_path, compiled(0), *(e for events in sizes for e in events))
+    (guard,) = found["guards"]
+    assert guard["values"] == [["1", 1.0], ["2", 2.0], ["3", 3.0]]
+    assert guard["points"] == [[0, 0, False], [1, 1, True], [2, 2, True]]
+
+
+def test_objects_that_look_alike_are_told_apart(tmp_path):
+    act = {"guard_source": "act", "guard_kind": "identity"}
+    here, other = "<lambda> at m.py:9", "<lambda> at m.py:9 (another object)"
+    events = [
+        *recompiled(1, {"0/0": [(act, here, other)]}),
+        *recompiled(2, {"0/1": [(act, here, other)], "0/0": [(act, here, other)]}),
+        *recompiled(3, {"0/2": [(act, here, other)], "0/1": [(K, "1", "2")], "0/0": [(act, here, other)]}),
+    ]
+    found = document(tmp_path, compiled(0), *events)
+    assert [text for text, _ in found["guards"][0]["values"]] == [
+        here,
+        f"{here} #2",
+        f"{here} #3",
+        f"{here}, an earlier one",
+    ]
+
+
+def test_the_bound_of_a_dynamic_shape_is_no_value(tmp_path):
+    bound = {"guard_source": "x.size()[0]", "guard_kind": "symbolic_shape"}
+    found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(bound, "x.size()[0] >= 2", "1")]}))
+    assert found["guards"][0]["values"] == [["1", 1.0]]
+
+
+def test_lean_knows_all_guards_of_the_closest_only(tmp_path, monkeypatch):
+    from tests.unit import session_builder
+
+    monkeypatch.setitem(session_builder.META, "detail", "lean")
+    failed = {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3")]}
+    (told, *rest) = recompiled(2, failed)
+    told.closest_compile_id = "0/1"
+    found = document(tmp_path, compiled(0), compiled(1), told, *rest)
+    assert found["guards"][0]["verdict"].startswith("Fixing this one alone would not have helped")
+
+
+def test_the_users_line_is_shown_with_those_around_it(tmp_path):
+    module = tmp_path / "model.py"
+    module.write_text("def f(x, k):\n    y = x * k\n    return y\n")
+    told = {**K, "user_file": str(module), "user_line": 2}
+    failed = {"0/0": [({**told, "guard": "L['k'] == 1  # y = x * k  # model.py:2 in f"}, "1", "2")]}
+    main, failure, done = recompiled(1, {"0/0": [(told, "1", "2")]})
+    failure.guard = failed["0/0"][0][0]["guard"]
+    found = document(tmp_path, compiled(0), main, failure, done)
+    assert found["guards"][0]["around"] == [[1, "def f(x, k):"], [2, "    y = x * k"], [3, "    return y"]]
+    assert found["guards"][0]["texts"] == ["k == 1"]
+
+
+def test_a_line_of_torchs_own_is_not_the_users(tmp_path):
+    main, failure, done = recompiled(1, {"0/0": [(SIZE, "4", "6")]})
+    failure.guard = "check_tensor(L['x'], ...)  # return F.linear(input)  # nn/modules/linear.py:134 in forward"
+    (guard,) = document(tmp_path, compiled(0), main, failure, done)["guards"]
+    assert (guard["user_file"], guard["user_code"], guard["around"]) == (None, None, None)
+    assert (guard["framework"], guard["framework_code"]) == ("nn/modules/linear.py:134", "return F.linear(input)")
+
+
+def test_redacted_documents_have_no_value_code_or_path(tmp_path):
+    secret = "SECRET_VALUE_9137"
+    told = {**K, "user_file": f"/home/{secret}/m.py", "user_line": 2}
+    main, failure, done = recompiled(
+        1, {"0/0": [(told, secret, secret)]}, reason=f"0/0: k == {secret}", user_code=secret
+    )
+    failure.guard = f"L['k'] == {secret}"
+    tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), f"+- RootGuardManager {secret}")
+    session = saved(tmp_path, compiled(0), main, failure, done, tree)
+    snapshot = ViewModel(session, redact=True).snapshot()
+    assert secret not in dumps(snapshot)
+    assert snapshot["rows"]["functions"][0][1]["guards"][0]["name"] == "k"
+
+
+TREES = [
+    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 1\n| +- EQUALS_MATCH: L['n'] == 5",
+    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 2\n| +- EQUALS_MATCH: L['n'] == 5",
+    "+- RootGuardManager\n| +- EQUALS_MATCH: L['k'] == 1\n| +- EQUALS_MATCH: L['n'] == 5",
+]
+
+
+def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
+    items = [
+        (Artifact(**at(n, compile_id=f"0/{n}"), name="dynamo_cpp_guards_str"), text) for n, text in enumerate(TREES, 1)
+    ]
+    rows = ViewModel(saved(tmp_path, *items)).snapshot()["rows"]["trees"]
+    lines = []
+    for row, text in zip(rows, TREES, strict=True):
+        _, key, fresh, runs = json.loads(json.dumps(row))
+        lines += fresh
+        whole = [lines[number] for first, count in runs for number in range(first, first + count)]
+        names = ObjectNames()
+        assert whole == [list(parse_line(line, names)) for line in tree_lines(text)]
+    assert [len(row[2]) for row in rows] == [3, 1, 0]
+    assert rows[2][3] == [[0, 3]]
+
+
+def test_a_document_holds_the_latest_and_counts_all(tmp_path):
+    count = MOST + 5
+    compiles = [compiled(n, when=10 * n + 1) for n in range(count)]
+    told = [Recompile(**at(10 * n, compile_id=f"0/{n}"), **K, expected=str(n), actual=str(n + 1), **PLACE)
+            for n in range(1, count)]  # fmt: skip
+    found = document(tmp_path, *compiles, *told)
+    assert (found["compiles"], found["recompiles"], len(found["rows"]), len(found["entries"])) == (
+        count, count - 1, MOST, MOST,
+    )  # fmt: skip
+    assert found["rows"][-1]["expected"] == str(count - 1)
+
+
+def test_the_text_form_tells_functions_entries_recompiles_and_guards(tmp_path):
+    events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
+    text = explorer_text(saved(tmp_path, compiled(0), *events), "utf-8")
+    assert "1. f (m.py:3): 1 recompile, 2 compiles, 0.50 s lost" in text
+    assert "0/1  k: 1 -> 2; 0.50 s" in text and "[0/0* k, x.size(0)]" in text
+    assert "Fixing this one alone would not have helped, because x.size(0)" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_text_form_of_nothing_says_what_was_not_seen():
+    assert render([], None) == "Nothing was recompiled.\n"
+    assert render([], "this torch has no x") == "Not observed: recompiles: this torch has no x\n"
