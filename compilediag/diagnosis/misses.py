@@ -35,6 +35,7 @@ GONE = (
 )
 FIRST = "No earlier key of this function is known, so there is nothing to compare: it is looked up for the first time."
 UNSEEN = 'What its key is made of was not recorded: watch with detail="full".'
+UNCOMPARED = "Keys of this cache are not told against earlier ones."
 GUARDED = "An entry with this key was there, but its guards did not hold for these inputs"
 
 
@@ -64,6 +65,8 @@ def why_missed(row: Row, full: bool) -> list[str]:
     if row["outcome"] == "guard_miss":
         return [f"{GUARDED}: {row['guard']}" if row["guard"] else f"{GUARDED}."]
     said = [f"torch's reason: {row['reason']}"] if row["reason"] else []
+    if row["nearest_key"] is None and row["cache"] not in NAMES:
+        return said or [UNCOMPARED]
     if row["nearest_key"] is None:
         return [*said, FIRST if full else UNSEEN]
     when = f", seen {row['nearest_session']}" if row["nearest_session"] else ", of this session"
