@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from .rows import Row, is_timed
+import pandas as pd
+
+from .rows import Row, is_timed, rows_of
 
 COLUMNS = (
     "action",
@@ -41,6 +43,26 @@ STATES = {
     "stuck": "stuck in warm-up",
     "failed": "failed",
 }
+
+
+def graph_functions(tables: Any) -> list[GraphFunction]:
+    """The functions of a session that CUDA graphs were recorded of, or skipped for, in order of time."""
+    groups: dict[Any, GraphFunction] = {}
+    for row in rows_of(tables, "cudagraphs", COLUMNS):
+        key = GraphFunction.key(row)
+        if key not in groups:
+            groups[key] = GraphFunction.of(row)
+        groups[key].add(row)
+    return list(groups.values())
+
+
+def functions_frame(tables: Any) -> pd.DataFrame:
+    """One row a function: its counts, its last reason, and `coverage`, the share of calls that a replay answered."""
+    functions = graph_functions(tables)
+    rows = [function.row() | {"coverage": function.coverage} for function in functions]
+    names = list(rows[0]) if rows else ["event_id", "function", "mode", "coverage"]
+    counts = ("replays", "eager", "line", "pool_bytes")
+    return pd.DataFrame(rows, columns=names).astype({name: "Int64" for name in counts if name in names})
 
 
 @dataclass
@@ -89,6 +111,23 @@ class GraphFunction:
         for name in ("reason", "mismatch", "input", "pool_bytes"):
             if row[name] is not None:
                 setattr(self, name, row[name])
+
+    @property
+    def own_runs(self) -> int:
+        """Calls in which it was warmed up or captured."""
+        return sum(self.counts[action] for action in ("warmup", "record", "rerecord"))
+
+    @property
+    def calls(self) -> int:
+        """Calls that are known of: replays, calls without a graph, and those in which it was warmed up or captured."""
+        return (self.replays or 0) + (self.eager or 0) + self.own_runs
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of its calls that a replay answered; None if neither replays nor other calls were counted."""
+        if self.replays is None and self.eager is None or not self.calls:
+            return None
+        return (self.replays or 0) / self.calls
 
     def row(self) -> dict[str, Any]:
         """What the page shows of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..diagnosis import wording
-from ..diagnosis.graphs import COLUMNS, GraphFunction
+from ..diagnosis.graphs import COLUMNS, graph_functions
 from ..diagnosis.rows import rows_of
 
 if TYPE_CHECKING:
@@ -46,14 +46,16 @@ def coverage(session: Session, go: Any) -> Any:
     """Of the calls of each function, the share that a graph's replay answered. Replays and calls without a graph have
     to be counted for that; functions of which they were not are left out.
     """
-    functions = [f for f in graph_functions(session) if f.replays is not None or f.eager is not None]
+    functions = [f for f in graph_functions(session) if f.coverage is not None]
     lanes = [_lane(f.function, f.line, f.mode) for f in functions]
     figure = go.Figure(layout={"title": "Calls that a replay answered", "barmode": "stack"})
-    calls = {"replays": [f.replays or 0 for f in functions], "captures": [_own_runs(f) for f in functions]}
-    calls["eager"] = [f.eager or 0 for f in functions]
-    totals = [max(1, sum(each)) for each in zip(*calls.values(), strict=True)]
+    calls = {
+        "replays": [f.replays or 0 for f in functions],
+        "captures": [f.own_runs for f in functions],
+        "eager": [f.eager or 0 for f in functions],
+    }
     for key, (name, color) in CALLS.items():
-        shares = [100 * count / total for count, total in zip(calls[key], totals, strict=True)]
+        shares = [100 * count / f.calls for count, f in zip(calls[key], functions, strict=True)]
         figure.add_bar(
             orientation="h",
             name=name,
@@ -108,22 +110,6 @@ def captures(session: Session, go: Any) -> Any:
         )
     figure.update_xaxes(title="seconds since the first capture")
     return figure.update_yaxes(autorange="reversed")
-
-
-def graph_functions(session: Any) -> list[GraphFunction]:
-    """The functions of a session with their counts, in order of time."""
-    groups: dict[Any, GraphFunction] = {}
-    for row in rows_of(session, "cudagraphs", COLUMNS):
-        key = GraphFunction.key(row)
-        if key not in groups:
-            groups[key] = GraphFunction.of(row)
-        groups[key].add(row)
-    return list(groups.values())
-
-
-def _own_runs(function: GraphFunction) -> int:
-    """Calls in which it was captured or warmed up."""
-    return sum(function.counts[action] for action in ("warmup", "record", "rerecord"))
 
 
 def _actions(session: Any) -> pd.DataFrame:

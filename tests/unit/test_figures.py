@@ -2,6 +2,7 @@
 
 import pytest
 
+from compilediag.diagnosis.graphs import functions_frame
 from compilediag.diagnosis.tuning import tuning_runs
 from compilediag.errors import CompilediagError
 from compilediag.views.figures import FIGURES, OUTCOMES
@@ -97,6 +98,15 @@ def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
     assert found["replayed"].y == ("forward:30",), "of the others no replays were counted"
     assert list(found["replayed"].x) == [97.0]
     assert list(found["captured"].x) == [3.0]
+
+
+def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):
+    frame = functions_frame(session).set_index("function")
+    assert frame.loc["forward", ["captured", "rerecorded", "warmups", "skipped"]].tolist() == [2, 1, 1, 1]
+    assert frame["replays"].tolist()[0] == 97 and frame["replays"].isna().tolist() == [False, True, True]
+    assert frame["coverage"].tolist() == pytest.approx([0.97, float("nan"), float("nan")], nan_ok=True)
+    (tmp_path / "empty").mkdir()
+    assert len(functions_frame(saved(tmp_path / "empty"))) == 0
 
 
 def test_functions_with_one_reason_share_a_bar(session):
