@@ -206,7 +206,7 @@ class Store:
                 f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
                 " upgrade it"
             )
-        if version < SCHEMA_VERSION:
+        if not writable:
             store._complete()
         return store
 
