@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from compilediag.comparison import diff
     from compilediag.logs import ingest
     from compilediag.session import Session, load
     from compilediag.watch import current, start, stop, watch
 
 __version__ = "0.1.0"
-__all__ = ["Session", "__version__", "current", "ingest", "load", "start", "stop", "watch"]
+__all__ = ["Session", "__version__", "current", "diff", "ingest", "load", "start", "stop", "watch"]
 
 _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
     "load": "compilediag.session",
+    "diff": "compilediag.comparison",
     "ingest": "compilediag.logs",
     "current": "compilediag.watch",
     "start": "compilediag.watch",

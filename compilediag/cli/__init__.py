@@ -14,6 +14,7 @@ from typing import Protocol
 import compilediag
 from compilediag.errors import CompilediagError
 
+from .diff import DiffCommand
 from .doctor import Doctor
 from .ingest import Ingest
 from .report import Report
@@ -32,7 +33,7 @@ class Command(Protocol):
         """Do it; the exit code. CompilediagError for what the user has to mend."""
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), Doctor())
+COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Doctor())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

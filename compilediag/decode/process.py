@@ -60,7 +60,8 @@ class LogProcess:
         self.torch_version: str | None = None
         self._strings: dict[int, str] = {}
         self._files: dict[str, str] = {}
-        self._frames: dict[str | None, dict[str, Any]] = {}
+        #: What all compiles of a code object have in common -> compile id -> function, file, line, attempt.
+        self._frames: dict[str, dict[str | None, dict[str, Any]]] = {}
         self._open: list[tuple[str, int, str | None]] = []
         self._waiting: dict[str | None, Waiting] = {}
         self._tensor_guards: dict[str | None, list[str]] = {}
@@ -102,7 +103,7 @@ class LogProcess:
             self._files.clear()
 
     def _note_attempt(self, attempt: Any, compile_id: str | None) -> None:
-        frame = self._frames.get(compile_id)
+        frame = self._frames.get(_frame_id(compile_id), {}).get(compile_id)
         if frame is not None and isinstance(attempt, int) and attempt > frame["attempt"]:
             frame["attempt"] = attempt
 
@@ -116,13 +117,18 @@ class LogProcess:
             "line": stack[-1].get("line"),
             "attempt": 0,
         }
-        # A compile that is given up at once, as at the recompile limit, has no start: it is of the same frame.
-        self._frames[compile_id] = self._frames[_frame_id(compile_id)] = frame
+        if compile_id is None or compile_id.endswith("/0"):
+            # After a reset ids are used again.
+            self._frames[_frame_id(compile_id)] = {}
+        self._frames.setdefault(_frame_id(compile_id), {})[compile_id] = frame
         yield from ()
 
     def _frame(self, compile_id: str | None) -> dict[str, Any]:
-        frame = self._frames.get(compile_id)
-        return frame if frame is not None else {**self._frames.get(_frame_id(compile_id), {}), "attempt": 0}
+        """What is known of a compile's function. One that is given up at once, as at the recompile limit, has no start:
+        it is of the same frame as those before it.
+        """
+        compiles = self._frames.get(_frame_id(compile_id)) or {compile_id: {}}
+        return compiles.get(compile_id) or {**next(reversed(compiles.values())), "attempt": 0}
 
     # Compiles and recompiles
 

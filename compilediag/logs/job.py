@@ -17,7 +17,7 @@ from ..diagnosis.coverage import FEEDS
 from ..errors import CompilediagError
 from ..events import SourceStatus
 from ..outputs import check_output
-from ..session import Session
+from ..session import Session, load
 from ..store import SQLITE, Store
 from .decoding import LogDecoder, Tally
 from .files import LogFile, find_logs, open_log, without_copies
@@ -73,6 +73,16 @@ def ingest(
     if target is None:
         weakref.finalize(session, _remove, file)
     return session
+
+
+def opened(path: str | os.PathLike[str]) -> Session:
+    """The session of a path: a session's file, or logs, which are ingested into a temporary one."""
+    file = Path(path)
+    if file.is_file():
+        with file.open("rb") as stream:
+            if stream.read(len(SQLITE)) == SQLITE:
+                return load(file)
+    return ingest(file)
 
 
 class _Job:

@@ -52,7 +52,7 @@ def write_report(session: Session, path: str | os.PathLike[str], redact: bool = 
     target = Path(path).absolute()
     check_output(target)
     snapshot = ViewModel(session, redact=redact, text_budget=TEXT_BUDGET).snapshot()
-    _write_whole(target, page(snapshot))
+    write_whole(target, page(snapshot))
     return target
 
 
@@ -68,7 +68,7 @@ def page(snapshot: dict) -> str:
     )
 
 
-def _write_whole(target: Path, text: str) -> None:
+def write_whole(target: Path, text: str) -> None:
     """The file appears with its content or stays as it was."""
     temporary = None
     try:

@@ -41,9 +41,10 @@ MAY_IMPORT = {
     "views": {"errors", "events", "decode", "store", "tables", "session", "diagnosis", "outputs", ""},
     "logs": {"errors", "events", "store", "decode", "diagnosis", "outputs", "session", ""},
     "watch": {"errors", "events", "store", "history", "recorder", "session", "sources", ""},
+    "comparison": {"diagnosis", "logs", "session", "views"},
     "magics": {"errors", "outputs", "session", "watch", "views", "diagnosis"},
-    "cli": {"errors", "outputs", "session", "watch", "logs", "sources", ""},
-    "": {"session", "watch", "logs", "magics"},
+    "cli": {"errors", "outputs", "session", "watch", "logs", "comparison", "sources", ""},
+    "": {"session", "watch", "logs", "comparison", "magics"},
     "__main__": {"cli"},
 }
 #: Packages that only some parts may import at all, and those that have to wait until they are used.

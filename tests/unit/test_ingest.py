@@ -301,3 +301,12 @@ def test_what_a_log_does_not_tell_is_not_observed(ingested):
     assert {"compiles", "recompiles", "graph_breaks"} <= set(states.index[states["status"] == "active"])
     untold = states[states["status"] != "active"]
     assert all("does not tell of it" in reason for reason in untold["reason"])
+
+
+def test_a_compile_that_is_given_up_at_once_is_of_the_frame_that_has_its_id_now(ingested):
+    """At the recompile limit there is no start, and before a reset the same id was another function's."""
+    before = string() + compile_(function="old") + compile_("0/1", function="old") + compile_("0/2", function="old")
+    limit = metrics(9, "0/2", co_name=None, fail_type="Unsupported", fail_reason="...")
+    after = compile_(function="f", at=5) + reasons("0/1: L['n'] == 1", "0/2", at=8) + limit
+    session = ingested(before + after)
+    assert session.compiles["function"].tolist()[-1] == "f" and session.recompiles["function"].tolist() == ["f"]

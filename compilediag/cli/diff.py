@@ -1,0 +1,33 @@
+"""`compilediag diff BEFORE AFTER`: what is new, gone or changed."""
+
+from __future__ import annotations
+
+import argparse
+
+from compilediag.outputs import check_output
+
+
+class DiffCommand:
+    """Say what is new, gone or changed between two sessions.
+
+    Each is a session file (.cdiag), a log of TORCH_TRACE or a directory of them.
+    """
+
+    name = "diff"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("before", metavar="BEFORE", help="a session or logs")
+        parser.add_argument("after", metavar="AFTER", help="what is told against it")
+        parser.add_argument("--report", metavar="OUT.html", help="write the differences as one offline HTML file")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.report:
+            check_output(args.report)
+
+        from compilediag.comparison import diff
+
+        found = diff(args.before, args.after)
+        print(found.summary(), end="")
+        if args.report:
+            found.report(args.report)
+        return 0

@@ -1,0 +1,95 @@
+"""Two sessions, told against each other: `cd.diff` and `compilediag diff`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .diagnosis.changes import Change, changes, counts, uncompared
+from .diagnosis.wording import spent
+from .logs import opened
+from .session import Session
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 20
+DTYPES = {"worse": "boolean", "seconds_more": "float64", "line": "Int64"}
+LISTS = ("evidence_before", "evidence_after")
+
+
+def diff(before: Session | str | os.PathLike[str], after: Session | str | os.PathLike[str]) -> Diff:
+    """What is new, gone or changed in `after`. Each is a session, a saved one's file, or logs of TORCH_TRACE."""
+    sessions = (one if isinstance(one, Session) else opened(one) for one in (before, after))
+    return Diff(*sessions)
+
+
+class Diff:
+    """The differences of two sessions; `changes` has them, what got worse first."""
+
+    def __init__(self, before: Session, after: Session):
+        self.before = before
+        self.after = after
+        self.changes: list[Change] = changes(before, after)
+        self.uncompared = uncompared(before, after)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a change: kind, change, title, before, after, seconds_more, worse, evidence (event ids), place."""
+        import pandas as pd
+
+        rows = [asdict(change) for change in self.changes]
+        columns = {f.name: [row[f.name] for row in rows] for f in fields(Change)}
+        return pd.DataFrame(
+            {
+                name: pd.Series(
+                    [list(v) for v in values] if name in LISTS else values,
+                    dtype=object if name in LISTS else DTYPES.get(name, "string"),
+                )
+                for name, values in columns.items()
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"<compilediag diff: {len(self.changes)} changes, {sum(c.worse is True for c in self.changes)} worse>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.summary())
+
+    def summary(self) -> str:
+        """The differences as plain text, the costly ones first."""
+        return "\n".join([*self.totals(), *self._listed(), *self.gaps()]) + "\n"
+
+    def totals(self) -> list[str]:
+        """The sums of both sessions, in lines."""
+        old, new = counts(self.before), counts(self.after)
+        names = ("compiles", "recompiles", "graph_breaks")
+        parts = [f"{name.replace('_', ' ')} {old[name]} -> {new[name]}" for name in names]
+        lines = [f"compilediag: {', '.join(parts)}, compiling {spent(old['compile_s'])} -> {spent(new['compile_s'])}"]
+        if old["processes"] != new["processes"]:
+            lines.append(f"Processes that compiled: {old['processes']} -> {new['processes']}; counts are of all.")
+        return lines
+
+    def _listed(self) -> list[str]:
+        if not self.changes:
+            return ["", "No differences."]
+        groups = [(True, "Worse"), (False, "Better"), (None, "Other")]
+        lines = []
+        for worse, head in groups:
+            found = [change for change in self.changes if change.worse is worse]
+            if found:
+                lines += ["", f"{head}:", *(f"  {change.title}" for change in found[:SHOWN])]
+                lines += [f"  ... and {len(found) - SHOWN} more in diff.frame"] if len(found) > SHOWN else []
+        return lines
+
+    def gaps(self) -> list[str]:
+        """What could not be compared, in lines."""
+        return [f"Not compared: {table.replace('_', ' ')}: {why}" for table, why in self.uncompared.items()]
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the differences as one offline HTML file. CompilediagError if it can't be written."""
+        from .views.diff_page import write_diff
+
+        return write_diff(self, path)

@@ -1,0 +1,138 @@
+"""Two sessions told against each other."""
+
+import gzip
+import re
+
+import pytest
+
+import compilediag as cd
+from compilediag.diagnosis.changes import KINDS, changes, uncompared
+from compilediag.diagnosis.coverage import FEEDS
+from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
+
+from .log_builder import compile_, golden, metrics, reasons, start
+from .tables_builder import FORWARD, SECOND, recompile, tables
+
+#: All sources worked.
+ACTIVE = [
+    SourceStatus(time_ns=SECOND, name=name, status="active")
+    for name in sorted({name for names in FEEDS.values() for name in names})
+]
+
+
+def told(before, after):
+    """[(kind, change, before, after, worse)] of two lists of events, all observed."""
+    found = changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
+    return [(c.kind, c.change, c.before, c.after, c.worse) for c in found]
+
+
+def compiled(duration_s=1.0, **more):
+    return Compile(time_ns=SECOND, duration_s=duration_s, **{**FORWARD, "outcome": "ok", **more})
+
+
+def test_nothing_differs():
+    events = [compiled(), recompile("n", "value", "1", "2")]
+    assert told(events, events) == []
+
+
+def test_compiles_that_are_new_gone_more_or_slower():
+    other = {"function": "g", "line": 50}
+    assert told([], [compiled()]) == [("compile", "new", "0", "1", True)]
+    assert told([compiled()], []) == [("compile", "gone", "1", "0", False)]
+    assert told([compiled()], [compiled(), compiled()]) == [("compile", "more", "1", "2", True)]
+    assert told([compiled(1.0)], [compiled(3.0)]) == [("compile", "slower", "1", "1", True)]
+    assert told([compiled(1.0)], [compiled(1.1)]) == []  # Noise.
+    assert told([compiled(), compiled(**other)], [compiled(), compiled(0.2, **other)])[0][1] == "faster"
+
+
+def test_functions_are_the_same_in_another_checkout_and_after_an_edit():
+    moved = {"file": "/ci/build/ada/model.py", "line": 34}
+    assert told([compiled()], [compiled(**moved)]) == []
+    lambdas = [compiled(function="<lambda>", line=line) for line in (3, 7)]
+    shifted = [compiled(function="<lambda>", line=line) for line in (5, 9)]
+    assert told(lambdas, shifted) == []
+    assert told(lambdas, lambdas[1:]) == [("compile", "gone", "1", "0", False)]
+
+
+def test_recompiles_are_told_by_their_cause():
+    before = [recompile("x.size()[0]", "tensor_size", "3", "4"), recompile("n", "value", "1", "2")]
+    after = [recompile("n", "value", "1", "2"), recompile("n", "value", "2", "3"), recompile("k", "type")]
+    assert told(before, after) == [
+        ("recompile", "new", "0", "1", True),
+        ("recompile", "more", "1", "2", True),
+        ("recompile", "gone", "1", "0", False),
+    ]
+    (_, first, _) = changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
+    assert "forward (model.py:30) for n (value): 1 -> 2, +1.0 s" in first.title and first.evidence_after == (1, 2)
+
+
+def test_failures_breaks_and_look_ups():
+    miss, hit = (CacheLookup(time_ns=SECOND, cache="fx_graph", tier="local", outcome=o) for o in ("miss", "hit"))
+    broken = GraphBreak(time_ns=SECOND, break_id="GB0025", reason="a break", user_file="m.py", user_line=3)
+    assert told([compiled()], [compiled(outcome="failed")]) == [("failure", "new", "0", "1", True)]
+    assert told([compiled(limit="recompile_limit")], [compiled()]) == [("failure", "gone", "1", "0", False)]
+    assert told([], [broken]) == [("graph_break", "new", "0", "1", True)]
+    assert told([hit], [miss]) == [("cache", "gone", "1", "0", True), ("cache", "new", "0", "1", True)]
+
+
+def test_winners_and_phases():
+    def tuned(choice, time_ms):
+        row = {"op": "mm", "inputs": ["f32[8, 8]"], "choice": choice, "time_ms": time_ms, "is_winner": True}
+        return AutotuneChoice(time_ns=SECOND, run_id="1", **row)
+
+    def phase(seconds):
+        return Phase(time_ns=SECOND, duration_s=seconds, name="code_gen")
+
+    assert told([tuned("triton_1", 0.2)], [tuned("mm", 0.1)]) == [("autotune", "other", "triton_1", "mm", None)]
+    assert told([tuned("triton_1", 0.1)], [tuned("mm", 0.2)])[0][-1] is True
+    assert told([phase(1.0)], [phase(1.0), phase(2.0)]) == [("phase", "slower", "1.000", "3.000", True)]
+
+
+def test_what_one_of_them_did_not_observe_is_not_compared():
+    some = [state for state in ACTIVE if state.name != "recompiles"]
+    before, after = tables(*ACTIVE), tables(*some, recompile("n", "value"))
+    assert changes(before, after) == []
+    assert uncompared(before, after)["recompiles"] == "not observed after"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    one, other = tmp_path / "before.log", tmp_path / "after.log.gz"
+    one.write_text(compile_())
+    other.write_bytes(gzip.compress(
+        (compile_() + reasons("0/0: L['n'] == 1", at=2) + start(2, compile_id="0/1") + metrics(9, "0/1")).encode()
+    ))  # fmt: skip
+    return one, other
+
+
+def test_the_diff_of_logs_as_frame_text_and_page(logs, tmp_path):
+    found = cd.diff(*logs)
+    assert found.frame["kind"].tolist() == ["recompile", "compile"] and found.frame["worse"].all()
+    assert [*found.frame["evidence_after"].map(len)] == [1, 2]
+    assert "compiles 1 -> 2, recompiles 0 -> 1" in found.summary() and "for n (value): 0 -> 1" in found.summary()
+    page = found.report(tmp_path / "diff.html").read_text()
+    assert "default-src 'none'" in page and "Recompiles by cause (1)" in page and "<script" not in page
+    assert set(found.frame["kind"]) <= set(KINDS)
+
+
+def test_the_same_session_has_no_differences(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_bytes(golden())
+    session = cd.ingest(log, tmp_path / "a.cdiag")
+    found = cd.diff(session, tmp_path / "a.cdiag")
+    assert found.changes == [] and "No differences." in found.summary() and found.frame.empty
+
+
+def test_names_of_functions_are_text_on_the_page(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text(metrics(co_name="<script>alert(1)</script>"))
+    (tmp_path / "b.log").write_text("")
+    page = cd.diff(tmp_path / "b.log", log).report(tmp_path / "d.html").read_text()
+    assert "<script" not in page and re.search(r"&lt;script&gt;", page)
+
+
+def test_the_command(python, logs, tmp_path):
+    done = python("-m", "compilediag", "diff", *logs, "--report", tmp_path / "d.html")
+    assert done.returncode == 0, done.stderr
+    assert "Worse:" in done.stdout and (tmp_path / "d.html").exists()
+    assert python("-m", "compilediag", "diff", logs[0], tmp_path / "none").returncode == 2
