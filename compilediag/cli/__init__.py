@@ -14,6 +14,7 @@ from typing import Protocol
 import compilediag
 from compilediag.errors import CompilediagError
 
+from .check import Check
 from .diff import DiffCommand
 from .doctor import Doctor
 from .ingest import Ingest
@@ -33,7 +34,7 @@ class Command(Protocol):
         """Do it; the exit code. CompilediagError for what the user has to mend."""
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Doctor())
+COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Check(), Doctor())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

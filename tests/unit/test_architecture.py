@@ -41,9 +41,11 @@ MAY_IMPORT = {
     "views": {"errors", "events", "decode", "store", "tables", "session", "diagnosis", "outputs", ""},
     "logs": {"errors", "events", "store", "decode", "diagnosis", "outputs", "session", ""},
     "watch": {"errors", "events", "store", "history", "recorder", "session", "sources", ""},
+    "gate": {"diagnosis"},
+    "pytest_plugin": {"diagnosis", "gate", "logs", "session", ""},
     "comparison": {"diagnosis", "logs", "session", "views"},
     "magics": {"errors", "outputs", "session", "watch", "views", "diagnosis"},
-    "cli": {"errors", "outputs", "session", "watch", "logs", "comparison", "sources", ""},
+    "cli": {"errors", "outputs", "session", "watch", "logs", "comparison", "gate", "sources", ""},
     "": {"session", "watch", "logs", "comparison", "magics"},
     "__main__": {"cli"},
 }

@@ -1,0 +1,75 @@
+"""`compilediag check -- SCRIPT` and the pytest plugin, on small programs that compile."""
+
+import xml.etree.ElementTree
+
+SCRIPT = """
+import sys, torch
+f = torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
+for n in range(int(sys.argv[1])):
+    f(torch.ones(2), n)
+sys.exit(int(sys.argv[2]))
+"""
+PROJECT = """
+import pytest, torch
+
+def compiled():
+    torch._dynamo.reset()
+    return torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
+
+@pytest.mark.compilediag(max_recompiles=0)
+def test_once():
+    compiled()(torch.ones(2), 1)
+
+@pytest.mark.compilediag(max_recompiles=0, max_graph_breaks=0)
+def test_again():
+    f = compiled()
+    f(torch.ones(2), 1), f(torch.ones(2), 2)
+
+def test_session(compile_session):
+    compiled()(torch.ones(2), 1)
+    assert len(compile_session.compiles) == 1
+
+@pytest.mark.compilediag(max_recompiles=0)
+def test_own_failure():
+    assert 1 == 2
+
+@pytest.mark.compilediag(max_recompile=0)
+def test_wrong_name():
+    pass
+
+def test_unwatched():
+    import compilediag
+    assert compilediag.current() is None
+"""
+
+
+def test_a_script_within_its_limits_and_beyond(python, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    check = ("-m", "compilediag", "check", "--max-recompiles", "1", "--")
+    done = python(*check, script, "2", "0")
+    assert done.returncode == 0 and "passed: 2 compiles, 1 recompile" in done.stdout, done.stderr
+    done = python(*check, script, "3", "0")
+    assert done.returncode == 1 and "n was 0, then 1, 2" in done.stdout
+    assert python(*check, script, "1", "7").returncode == 7
+    done = python(*check, script, "0", "0")
+    assert done.returncode == 1 and "nothing observed is not a pass" in done.stdout
+
+
+def test_the_pytest_plugin_on_a_sample_project(python, tmp_path):
+    (tmp_path / "test_sample.py").write_text(PROJECT)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p compilediag.pytest_plugin\n")
+    done = python("-m", "pytest", "--junitxml", tmp_path / "junit.xml", cwd=tmp_path)
+    assert "4 passed" not in done.stdout and "3 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    assert "compilediag: 1 recompile, at most 0 allowed:" in done.stdout and "n was 1, then 2" in done.stdout
+    assert "takes, by name: max_recompiles" in done.stdout and "assert 1 == 2" in done.stdout
+    assert "compilediag: 3 tests watched: 4 compiles, 1 recompiles" in done.stdout
+    cases = xml.etree.ElementTree.parse(tmp_path / "junit.xml").iter("testcase")
+    told = {case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")} for case in cases}
+    assert told["test_again"]["compilediag_recompiles"] == "1" and told["test_unwatched"] == {}
+
+
+def test_the_plugin_costs_nothing_where_nothing_is_marked(python, tmp_path):
+    (tmp_path / "test_plain.py").write_text("import sys\ndef test(): assert 'torch' not in sys.modules\n")
+    done = python("-m", "pytest", "-p", "compilediag.pytest_plugin", cwd=tmp_path)
+    assert "1 passed" in done.stdout and "compilediag:" not in done.stdout.partition("=")[2].replace("plugins", "")

@@ -1,0 +1,99 @@
+"""Limits and what breaks them."""
+
+import gzip
+
+import pytest
+
+from compilediag.diagnosis.coverage import FEEDS
+from compilediag.events import Compile, GraphBreak, SourceStatus
+from compilediag.gate import Broken, Limits, check, totals
+
+from .log_builder import GOLDEN, compile_
+from .tables_builder import FORWARD, SECOND, recompile, tables
+
+NAMES = sorted({name for names in FEEDS.values() for name in names})
+
+
+def session(*events, off=()):
+    states = [
+        SourceStatus(time_ns=SECOND, name=n, status="failed" if n in off else "active", reason="it broke")
+        for n in NAMES
+    ]
+    return tables(*events, *states)
+
+
+def compiled(**more):
+    return Compile(time_ns=SECOND, duration_s=2.0, **{**FORWARD, "outcome": "ok", **more})
+
+
+def titles(*args, **limits):
+    return [broken.title for broken in check(session(*args), Limits(**limits))]
+
+
+def test_what_is_within_the_limits_passes():
+    events = [compiled(), recompile("n", "value", "1", "2")]
+    limits = {"max_recompiles": 1, "max_compile_s": 2.0, "max_graph_breaks": 0, "no_silent_eager": True}
+    assert titles(*events, **limits) == [] and titles(*events) == []
+    assert totals(session(*events)) == "1 compile, 1 recompile, 0 graph breaks, 2.0 s compiling"
+
+
+def test_each_limit_is_broken_with_its_causes():
+    broken = GraphBreak(time_ns=SECOND, reason="why", user_file="/m.py", user_line=3, user_code="print(x)")
+    events = [compiled(), compiled(limit="recompile_limit", outcome="skipped"), broken]
+    events += [recompile("n", "value", str(n), str(n + 1), n) for n in range(1, 4)]
+    limits = Limits(max_recompiles=2, max_compile_s=3.5, max_graph_breaks=0, no_silent_eager=True)
+    recompiled, slow, breaks, eager = check(session(*events), limits)
+    assert recompiled.title == "3 recompiles, at most 2 allowed:" and "n was 1, then 2, 3, 4" in recompiled.causes[0]
+    assert slow.title == "4.0 s compiling, at most 3.5 s allowed:"
+    assert slow.causes == ["forward (model.py:30): 4.0 s in 2 compiles"]
+    assert breaks.causes == ["m.py:3: print(x) (why)"]
+    assert eager.causes == ["forward (model.py:30): it hit recompile_limit"]
+
+
+def test_nothing_observed_is_not_a_pass():
+    assert titles(max_recompiles=0) == ["nothing was compiled: nothing observed is not a pass"]
+    assert check(session(), Limits(max_recompiles=0), must_compile=False) == []
+    (blind,) = check(session(compiled(), off={"recompiles"}), Limits(max_recompiles=0))
+    assert blind.title.startswith("recompiles were not observed") and "it broke" in blind.causes[0]
+    assert check(session(compiled(), off={"recompiles"}), Limits(max_compile_s=9)) == []
+
+
+def test_a_baseline_allows_the_causes_that_it_has():
+    known, new = recompile("n", "value", "1", "2"), recompile("k", "type", "int", "float")
+    baseline = session(compiled(), known)
+    assert check(session(compiled(), known, known), Limits(baseline=baseline)) == []
+    (broken,) = check(session(compiled(), known, new), Limits(baseline=baseline))
+    assert broken.title == "1 cause that the baseline lacks:" and "for k (type)" in broken.causes[0]
+
+
+def test_many_causes_are_a_few_lines():
+    text = str(Broken("many:", [f"cause {n}" for n in range(9)]))
+    assert text.splitlines()[1:] == [*(f"  cause {n}" for n in range(5)), "  ... and 4 more"]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    (tmp_path / "a.log").write_bytes(gzip.decompress(GOLDEN.read_bytes()))
+    return tmp_path / "a.log"
+
+
+def test_the_command_on_logs(python, logs, tmp_path):
+    done = python("-m", "compilediag", "check", logs, "--max-recompiles", "3", "--report", tmp_path / "r.html")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("compilediag check: FAILED: ") and "x.size(0) was 3, then 4, 1" in done.stdout
+    assert (tmp_path / "r.html").exists() and len(done.stdout.splitlines()) < 20
+    done = python("-m", "compilediag", "check", logs, "--max-recompiles", "100", "--baseline", logs)
+    assert done.returncode == 0 and done.stdout.startswith("compilediag check: passed: ")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "no log at all\n"])
+def test_an_empty_log_fails(python, tmp_path, text):
+    (tmp_path / "a.log").write_text(text)
+    done = python("-m", "compilediag", "check", tmp_path, "--max-recompiles", "0")
+    assert done.returncode == 1 and "nothing observed is not a pass" in done.stdout
+
+
+def test_a_check_of_nothing_is_refused(python, tmp_path):
+    (tmp_path / "a.log").write_text(compile_())
+    done = python("-m", "compilediag", "check", tmp_path / "a.log")
+    assert done.returncode == 2 and "nothing to check" in done.stderr
