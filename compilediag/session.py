@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+    from .advise import Advised
     from .diagnosis import Finding
+    from .diagnosis.whatif import WhatIf
     from .recorder import Recorder
+    from .verify import Verification, Workload
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -271,6 +274,32 @@ class Session:
         from .diagnosis import explain_miss
 
         return explain_miss(self, int(event_id))
+
+    def verify(self, finding: Finding, workload: Workload) -> Verification:
+        """Run `workload` with and without the fix of `finding`, beside what is compiled: does it hold?
+
+        `workload` is a function without arguments that runs the code again. See `compilediag.verify` for what is
+        isolated, and what is not. CompilediagError where fixes can't be tried.
+        """
+        from .verify import verify
+
+        return verify(finding, workload)
+
+    def advise(self, workload: Workload) -> Advised:
+        """Try the fixes of what `workload` shows, alone and together: the smallest set of settings that works."""
+        from .advise import advise
+
+        return advise(workload)
+
+    def what_if(self, finding: Finding, buckets: Sequence[int] | None = None) -> WhatIf | None:
+        """The compiles that other choices would have needed over the recorded calls, without running anything.
+
+        For a size: static, dynamic, or padded to `buckets` or to steps, with padding's waste; for a limit: a higher
+        one. None where the finding leaves no choice, ValueError if the buckets don't hold the largest size.
+        """
+        from .diagnosis.whatif import what_if
+
+        return what_if(finding, self, buckets)
 
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""

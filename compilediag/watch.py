@@ -35,6 +35,8 @@ class _Watch:
 
 
 _current: _Watch | None = None
+#: The recordings that wait until another one beside them has ended; see `aside`.
+_waiting: list[_Watch] = []
 _lock = threading.RLock()
 
 
@@ -95,6 +97,26 @@ def stop_all() -> Session | None:
     while _current is not None:
         session = stop()
     return session
+
+
+@contextlib.contextmanager
+def aside(detail: str = "lean") -> Iterator[Session]:
+    """A recording of its own for the block, whatever else records: that one sees nothing of it and then goes on.
+
+    No watch can begin or end in another thread meanwhile.
+    """
+    global _current
+    from . import sources
+
+    with _lock, sources.paused():
+        outer, _current = _current, None
+        _waiting.extend([outer] if outer else [])
+        try:
+            with watch(detail=detail) as session:
+                yield session
+        finally:
+            stop_all()
+            _current = _waiting.pop() if outer else None
 
 
 def current() -> Session | None:
@@ -186,27 +208,31 @@ def _meta(detail: str) -> dict[str, object]:
     }
 
 
+def _recordings() -> list[_Watch]:
+    return [*_waiting, *([_current] if _current else [])]
+
+
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
-    if _current is not None:
-        _current.recorder.after_fork_in_child()
-        _current.session.after_fork_in_child()
+    for watched in _recordings():
+        watched.recorder.after_fork_in_child()
+        watched.session.after_fork_in_child()
 
 
 def _before_fork() -> None:
     """No watch begins or ends while a process forks, nothing is read or written, no connection is open."""
     _lock.acquire()
-    if _current is not None:
-        _current.session.release()
-        _current.recorder.before_fork()
+    for watched in _recordings():
+        watched.session.release()
+        watched.recorder.before_fork()
 
 
 def _after_fork_in_parent() -> None:
     try:
-        if _current is not None:
-            _current.recorder.after_fork_in_parent()
-            _current.session.reopen()
+        for watched in _recordings():
+            watched.recorder.after_fork_in_parent()
+            watched.session.reopen()
     finally:
         _lock.release()
 

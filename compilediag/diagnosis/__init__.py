@@ -6,16 +6,27 @@ from typing import Any
 
 from .breaks import break_findings
 from .cache_rules import cache_findings
-from .causes import find_causes
+from .causes import find_causes, strikes_of
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
-from .finding import Finding, fix_code, rank_key
+from .finding import Finding, fix_code, merged, rank_key
 from .graph_rules import graph_findings
-from .limits import failure_findings, limit_findings
+from .limits import failure_findings, limit_findings, limits_hit
 from .misses import explain_miss
 from .recompiles import finding_of
 from .tuning_rules import tuning_findings
 
-__all__ = ["FEEDS", "Finding", "blind", "diagnose", "explain_miss", "fix_code", "observed", "unobserved"]
+__all__ = [
+    "FEEDS",
+    "Finding",
+    "blind",
+    "diagnose",
+    "explain_miss",
+    "fix_code",
+    "merged",
+    "observed",
+    "strikes",
+    "unobserved",
+]
 
 
 def diagnose(tables: Any) -> list[Finding]:
@@ -36,3 +47,12 @@ def diagnose(tables: Any) -> list[Finding]:
         *coverage_findings(tables),
     ]
     return sorted(found, key=rank_key)
+
+
+def strikes(finding: Finding, tables: Any) -> int:
+    """How often what `finding` tells of happened in `tables`, which may be of another run: recompiles by the same
+    cause, or hits of the same limit, in its functions. 0 for findings that are neither.
+    """
+    if finding.rule == "recompile_limit":
+        return limits_hit(tables, finding.kind, finding.places)
+    return strikes_of(tables, finding.kind, finding.source, finding.places)

@@ -40,16 +40,15 @@ def at_line(cause: Cause) -> str:
 
 def usual_price(cause: Cause, often: str = "high") -> str:
     """The ceiling of what is expected to happen once: low, or medium where that once took long."""
-    if cause.count > 1:
+    if cause.most > 1:
         return often
     return "medium" if cause.seconds >= DEAR_S else "low"
 
 
-def dynamic_fix(cause: Cause, others: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """`dynamic_sources` for it, if torch's names are certain; `others` are sources that changed with it."""
+def dynamic_fix(cause: Cause) -> dict[str, Any] | None:
+    """`dynamic_sources` for it and the sizes that changed with it, if torch's names are certain."""
     names = cause.torch_sources
-    more = (paths.torch_source(source, None) for source in others)
-    return {"dynamic_sources": ",".join(dict.fromkeys((*names, *filter(None, more))))} if names else None
+    return {"dynamic_sources": ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
 
 
 def is_specialized(cause: Cause) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..decode.guard_names import readable
 from . import paths, wording
-from .rows import Row, first, ids, is_timed, rows_of, seconds
+from .rows import Row, first, ids, is_timed, row_order, rows_of, seconds
 
 COLUMNS = (
     "function",
@@ -31,22 +31,35 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 #: torch's mark on the guard of a symbol that Python code needed as a value.
 EVALUATED = "in evaluate_expr"
 
+#: Of the whole program: where they strike is no part of the cause.
+_MODES = ("global_state", "default_device", "mode_stack")
+#: What is told apart by being another object: that two look the same says nothing.
+_OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
+_VARYING = ("tensor_size", "symbolic_shape")
+#: File, line, function, family, text and source: what the recompiles of one cause in one function have in common.
+Key = tuple[Any, ...]
+#: Function, file and line.
+Place = tuple[str | None, str | None, int | None]
 #: Failing guards by recompile.
 Failures = dict[tuple[Any, ...], list[Row]]
 
 
 @dataclass(frozen=True)
 class Cause:
-    """All recompiles of one function that one guarded thing brought about, oldest first.
+    """All recompiles that one guarded thing brought about, oldest first, in one function or in several.
 
     `also` is what failed beside it at most of these: (kind, source). `still_static`: an entry that was compiled
-    with the size or number dynamic was bound to one value even so.
+    with the size or number dynamic was bound to one value even so. `shared`: recompiles that are told as another
+    cause's but at which this failed as well: without it mended they would stay. `also_named`: torch's names of what is
+    in `also`, where they are certain.
     """
 
     rows: tuple[Row, ...]
     source: str
     also: tuple[tuple[str, str], ...] = ()
     still_static: bool = False
+    shared: tuple[Row, ...] = ()
+    also_named: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -59,8 +72,27 @@ class Cause:
         return len(self.rows)
 
     @property
+    def most(self) -> int:
+        """The recompiles of the function that it struck most often: once in each of five functions is once."""
+        return max(Counter((row["function"], row["file"], row["line"]) for row in self.rows).values())
+
+    @property
     def seconds(self) -> float:
         return seconds(row["lost_s"] for row in self.rows)
+
+    @property
+    def seconds_at_stake(self) -> float:
+        """s of all recompiles at which it failed: what can't be had back while it stays."""
+        return seconds(row["lost_s"] for row in (*self.rows, *self.shared))
+
+    @property
+    def family(self) -> str:
+        return _family(self.rows[0]["guard_kind"] or "other", self.source)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The functions that it recompiled, in order of appearance."""
+        return tuple(dict.fromkeys((row["function"], row["file"], row["line"]) for row in self.rows))
 
     @property
     def timed(self) -> int:
@@ -112,7 +144,9 @@ class Cause:
 
     @property
     def place(self) -> str:
-        return wording.place(self.first("function"), self.first("file"), self.first("line"))
+        """`forward (model.py:30)`, and how many functions more."""
+        shown, more = wording.place(*self.places[0]), len(self.places) - 1
+        return f"{shown} and {more} more function{'s' if more > 1 else ''}" if more else shown
 
     @property
     def user_place(self) -> str:
@@ -125,16 +159,60 @@ def find_causes(tables: Any) -> list[Cause]:
     for row in rows_of(tables, "recompiles", COLUMNS):
         groups[_key(row)].append(row)
     failures, decided = _failures(tables), _decisions(tables)
-    return [_cause(rows, key[-1], failures, decided) for key, rows in groups.items()]
+    beside = _beside(groups, failures)
+    causes = [_cause(key, rows, failures, decided, beside.get(key, [])) for key, rows in groups.items()]
+    return _joined(causes)
 
 
-def _cause(rows: list[Row], source: str, failures: Failures, decided: set[tuple[Any, ...]]) -> Cause:
+def _cause(key: Key, rows: list[Row], failures: Failures, decided: set[tuple[Any, ...]], shared: list[Row]) -> Cause:
+    source = key[-1]
     beside = [failures.get(_moment(row), []) for row in rows]
     is_static = any(_is_static(row, decided) for row in rows) or any(_is_pinned(f, source) for fs in beside for f in fs)
-    return Cause(tuple(rows), source, _also(rows, source, beside), is_static)
+    also = _also(rows, source, beside)
+    return Cause(tuple(rows), source, also, is_static, tuple(shared), _names(also, beside))
 
 
-def _key(row: Row) -> tuple[Any, ...]:
+def _beside(groups: dict[Key, list[Row]], failures: Failures) -> dict[Key, list[Row]]:
+    """Of each cause the recompiles of other causes at which its guard failed too, in the entry that was closest."""
+    found: dict[Key, list[Row]] = defaultdict(list)
+    for own, rows in groups.items():
+        for row in rows:
+            for failure in failures.get(_moment(row), ()):
+                if failure["entry_compile_id"] == row["closest_compile_id"]:
+                    other = _key({**failure, **{name: row[name] for name in ("function", "file", "line", "reason")}})
+                    if other != own and other in groups and row not in found[other][-1:]:
+                        found[other].append(row)
+    return found
+
+
+def _joined(causes: list[Cause]) -> list[Cause]:
+    """One cause for what changed in the same way in several functions: a batch size, a mode, a flag, a global."""
+    groups: dict[tuple[Any, ...], list[Cause]] = defaultdict(list)
+    for cause in causes:
+        groups[_change(cause)].append(cause)
+    return [same[0] if len(same) == 1 else _join(same) for same in groups.values()]
+
+
+def _change(cause: Cause) -> tuple[Any, ...]:
+    """What is the same for causes that are one: what was guarded, and the values that came, in their order."""
+    if cause.family in _MODES:
+        return (cause.family, cause.source, cause.values)
+    if cause.family in _OBJECTS or not cause.values:
+        return (id(cause),)
+    return (cause.family, cause.source, cause.values, cause.bounds, cause.still_static)
+
+
+def _join(causes: list[Cause]) -> Cause:
+    rows = sorted((row for cause in causes for row in cause.rows), key=row_order)
+    own = {row["event_id"] for row in rows}
+    shared = {row["event_id"]: row for cause in causes for row in cause.shared if row["event_id"] not in own}
+    also = dict.fromkeys(pair for cause in causes for pair in cause.also)
+    named = tuple(dict.fromkeys(name for cause in causes for name in cause.also_named))
+    static, others = causes[0].still_static, tuple(shared.values())
+    return Cause(tuple(rows), causes[0].source, tuple(also), static, others, named)
+
+
+def _key(row: Row) -> Key:
     kind = row["guard_kind"] or "other"
     source = paths.normalised(row["guard_source"]) if row["guard_source"] else ""
     text = wording.first_line(row["reason"] or "") if kind == "other" and not source else ""
@@ -173,6 +251,14 @@ def _also(rows: list[Row], source: str, beside: list[list[Row]]) -> tuple[tuple[
     return tuple(pair for pair, n in counts.most_common(8) if 2 * n >= len(rows))
 
 
+def _names(also: tuple[tuple[str, str], ...], beside: list[list[Row]]) -> tuple[str, ...]:
+    """torch's names of those sizes and numbers in `also` that a setting could make dynamic."""
+    wanted = {source for kind, source in also if kind in _VARYING}
+    rows = (f for failures in beside for f in failures if paths.normalised(f["guard_source"]) in wanted)
+    pairs = dict.fromkeys((f["guard_source"], f["guard"]) for f in rows)
+    return tuple(dict.fromkeys(name for pair in pairs if (name := paths.torch_source(*pair)) is not None))
+
+
 def _is_pinned(failure: Row, source: str) -> bool:
     """True if an entry was bound to one value of this source because Python code needed it."""
     pinned = EVALUATED in (failure["guard"] or "") and NUMBER.fullmatch(failure["expected"] or "")
@@ -191,3 +277,12 @@ def _decisions(tables: Any) -> set[tuple[Any, ...]]:
 def _is_static(row: Row, decided: set[tuple[Any, ...]]) -> bool:
     entry = (row["rank"], row["pid"], row["closest_compile_id"], row["guard_source"])
     return row["guard_kind"] == "tensor_size" and row["expected"] not in ZERO_ONE and entry in decided
+
+
+def strikes_of(tables: Any, kind: str | None, source: str | None, places: tuple[Place, ...]) -> int:
+    """How many recompiles of these functions have this cause."""
+    if kind is None or source is None:
+        return 0
+    keys = {(file, line, function, _family(kind, source), source) for function, file, line in places}
+    rows = rows_of(tables, "recompiles", COLUMNS)
+    return sum((*_key(row)[:4], _key(row)[-1]) in keys for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +23,12 @@ class Finding:
     """One cause, told once however often it struck.
 
     `seconds_lost` (s) counts what was timed; the seconds of a "recompile_limit" finding are those of the
-    recompiles that led to it, so they stand in the findings of its causes too. `evidence` holds event ids,
-    oldest first. `details` holds what was seen, in order of appearance (old value first). `fix` is
-    configuration that can be tried without editing code, or None:
+    recompiles that led to it, so they stand in the findings of its causes too. `seconds_at_stake` (s) counts also
+    the recompiles that are another cause's but at which this one's guard failed as well: they stay while it does, and
+    it ranks findings. `source` and `kind` are what was guarded. `places` are all functions that it struck, as
+    (function, file, line); `function`, `file` and `line` are the first of them. `evidence` holds event ids, oldest
+    first. `details` holds what was seen, in order of appearance (old value first). `cost` is what following the
+    suggestion costs. `fix` is configuration that can be tried without editing code, or None:
 
     - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
     - "use_duck_shape": of `torch.fx.experimental._config`,
@@ -46,12 +50,29 @@ class Finding:
     user_file: str | None = None
     user_line: int | None = None
     user_code: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    places: tuple[tuple[str | None, str | None, int | None], ...] = field(default=())
+    seconds_at_stake: float = 0.0
+    cost: str | None = None
 
 
 def fix_code(fix: dict[str, Any] | None) -> str | None:
     """The statements that apply `fix`, in one line of Python; None if there is none."""
     statements = (f"{_OWNER.get(key, 'torch._dynamo.config')}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
+
+
+def merged(fixes: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+    """One fix that does what all of these do: lists of sources are joined, of numbers the largest is taken."""
+    found: dict[str, Any] = {}
+    for key, value in (pair for fix in fixes for pair in (fix or {}).items()):
+        if isinstance(value, str) and key in found:
+            value = ",".join(dict.fromkeys([*found[key].split(","), *value.split(",")]))
+        elif type(value) is int and key in found:
+            value = max(value, found[key])
+        found[key] = value
+    return found
 
 
 def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:
@@ -61,11 +82,11 @@ def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:
 
 
 def rank_key(finding: Finding) -> tuple[Any, ...]:
-    """Sorts findings: most seconds lost first, a limit before its causes, then the worse, the more frequent."""
+    """Sorts findings: most seconds at stake first, a limit before its causes, then the worse, the more frequent."""
     place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)
     is_cause = finding.rule != "recompile_limit"
     return (
-        -finding.seconds_lost,
+        -max(finding.seconds_lost, finding.seconds_at_stake),
         is_cause,
         SEVERITIES.index(finding.severity),
         -finding.count,

@@ -26,6 +26,7 @@ def split_property(source: str) -> tuple[str, str | None, int | None]:
     return source[: found.start()], size or name, int(dim) if dim is not None else None
 
 
+@lru_cache(maxsize=4096)
 def normalised(source: str) -> str:
     """The same for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
 
@@ -51,10 +52,13 @@ def torch_source(source: str, reason: str | None) -> str | None:
     (`self._buffers['b']`), which users never write. Without it only the name of a local is certain.
     """
     base = split_property(source)[0]
-    for operand in parse_guard(reason).operands if reason else ():
+    operands = parse_guard(reason).operands if reason else ()
+    for operand in operands:
         raw = split_property(operand)[0]
         if readable(raw) == base:
             return _scoped(raw)
+    if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
+        return _scoped(split_property(operands[0])[0])  # A variable of a function that was passed in.
     return _scoped(base) if _NAME.fullmatch(base) else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from . import identity, modes, paths, shapes, tensors, values, wording
 from .advice import Advice
 from .causes import Cause
+from .costs import cost_of
 from .finding import Finding, severity_of
 
 ADVISERS: dict[str, Callable[[Cause], Advice]] = {
@@ -50,9 +51,14 @@ def finding_of(cause: Cause) -> Finding:
         seconds_lost=cause.seconds,
         evidence=cause.evidence,
         suggestion=advice.suggestion + _beside(cause),
+        cost=cost_of(advice.rule),
         fix=advice.fix,
         count=cause.count,
         details=cause.values[:MAX_DETAILS],
+        source=cause.source,
+        kind=cause.kind,
+        places=cause.places,
+        seconds_at_stake=cause.seconds_at_stake,
         **_position(cause),
     )
 
@@ -63,10 +69,13 @@ def _position(cause: Cause) -> dict[str, Any]:
 
 
 def _beside(cause: Cause) -> str:
-    """What failed at the same calls: mending only this cause would leave those."""
+    """What failed at the same calls: mending only this cause would leave those, and the other way round."""
     marked = cause.kind in _SIZES
     others = [_told(*pair) for pair in cause.also if not (marked and pair[0] in _SIZES)]
-    return f" At the same calls these failed too: {wording.listed(others)}." if others else ""
+    told = f" At the same calls these failed too: {wording.listed(others)}." if others else ""
+    if cause.shared:
+        told += f" It failed at {len(cause.shared)} more recompiles, told of other causes, that stay while it does."
+    return told
 
 
 def _told(kind: str, source: str) -> str:

@@ -19,14 +19,14 @@ def rows_of(tables: Any, table: str, names: Iterable[str]) -> list[Row]:
     wanted = ("event_id", "time", "rank", "pid", "compile_id", *names)
     columns = [_plain(frame[n]) if n in frame else [None] * len(frame) for n in wanted]
     rows = [dict(zip(wanted, values, strict=True)) for values in zip(*columns, strict=True)]
-    return sorted(rows, key=_order)
+    return sorted(rows, key=row_order)
 
 
 def _plain(column: pd.Series) -> list[Any]:
     return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
 
 
-def _order(row: Row) -> tuple[bool, Any, int]:
+def row_order(row: Row) -> tuple[bool, Any, int]:
     time = row["time"]
     return (time is None, 0 if time is None else time, row["event_id"] or 0)
 

@@ -50,11 +50,11 @@ def _touches_zero_one(row: Row) -> bool:
 
 def _dynamic(cause: Cause) -> Advice:
     others = tuple(source for kind, source in cause.also if kind in _SIZES)
-    fix = dynamic_fix(cause, others)
+    fix = dynamic_fix(cause)
     how = _across_a_break(fix) if wording.is_resumed(cause.first("function")) else None
     how = how or "Mark it dynamic: " + _marks(cause.source, *others)
     rest = ". Sizes 0 and 1 keep entries of their own even so" if ZERO_ONE & set(cause.values) else ""
-    if cause.count == 1:
+    if cause.most == 1:
         text = (
             f"{how}; done before the first call, that saves the recompile{rest}. One recompile is the usual price of "
             "a first change: torch then makes the size dynamic by itself."
@@ -102,11 +102,19 @@ def _zero_one(cause: Cause) -> Advice:
 
 
 def _module_tensor(cause: Cause) -> Advice:
+    fix = dynamic_fix(cause)
+    if any("._parameters[" in text for text in cause.torch_sources):
+        text = (
+            f"{name_of(cause, 'A parameter')} has another size because another module runs the same code, or because "
+            "it was replaced: one entry a size is torch's way, mark_dynamic or not. For one entry let the sizes of "
+            f"parameters vary: {fix_code(fix)}."
+        )
+        return Advice("modules_share_code", text, fix)
     text = (
         f"{name_of(cause, 'The tensor')} belongs to a module, and torch keeps the sizes of module tensors static, "
         "mark_dynamic or not: pass it as an argument, or keep its size and use a part of it."
     )
-    return Advice("module_tensor_size", text, dynamic_fix(cause))
+    return Advice("module_tensor_size", text, fix)
 
 
 def _duck(cause: Cause) -> Advice:

@@ -54,9 +54,9 @@ def _flag(cause: Cause) -> Advice:
             "One entry for train() and one for eval() is expected; nothing to fix unless it switches back and forth "
             "before both have run once."
         )
-        return Advice("train_eval", text, None, "low" if cause.count <= 2 else "medium")
+        return Advice("train_eval", text, None, "low" if cause.most <= 2 else "medium")
     text = f"One entry a value of a flag is expected, so at most two for {name_of(cause)}; nothing to fix beyond."
-    return Advice("flag", text, None, "low" if cause.count <= 2 else "medium")
+    return Advice("flag", text, None, "low" if cause.most <= 2 else "medium")
 
 
 def _integer(cause: Cause) -> Advice:
@@ -94,7 +94,7 @@ def _global_integer(cause: Cause, name: str) -> Advice:
 
 def _int_argument(cause: Cause, name: str) -> Advice:
     fix = dynamic_fix(cause)
-    if cause.count == 1:
+    if cause.most == 1:
         text = (
             "One recompile is the usual price of a first change: torch then makes an integer dynamic by itself. "
             f"torch.tensor({name}) saves it."
@@ -114,7 +114,7 @@ def _float(cause: Cause) -> Advice:
     tensor = f"pass a 0-dim tensor: torch.tensor({name})"
     if re.search(r"param_groups\[\d+\]\['\w+'\]$|(^|[._])lr$", cause.source):
         tensor = f"make it a 0-dim tensor, as in torch.optim.Adam(params, lr=torch.tensor(lr)) ({name})"
-    if cause.count == 1:
+    if cause.most == 1:
         text = (
             "One recompile is the usual price of a first change: torch then makes a float dynamic by itself. To save "
             f"it, {tensor}."

@@ -89,7 +89,7 @@ def was_then(values: Sequence[str]) -> str:
 def _was_many(values: Sequence[str]) -> str:
     if all(_INT.fullmatch(v) for v in values):
         numbers = [int(v) for v in values]
-        return f"was {len(values)} values between {min(numbers)} and {max(numbers)}"
+        return f"was {len(values)} values between {min(numbers)} and {max(numbers)}{_multiples(numbers)}"
     shown = ", ".join(one_line(v, 40) for v in values[1:3])
     return f"was {one_line(values[0], 40)}, then {shown} and {len(values) - 3} more"
 
@@ -97,6 +97,15 @@ def _was_many(values: Sequence[str]) -> str:
 def counted(number: int, one: str, many: str) -> str:
     """`1 miss`, `3 misses`."""
     return f"{number} {one if number == 1 else many}"
+
+
+def _multiples(numbers: Sequence[int]) -> str:
+    """`, mostly multiples of 16`: the largest power of two that three of four are multiples of."""
+    for factor in (512, 256, 128, 64, 32, 16, 8, 4, 2):
+        fitting = sum(n % factor == 0 for n in numbers)
+        if 4 * fitting >= 3 * len(numbers):
+            return f", {'all' if fitting == len(numbers) else 'mostly'} multiples of {factor}"
+    return ""
 
 
 def listed(names: Sequence[str], limit: int = 3) -> str:

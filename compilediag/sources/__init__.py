@@ -6,16 +6,18 @@ of a detail in, `detach` takes them out again, `probe_all` says what would work 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterator
 
 from ..errors import CompilediagError
 from ..recorder import Recorder
 from .base import NothingToWatch, Source, Unavailable
 from .patching import installed
 
-__all__ = ["attach", "detach", "installed", "probe_all", "require_torch", "torch_version"]
+__all__ = ["attach", "detach", "installed", "paused", "probe_all", "require_torch", "torch_version"]
 
 _attached: list[Source] = []
 
@@ -64,6 +66,22 @@ def detach() -> None:
     """Take all hooks out, the last first."""
     while _attached:
         _attached.pop().end()
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """In the block the hooks that are in are out, so that another recording can have its own; then they go on."""
+    begun = [source for source in _attached if source.active]
+    set_aside = _attached[:]
+    for source in reversed(begun):
+        source.end()
+    _attached.clear()
+    try:
+        yield
+    finally:
+        _attached[:] = set_aside
+        for source in begun:
+            source.begin()
 
 
 def probe_all() -> list[tuple[str, str, str | None]]:

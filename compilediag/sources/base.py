@@ -42,6 +42,10 @@ class Source:
         self._state: tuple[str, str | None] = ("off", None)
         self._patches: list[Patch] = []
 
+    @property
+    def active(self) -> bool:
+        return self._state[0] == "active"
+
     @classmethod
     def probe(cls) -> None:
         """Unavailable with a reason if the installed torch lacks what this source needs; NothingToWatch if that
@@ -87,7 +91,7 @@ class Source:
 
         The status stays as it was: a session says of each source whether it was active while it was recorded.
         """
-        if self._state[0] == "active":
+        if self.active:
             self._shut()
 
     def _shut(self) -> None:

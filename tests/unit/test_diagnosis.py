@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from compilediag.diagnosis import diagnose, fix_code
+from compilediag.diagnosis import diagnose, fix_code, strikes
 from compilediag.diagnosis.wording import spent, was_then
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import (
@@ -64,12 +64,50 @@ def test_causes_are_told_apart_by_function_and_by_source():
     rows = [
         *sizes("4", "6"),
         *sizes("4", "6", tensor="y"),
-        *sizes("4", "6", function="backbone", line=80),
-        *sizes("4", "6", file="/home/ada/other.py"),
+        *sizes("4", "7", function="backbone", line=80),
+        *sizes("4", "8", file="/home/ada/other.py"),
     ]
     found = diagnose(tables(*rows))
     assert len(found) == 4
     assert len({(f.function, f.file, f.title) for f in found}) == 4
+
+
+def test_the_same_change_in_several_functions_is_one_cause():
+    rows = [
+        *sizes("4", "6"),
+        *sizes("4", "6", function="torch_dynamo_resume_in_forward_at_33"),
+        *sizes("4", "6", function="backbone", line=80),
+    ]
+    found = only(diagnose(tables(*rows)))
+    assert found.title.startswith("forward (model.py:30) and 2 more functions recompiled 3x, 3.0 s lost: x.size(0)")
+    assert [place[0] for place in found.places][::2] == ["forward", "backbone"]
+    assert "usual price" in found.suggestion
+    assert strikes(found, tables(*rows)) == 3
+    assert strikes(found, tables(*sizes("5", "9"), *sizes("5", "9", function="other"))) == 1
+
+
+def test_modes_of_the_whole_program_are_one_cause_wherever_they_strike():
+    rows = [recompile("grad_mode", "global_state", "True", "False", function=f"f{n}", line=n) for n in range(3)]
+    assert only(diagnose(tables(*rows))).rule == "grad_mode"
+
+
+def test_another_object_in_another_function_is_another_cause():
+    rows = [recompile("g", "identity", "sin", "cos", function=name) for name in ("one", "two")]
+    assert len(diagnose(tables(*rows))) == 2
+
+
+def test_what_also_fails_at_the_recompiles_of_other_causes_is_ranked_by_them_too():
+    """The counter fails at every call: while it does, mending the sizes brings nothing."""
+    rows = [
+        *changes("self.step", "value", "0", "1", lost_s=1.0),
+        *[recompile("x.size()[0]", "tensor_size", "4", str(n), n, lost_s=1.5) for n in (5, 6)],
+        *[failure("self.step", "value", n, expected="1", actual="5") for n in (5, 6)],
+        *[failure("x.size()[0]", "tensor_size", n, expected="4", actual=str(n)) for n in (5, 6)],
+    ]
+    counter, size = diagnose(tables(*rows))
+    assert (counter.source, counter.seconds_lost, counter.seconds_at_stake) == ("self.step", 1.0, 4.0)
+    assert (size.source, size.seconds_lost, size.seconds_at_stake) == ("x.size()[0]", 3.0, 3.0)
+    assert "It failed at 2 more recompiles" in counter.suggestion
 
 
 def test_the_same_line_in_instances_of_a_module_is_one_cause():

@@ -100,7 +100,7 @@ def test_recompile_limits_are_in_the_header():
 
 
 def test_only_so_many_findings_are_told():
-    breaks = [graph_break(user_line=n) for n in range(25)]
+    breaks = [graph_break(user_line=n, reason=f"reason {n}") for n in range(25)]
     text = text_of(*breaks)
     assert "10. [low]" in text
     assert "11. [low]" not in text

@@ -1,0 +1,99 @@
+"""Programs that have nothing wrong: each compiles what it has to, once, and is to give no finding at all."""
+
+import torch
+
+
+def the_same_again(compiled):
+    f = compiled(lambda x: x * 2)
+    return [f(torch.ones(4)) for _ in range(5)]
+
+
+def sizes_that_are_dynamic(compiled):
+    f = compiled(lambda x: x * 2, dynamic=True)
+    return [f(torch.ones(n)) for n in (4, 6, 8)]
+
+
+def sizes_that_are_marked(compiled):
+    f, found = compiled(lambda x: x * 2), []
+    for n in (4, 6, 8):
+        x = torch.ones(n)
+        torch._dynamo.mark_dynamic(x, 0)
+        found.append(f(x))
+    return found
+
+
+def a_model_that_trains(compiled):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    f = compiled(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        f(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    return [p.detach() for p in model.parameters()]
+
+
+def an_optimizer_that_is_compiled(compiled):
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.Adam([weight], lr=torch.tensor(0.1))
+    step = compiled(optimizer.step)
+    for _ in range(3):
+        weight.grad = torch.ones(4)
+        step()
+    return weight.detach()
+
+
+def other_functions_of_one_file(compiled):
+    return [compiled(f)(torch.ones(4)) for f in (lambda x: x + 1, lambda x: x + 2, lambda x: x + 3)]
+
+
+def numbers_as_tensors(compiled):
+    f = compiled(lambda x, k: x * k)
+    return [f(torch.ones(4), torch.tensor(k)) for k in (0.5, 0.25, 0.1)]
+
+
+def repeated_blocks(compiled):
+    torch.manual_seed(0)
+    f = compiled(torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(4)]))
+    return [f(torch.ones(2, 4)).detach() for _ in range(2)]
+
+
+def containers_that_stay(compiled):
+    f = compiled(lambda batch, scales: batch["a"] * scales[0] + batch["b"] * scales[1])
+    return [f({"a": torch.ones(4), "b": torch.ones(4)}, [2, 3]) for _ in range(3)]
+
+
+def fresh_closures_of_one_function(compiled):
+    def adder():
+        return lambda x: x + 1
+
+    f = compiled(lambda x, g: g(x))
+    return [f(torch.ones(4), adder()) for _ in range(3)]
+
+
+def evaluation_without_gradients(compiled):
+    f = compiled(torch.nn.Linear(4, 4).eval())
+    with torch.no_grad():
+        return [f(torch.zeros(2, 4)) * 0 for _ in range(3)]
+
+
+def the_whole_graph(compiled):
+    f = compiled(lambda x: (x.sin() + x.cos()).relu(), fullgraph=True)
+    return [f(torch.ones(4)) for _ in range(3)]
+
+
+CLEAN = [
+    the_same_again,
+    sizes_that_are_dynamic,
+    sizes_that_are_marked,
+    a_model_that_trains,
+    an_optimizer_that_is_compiled,
+    other_functions_of_one_file,
+    numbers_as_tensors,
+    repeated_blocks,
+    containers_that_stay,
+    fresh_closures_of_one_function,
+    evaluation_without_gradients,
+    the_whole_graph,
+]
