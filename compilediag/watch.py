@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CompilediagError
+from .history import VARIABLE as HISTORY
 from .history import program
 from .recorder import Recorder
 from .session import Session
@@ -112,11 +113,22 @@ def aside(detail: str = "lean") -> Iterator[Session]:
         outer, _current = _current, None
         _waiting.extend([outer] if outer else [])
         try:
-            with watch(detail=detail) as session:
+            with _no_history(), watch(detail=detail) as session:
                 yield session
         finally:
             stop_all()
             _current = _waiting.pop() if outer else None
+
+
+@contextlib.contextmanager
+def _no_history() -> Iterator[None]:
+    """What is recorded aside is no part of the user's history of cache keys."""
+    before = os.environ.get(HISTORY)
+    os.environ[HISTORY] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop(HISTORY) if before is None else os.environ.update({HISTORY: before})
 
 
 def current() -> Session | None:

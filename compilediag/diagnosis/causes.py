@@ -27,6 +27,7 @@ COLUMNS = (
     "lost_s",
 )
 ZERO_ONE = frozenset({"0", "1"})
+INTEGER = re.compile(r"-?\d{1,18}")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 #: torch's mark on the guard of a symbol that Python code needed as a value.
 EVALUATED = "in evaluate_expr"
@@ -178,10 +179,12 @@ def _beside(groups: dict[Key, list[Row]], failures: Failures) -> dict[Key, list[
     for own, rows in groups.items():
         for row in rows:
             for failure in failures.get(_moment(row), ()):
-                if failure["entry_compile_id"] == row["closest_compile_id"]:
-                    other = _key({**failure, **{name: row[name] for name in ("function", "file", "line", "reason")}})
-                    if other != own and other in groups and row not in found[other][-1:]:
-                        found[other].append(row)
+                if failure["entry_compile_id"] != row["closest_compile_id"] or failure["normal"] == own[-1]:
+                    continue
+                family = _family(failure["guard_kind"] or "other", failure["normal"])
+                other = (*own[:3], family, "", failure["normal"])
+                if other in groups and row not in found[other][-1:]:
+                    found[other].append(row)
     return found
 
 
@@ -229,9 +232,10 @@ def _family(kind: str, source: str) -> str:
 def _failures(tables: Any) -> Failures:
     found: Failures = defaultdict(list)
     for row in rows_of(
-        tables, "guard_failures", ("entry_compile_id", "guard_source", "guard_kind", "expected", "guard")
+        tables, "guard_failures", ("entry_compile_id", "guard_source", "guard_kind", "expected", "actual", "guard")
     ):
         if row["guard_source"]:
+            row["normal"] = paths.normalised(row["guard_source"])
             found[_moment(row)].append(row)
     return found
 
@@ -246,23 +250,31 @@ def _also(rows: list[Row], source: str, beside: list[list[Row]]) -> tuple[tuple[
     counts: Counter[tuple[str, str]] = Counter()
     for row, failures in zip(rows, beside, strict=True):
         same = (f for f in failures if f["entry_compile_id"] == row["closest_compile_id"])
-        others = {(f["guard_kind"] or "other", paths.normalised(f["guard_source"])) for f in same}
+        others = {(f["guard_kind"] or "other", f["normal"]) for f in same}
         counts.update(sorted(pair for pair in others if pair[1] != source))
     return tuple(pair for pair, n in counts.most_common(8) if 2 * n >= len(rows))
 
 
 def _names(also: tuple[tuple[str, str], ...], beside: list[list[Row]]) -> tuple[str, ...]:
     """torch's names of those sizes and numbers in `also` that a setting could make dynamic."""
-    wanted = {source for kind, source in also if kind in _VARYING}
-    rows = (f for failures in beside for f in failures if paths.normalised(f["guard_source"]) in wanted)
+    wanted = set(also)
+    rows = (f for failures in beside for f in failures if (f["guard_kind"], f["normal"]) in wanted and _varies(f))
     pairs = dict.fromkeys((f["guard_source"], f["guard"]) for f in rows)
     return tuple(dict.fromkeys(name for pair in pairs if (name := paths.torch_source(*pair)) is not None))
+
+
+def _varies(failure: Row) -> bool:
+    """True of a size, and of an integer that was another integer."""
+    numbers = (failure["expected"] or "", failure["actual"] or "")
+    return failure["guard_kind"] in _VARYING or (
+        failure["guard_kind"] == "value" and all(map(INTEGER.fullmatch, numbers))
+    )
 
 
 def _is_pinned(failure: Row, source: str) -> bool:
     """True if an entry was bound to one value of this source because Python code needed it."""
     pinned = EVALUATED in (failure["guard"] or "") and NUMBER.fullmatch(failure["expected"] or "")
-    return bool(pinned) and paths.normalised(failure["guard_source"]) == source
+    return bool(pinned) and failure["normal"] == source
 
 
 def _decisions(tables: Any) -> set[tuple[Any, ...]]:

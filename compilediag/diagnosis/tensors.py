@@ -9,7 +9,6 @@ from .advice import Advice, at_line, name_of, usual_price
 from .causes import Cause
 
 _KEYS = re.compile(r"\w+")
-_LOCAL_CLASS = "<locals>"
 
 
 def advise_dtype(cause: Cause) -> Advice:
@@ -54,7 +53,7 @@ def advise_requires_grad(cause: Cause) -> Advice:
 
 def advise_type(cause: Cause) -> Advice:
     name = name_of(cause)
-    if any(_LOCAL_CLASS in reason.partition("  # ")[0] for reason in cause.reasons):
+    if any(_class_name(row["expected"]) == _class_name(row["actual"]) for row in cause.rows):
         text = f"{name}'s class is likely made anew in a function each time: define the class once, at module level."
         return Advice("fresh_class", text)
     text = (
@@ -62,6 +61,11 @@ def advise_type(cause: Cause) -> Advice:
         "Parameter or tensor subclass to a plain tensor, or an int to a float."
     )
     return Advice("type_changes", text, None, usual_price(cause))
+
+
+def _class_name(told: str | None) -> str:
+    """The bare name: a class of the same name that does not fit is another class, made anew."""
+    return (told or "").removesuffix(" (another class)").rpartition(".")[2]
 
 
 def advise_alias(cause: Cause) -> Advice:

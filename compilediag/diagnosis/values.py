@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 
 from .advice import Advice, at_line, branch, dynamic_fix, is_branch, is_specialized, name_of, specialized, usual_price
 from .causes import Cause
@@ -74,7 +76,7 @@ def _module_integer(cause: Cause, name: str) -> Advice:
     Tried with `self.step += 1; return self.lin(x) * (self.step / 10)` on aot_eager and inductor: the gradients are
     those of the next step, silently.
     """
-    counter = counts_up(cause.values) and len(cause.sources) == 1
+    counter = is_counter(cause.values) and len(cause.sources) == 1
     kind = f"{name} counts up: each" if counter else f"{name}, an integer of an nn.Module, is built in: each new"
     fix = dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
     text = (
@@ -89,7 +91,7 @@ def _global_integer(cause: Cause, name: str) -> Advice:
     text = (
         f"torch never makes a global integer dynamic by itself: pass {name} as an argument, or make it a 0-dim tensor."
     )
-    return Advice("counter" if counts_up(cause.values) else "global_int", text, dynamic_fix(cause))
+    return Advice("counter" if is_counter(cause.values) else "global_int", text, dynamic_fix(cause))
 
 
 def _int_argument(cause: Cause, name: str) -> Advice:
@@ -100,7 +102,7 @@ def _int_argument(cause: Cause, name: str) -> Advice:
             f"torch.tensor({name}) saves it."
         )
         return Advice("int_changes", text, fix, usual_price(cause))
-    counted = f"{name} counts up. " if counts_up(cause.values) else ""
+    counted = f"{name} counts up. " if is_counter(cause.values) else ""
     text = (
         f"{counted}torch makes an integer dynamic after its first change unless told otherwise, so likely this is "
         "compiled with dynamic=False, or the code needs the number itself. Use dynamic=None, or pass "
@@ -145,11 +147,34 @@ def _optional(cause: Cause) -> Advice:
 
 
 def _built_in(cause: Cause) -> Advice:
+    if _lengthens(cause.values):
+        text = (
+            f"{name_of(cause)} grows, and its content is built in: each is a new compile. Keep it out of the function."
+        )
+        return Advice("growing_container", text, None, usual_price(cause))
     text = (
         f"The compiled code has the value of {name_of(cause)} built in{at_line(cause)}: one entry a value. Keep it to "
         "few values, or pass what varies as a tensor."
     )
     return Advice("value_changes", text, None, usual_price(cause))
+
+
+def is_counter(values: tuple[str, ...]) -> bool:
+    """True for integers that go up by the same step nearly every time."""
+    if not counts_up(values):
+        return False
+    numbers = [int(v) for v in values]
+    steps = Counter(b - a for a, b in zip(numbers, numbers[1:], strict=False))
+    return 4 * steps.most_common(1)[0][1] >= 3 * (len(numbers) - 1)
+
+
+def _lengthens(values: tuple[str, ...]) -> bool:
+    """True for containers, told by their content, of which each is longer than the one before."""
+    try:
+        lengths = [len(ast.literal_eval(value)) for value in values if value[:1] in ("{", "[", "(")]
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return len(lengths) == len(values) and counts_up(tuple(map(str, lengths)))
 
 
 def counts_up(values: tuple[str, ...]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 _DIM = re.compile(r"\.(size|stride)\(\)\[(\d+)\]")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+_WRAPPER = re.compile(r"[\\/]torch[\\/]_dynamo[\\/]external_utils\.py$")
 _INT = re.compile(r"-?\d{1,18}")
 SHOWN_VALUES = 6
 
@@ -33,6 +34,8 @@ def place(function: str | None, file: str | None, line: int | None) -> str:
     name = one_line(function, 100) if function else "unknown function"
     if resumed := _RESUMED.fullmatch(name):
         name = f"{resumed[1]} after its graph break at line {resumed[2]}"
+    if name == "inner" and _WRAPPER.search(file or ""):
+        return "a compiled module of torch.nn"  # Its own forward is torch's, and called through this function.
     where = position(file, line)
     return f"{name} ({where})" if where else name
 

@@ -257,6 +257,54 @@ def test_a_class_made_in_a_function():
     assert told(*changes("c", "type", "C", "__main__.C", reason=reason)).rule == "fresh_class"
 
 
+def test_a_class_that_was_made_once_is_one_of_two_types():
+    reason = "0/0: ___check_type_id(x, 9487), type=<class 'torch.Tensor'>  # x * 2  # m.py:3 in f"
+    assert told(*changes("x", "type", "Tensor", "go.<locals>.Mine", reason=reason)).rule == "type_changes"
+
+
+def test_numbers_that_rise_are_a_counter_if_they_rise_in_steps():
+    assert told(*changes("k", "value", "3", "5", "7", "9")).rule == "counter"
+    assert told(*changes("k", "value", "3", "5", "9", "30")).rule == "int_changes"
+
+
+def test_a_set_that_grows_is_told_by_its_content():
+    assert told(*changes("d", "value", "{0}", "{0, 1}", "{0, 1, 2}")).rule == "growing_container"
+    assert told(*changes("d", "value", "{0}", "{1}", "{2}")).rule == "value_changes"
+    assert told(*changes("d", "value", "{<A>}", "{0, ...", "{2}")).rule == "value_changes"
+
+
+def test_integers_that_change_together_are_mended_together():
+    rows = changes("s[0]", "value", "2", "3", reason="0/0: s[0] == {old}  # x.reshape(s)  # m.py:3 in f")
+    guard = "L['s'][1] == 6  # x.reshape(s)  # m.py:3 in f"
+    found = told(*rows, failure("s[1]", "value", 1, expected="6", actual="4", guard=guard))
+    assert found.fix == {"dynamic_sources": "L['s'][0],L['s'][1]"}
+
+
+def test_a_module_of_torchs_own_is_told_as_one():
+    found = told(*sizes("4", "6", tensor="args[0]", function="inner", file="/x/torch/_dynamo/external_utils.py"))
+    assert found.title.startswith("a compiled module of torch.nn recompiled once")
+
+
+def test_every_advice_that_is_not_free_says_what_it_costs():
+    assert "slower" in told(*sizes("4", "6", "8")).cost
+    assert told(*changes("self.drop.training", "value", "True", "False")).cost is None
+
+
+def test_parameters_of_other_sizes_are_of_other_modules():
+    reason = (
+        "0/0: tensor 'self._modules['lin']._parameters['bias']' size mismatch at index 0. expected {old}, actual {new}"
+    )
+    found = told(*changes("self.lin.bias.size()[0]", "tensor_size", "4", "8", reason=reason))
+    assert found.rule == "modules_share_code"
+    assert found.fix == {"dynamic_sources": "L['self']._modules['lin']._parameters['bias']"}
+
+
+def test_a_variable_of_a_function_that_was_passed_in_has_torchs_name():
+    reason = '0/0: g.__closure__[0].cell_contents == {old}  # y + k  # m.py:4 in <lambda> (HINT: guard on "k")'
+    found = told(*changes("k", "value", "1", "2", reason=reason))
+    assert found.fix == {"dynamic_sources": "L['g'].__closure__[0].cell_contents"}
+
+
 def test_a_list_that_grows():
     found = told(*changes("len(l)", "length", "2", "3", "4"))
     assert found.rule == "growing_container"
