@@ -36,8 +36,9 @@ class CellNames:
 
 def _cell(file: str) -> str | None:
     """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    # Another thread may be about to import IPython: it is there, and has nothing in it yet.
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_ipython() if get_ipython is not None else None
     compiler = getattr(shell, "compile", None)
     if not hasattr(compiler, "format_code_name"):
         return None

@@ -22,6 +22,7 @@ Moment = tuple[Any, ...]
 MOST = 256
 #: Times of one compile that come from different clocks of torch's and ours may differ by so many ms.
 SLACK_MS = 5.0
+_LISTS = ("entries", "rows", "guards")
 _PLACE = ("rank", "pid", "file", "line", "function")
 
 
@@ -65,13 +66,16 @@ class Explorer:
         return [cells["event_id"], "|".join(map(str, frame)), fresh, runs]
 
     def documents(self, lost: dict[int, float]) -> list[list[Any]]:
-        """[id, document] of each function that changed since the last call; `lost`: recompile's event id -> seconds."""
+        """[id, document] of each function that changed since the last call; `lost`: recompile's event id -> seconds.
+
+        The lists of a document are packed: names once, then rows. `unpacked` gives them back.
+        """
         for event_id, seconds in lost.items():
             if self._lost.get(event_id) != seconds and event_id in self._by_recompile:
                 self._by_recompile[event_id].is_new = True
         self._lost = lost
         changed = [function for function in self._functions.values() if function.is_new]
-        return [[function.id, self._document(function)] for function in changed]
+        return [[function.id, _packed(self._document(function))] for function in changed]
 
     def _function(self, cells: Row) -> _Function:
         key = tuple(cells[name] for name in _PLACE)
@@ -229,7 +233,7 @@ class _Entries:
         found = []
         for at, row in enumerate(self._made):
             seconds, tree = paid(row)
-            names = ("time", "guard_count", "guard_latency_us", "graph_ops", "backend")
+            names = ("time", "guard_count", "guard_latency_us")
             found.append(
                 {
                     "event": row and row["event_id"],
@@ -264,6 +268,18 @@ def _failed_in(rows: list[dict[str, Any]]) -> dict[int, list[list[Any]]]:
                 known[1] += 1
                 known[2] = count if count is not None else known[2]
     return {entry: list(by_guard.values()) for entry, by_guard in found.items()}
+
+
+def unpacked(document: dict[str, Any]) -> dict[str, Any]:
+    """A document as `documents` gives it, with its entries, rows and guards as dicts."""
+    lists = {part: [dict(zip(document[part][0], row, strict=True)) for row in document[part][1]] for part in _LISTS}
+    return {**document, **lists}
+
+
+def _packed(document: dict[str, Any]) -> dict[str, Any]:
+    lists = {part: (list(document[part][0]) if document[part] else [], [list(r.values()) for r in document[part]])
+             for part in _LISTS}  # fmt: skip
+    return {**document, **lists}
 
 
 class _Packed:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..diagnosis import unobserved
 from ..diagnosis.wording import one_line, place, position, spent
+from .explorer_model import unpacked
 from .model import ViewModel
 from .text import counted, printable, wrapped
 
@@ -20,7 +21,7 @@ def explorer_text(session: Any, encoding: str | None = None) -> str:
 
     `encoding`: what the text has to be printable in; by default that of standard output.
     """
-    documents = [row[1] for row in ViewModel(session, text_budget=0).snapshot()["rows"].get("functions", [])]
+    documents = [unpacked(row[1]) for row in ViewModel(session, text_budget=0).snapshot()["rows"].get("functions", [])]
     text = render(documents, unobserved(session).get("recompiles"))
     return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 

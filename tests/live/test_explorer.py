@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import compilediag as cd
+from compilediag.views.explorer_model import unpacked
 from compilediag.views.explorer_text import explorer_text
 from compilediag.views.model import ViewModel
 
@@ -40,7 +41,7 @@ def rows():
 
 
 def document(rows, function):
-    (found,) = [found for _, found in rows["functions"] if found["function"] == function]
+    (found,) = [unpacked(found) for _, found in rows["functions"] if found["function"] == function]
     return found, {guard["name"]: guard for guard in found["guards"]}
 
 

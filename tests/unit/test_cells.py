@@ -1,5 +1,8 @@
 """Files of notebook cells are told by the cell's number."""
 
+import sys
+import types
+
 import pytest
 
 from compilediag.cells import CellNames
@@ -47,3 +50,8 @@ def test_events_are_renamed_in_every_column_that_holds_a_file(shell):
     event = Recompile(time_ns=1, file=file, user_file=file, function="f")
     CellNames().rename(event)
     assert (event.file, event.user_file, event.function) == ("Cell In[1]", "Cell In[1]", "f")
+
+
+def test_an_ipython_that_is_only_half_imported_has_no_cells(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    assert CellNames().name("<ipython-input-1>") == "<ipython-input-1>"

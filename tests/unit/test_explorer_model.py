@@ -6,7 +6,7 @@ import pytest
 
 from compilediag.decode.guard_trees import ObjectNames, parse_line, tree_lines
 from compilediag.events import Artifact, Compile, GuardFailure, Recompile
-from compilediag.views.explorer_model import MOST
+from compilediag.views.explorer_model import MOST, unpacked
 from compilediag.views.explorer_text import explorer_text, render
 from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel
@@ -44,7 +44,7 @@ def recompiled(number, failed, when=None, **more):
 
 def documents(folder, *items, **options):
     session = saved(folder, *items)
-    return [document for _, document in ViewModel(session, **options).snapshot()["rows"]["functions"]]
+    return [unpacked(document) for _, document in ViewModel(session, **options).snapshot()["rows"]["functions"]]
 
 
 def document(folder, *items, **options):
@@ -219,7 +219,7 @@ def test_redacted_documents_have_no_value_code_or_path(tmp_path):
     session = saved(tmp_path, compiled(0), main, failure, done, tree)
     snapshot = ViewModel(session, redact=True).snapshot()
     assert secret not in dumps(snapshot)
-    assert snapshot["rows"]["functions"][0][1]["guards"][0]["name"] == "k"
+    assert unpacked(snapshot["rows"]["functions"][0][1])["guards"][0]["name"] == "k"
 
 
 TREES = [

@@ -32,12 +32,19 @@ class Trees {
   }
 }
 
+/** The lists of a document come as [names, rows]. */
+function unpack(packed) {
+  const list = ([names, rows]) => rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+  return { ...packed, entries: list(packed.entries), rows: list(packed.rows), guards: list(packed.guards) };
+}
+
 export class Documents {
   constructor(store) {
     this.store = store;
     this.trees = new Trees();
     this.version = -1;
     this.ranked = []; // [id, document], most seconds lost first
+    this.known = new Map(); // id -> [as it came, document]
   }
 
   refresh() {
@@ -49,11 +56,16 @@ export class Documents {
     this.functions = functions;
     this.version = functions.version;
     const rank = ([, one], [, other]) => (other.lost_s ?? 0) - (one.lost_s ?? 0) || other.recompiles - one.recompiles;
-    this.ranked = [...functions.rows].sort(rank);
+    const kept = this.known;
+    this.known = new Map(functions.rows.map(([id, packed]) => {
+      const before = kept.get(id);
+      return [id, before?.[0] === packed ? before : [packed, unpack(packed)]];
+    }));
+    this.ranked = [...this.known].map(([id, [, found]]) => [id, found]).sort(rank);
   }
 
   byId(id) {
-    return id === undefined ? null : this.functions.byId(id)?.[1] ?? null;
+    return this.known.get(id)?.[1] ?? null;
   }
 
   /** The function and the row of a recompile, by its event id; null if it is in none. */

@@ -76,7 +76,8 @@ export class RankedList {
     bar.style.width = `${((found.lost_s ?? 0) / most) * 100}%`;
     const times = counted(found.recompiles, "recompile", "recompiles");
     const causes = new Set(found.rows.map((row) => found.guards[row.guard]?.name).filter(Boolean));
-    const said = [formatPlace(found.file, found.line), times, [...causes].slice(0, 3).join(", ")];
+    const rank = found.rank === null ? null : `rank ${found.rank}`;
+    const said = [rank, formatPlace(found.file, found.line), times, [...causes].slice(0, 3).join(", ")];
     const sub = make("span", "cdiag-function-sub", oneLine(said.filter(Boolean).join(" · "), 160));
     const node = makeButton("cdiag-function", "", () => this.onOpen(id));
     node.append(top, bar, sub);
