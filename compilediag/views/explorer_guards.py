@@ -185,7 +185,8 @@ def _verdict(alone: int, struck: int, others: list[str]) -> str | None:
         return None
     times = "recompile" if struck == 1 else f"{struck} recompiles"
     if alone == struck:
-        return f"Fixing this one alone would have spared {'the' if struck == 1 else 'all'} {times} at which it failed."
+        all_times = {1: "the recompile", 2: "both recompiles"}.get(struck, f"all {times}")
+        return f"Fixing this one alone would have spared {all_times} at which it failed."
     if not others:
         return None
     also = f"{listed(others)} failed too in every entry that came near"

@@ -117,6 +117,11 @@ VERDICTS = {
         "k",
         "Fixing this one alone would have spared the recompile at which it failed.",
     ),
+    "both": (
+        [{"0/0": [(K, "1", "2")]}, {"0/1": [(K, "2", "3")], "0/0": [(K, "1", "3")]}],
+        "k",
+        "Fixing this one alone would have spared both recompiles at which it failed.",
+    ),
     "never": (
         [{"0/0": [(K, "1", "2"), (SIZE, "4", "6")]}],
         "k",
