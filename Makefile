@@ -12,8 +12,9 @@ test: $(READY)  ## lint, then every test that this machine can run
 	$(PY) -m ruff check .
 	$(PY) -m pytest
 
-bench: $(READY)  ## what watching costs
+bench: $(READY)  ## what watching costs, and what reading logs costs against tlparse, if that is installed
 	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/ingest.py
 
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb

@@ -337,6 +337,14 @@ class Session:
 
         return write_report(self, Path(path), redact=redact)
 
+    def export(self, path: str | os.PathLike[str], format: str = "perfetto") -> Path:
+        """Write this session for other tools: "perfetto", one JSON file that ui.perfetto.dev opens; "parquet" or "csv",
+        a folder with a file a table (lists and dicts as JSON). CompilediagError if it can't be written.
+        """
+        from .exporting import export
+
+        return export(self, path, format)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a copy of this session as one file, whole or not at all; the recording goes on where it is.
 

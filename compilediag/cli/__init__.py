@@ -17,6 +17,7 @@ from compilediag.errors import CompilediagError
 from .check import Check
 from .diff import DiffCommand
 from .doctor import Doctor
+from .export import Export
 from .ingest import Ingest
 from .report import Report
 from .run import Run
@@ -34,7 +35,7 @@ class Command(Protocol):
         """Do it; the exit code. CompilediagError for what the user has to mend."""
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Check(), Doctor())
+COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Check(), Export(), Doctor())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,101 @@
+"""Sessions for other tools."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import compilediag as cd
+from compilediag.errors import CompilediagError
+from compilediag.events import BY_TABLE
+
+from .log_builder import compile_, event, golden, metrics
+
+
+@pytest.fixture
+def session(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_bytes(golden())
+    return cd.ingest(log)
+
+
+def trace(session, tmp_path):
+    return json.loads(session.export(tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_perfetto_has_every_compile_phase_and_moment(session, tmp_path):
+    events = trace(session, tmp_path)
+    by_table = {name: [e for e in events if e.get("cat") == name] for name in BY_TABLE}
+    for name in ("compiles", "phases", "recompiles", "cache_lookups", "graph_breaks", "dynamic_decisions"):
+        assert len(by_table[name]) == len(getattr(session, name)) > 0
+    one = by_table["compiles"][0]
+    row = session.compiles.iloc[0]
+    assert (one["ts"], one["dur"]) == (row["time"].value / 1000, row["duration_s"] * 1e6)
+    assert one["args"]["compile_id"] == "0/0" and "guard_latency_us" in one["args"]
+    assert {"ph": "M", "name": "process_name", "pid": 4242, "args": {"name": "process 4242"}} in events
+
+
+def test_spans_of_a_lane_nest(session, tmp_path):
+    """Perfetto draws a lane right only if of two spans one holds the other, or they are apart."""
+    lanes = {}
+    for e in trace(session, tmp_path):
+        if e["ph"] == "X":
+            lanes.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"]))
+    for spans in lanes.values():
+        open_ = []
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ and open_[-1] <= begin:
+                open_.pop()
+            assert not open_ or end <= open_[-1]
+            open_.append(end)
+    assert len(lanes) <= 3
+
+
+def test_threads_that_overlap_get_lanes_of_their_own(tmp_path):
+    log = tmp_path / "a.log"
+    spans = [event("B", "one", 0), event("B", "two", 1, "1/0"), event("E", "one", 2), event("E", "two", 3, "1/0")]
+    log.write_text("".join(spans) + metrics(9, rank=5))
+    events = trace(cd.ingest(log), tmp_path)
+    assert {e["name"]: e["tid"] for e in events if e.get("cat") == "phases"} == {"one": 1, "two": 2}
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["rank 5, process 100"]
+
+
+def test_csv_has_every_table(session, tmp_path):
+    folder = session.export(tmp_path / "tables", "csv")
+    assert {p.stem for p in folder.iterdir()} == set(BY_TABLE)
+    read = pd.read_csv(folder / "cache_lookups.csv")
+    assert read["key"].tolist() == session.cache_lookups["key"].tolist()
+    diffs = [value for value in session.cache_lookups["key_diff"] if value]
+    assert [json.loads(v) for v in read["key_diff"].dropna() if v != "[]"] == diffs and diffs
+
+
+def test_parquet_keeps_the_dtypes(session, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    folder = session.export(tmp_path / "tables", "parquet")
+    read, own = pd.read_parquet(folder / "compiles.parquet"), session.compiles
+    assert read["time"].tolist() == own["time"].tolist() and read["line"].tolist() == own["line"].tolist()
+    assert read["duration_s"].tolist() == own["duration_s"].tolist()
+
+
+def test_parquet_without_a_package_for_it_is_one_line(session, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CompilediagError, match="pip install pyarrow"):
+        session.export(tmp_path / "tables", "parquet")
+
+
+def test_what_can_not_be_written_is_one_line(session, tmp_path):
+    for path, format, why in [
+        (tmp_path / "no" / "a.json", "perfetto", "no folder"),
+        (tmp_path / "no" / "a", "csv", "can't write"),
+        (tmp_path / "a", "xml", "no format 'xml'"),
+    ]:
+        with pytest.raises(CompilediagError, match=why):
+            session.export(path, format)
+
+
+def test_the_command(python, tmp_path):
+    (tmp_path / "a.log").write_text(compile_())
+    done = python("-m", "compilediag", "export", tmp_path / "a.log", "-o", tmp_path / "t.json")
+    assert done.returncode == 0 and json.loads((tmp_path / "t.json").read_text())["traceEvents"], done.stderr
+    done = python("-m", "compilediag", "export", tmp_path / "a.log", "-o", tmp_path / "t", "--format", "csv")
+    assert done.returncode == 0 and (tmp_path / "t" / "compiles.csv").exists()
