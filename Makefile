@@ -3,7 +3,10 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: demo test bench lab docs clean
+# What `gpu-test` runs with: an interpreter that has torch, triton, pandas and pytest, and nothing else of ours.
+GPU_PYTHON ?= python3
+
+.PHONY: demo test gpu-test bench lab docs clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
@@ -11,6 +14,9 @@ demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html
 test: $(READY)  ## lint, then every test that this machine can run
 	$(PY) -m ruff check .
 	$(PY) -m pytest
+
+gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
+	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity
 
 bench: $(READY)  ## what watching costs, and what reading logs costs against tlparse, if that is installed
 	$(PY) benchmarks/overhead.py

@@ -29,7 +29,7 @@ from .session import Session
 from .views.explorer_text import explorer_text
 from .views.model import totals
 from .views.text import headline
-from .watch import DETAILS, current, start, stop, stop_all
+from .watch import DETAILS, current, notice, start, stop, stop_all
 
 ACTIONS = ("on", "off", "status", "report", "explore", "findings", "save")
 WITH_PATH = ("report", "save")
@@ -148,6 +148,8 @@ class CompileWatch(Magics):
 
     def end_cell(self, result: ExecutionResult) -> None:
         """After every cell: if it was ours, end its watch and say what happened."""
+        if result.error_in_exec is not None:
+            notice(result.error_in_exec)
         # Cells that our cell runs (%%capture in it does) end before it does.
         if not self._cells or "%%compilewatch" not in result.info.raw_cell:
             return

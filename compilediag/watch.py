@@ -42,22 +42,35 @@ _lock = threading.RLock()
 
 
 @contextlib.contextmanager
-def watch(path: str | os.PathLike[str] | None = None, detail: str = "full") -> Iterator[Session]:
+def watch(path: str | os.PathLike[str] | None = None, detail: str = "full", replays: bool = False) -> Iterator[Session]:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
     `path`: the session's file (`.cdiag`), replaced if it is there; a temporary one if None, which goes with
     the session. `detail`: "full", or "lean" for the cheap hooks only (no graphs or code are kept, and only
-    the closest earlier entry's failing guards are all found). Inside another watch the session is that one's.
+    the closest earlier entry's failing guards are all found). `replays`: count the replays of CUDA graphs too, which
+    puts a microsecond or two on each. Inside another watch the session is that one's, as that one was begun.
     CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
     """
-    session = start(path, detail)
+    session = start(path, detail, replays)
     try:
         yield session
+    except BaseException as error:
+        if _current is not None and _current.depth == 1:
+            notice(error)
+        raise
     finally:
         stop()
 
 
-def start(path: str | os.PathLike[str] | None = None, detail: str = "full") -> Session:
+def notice(error: BaseException) -> None:
+    """An exception is about to leave what is watched: a block, a cell, a script. It is looked at, no more."""
+    if _current is not None:
+        from . import sources
+
+        sources.notice(error)
+
+
+def start(path: str | os.PathLike[str] | None = None, detail: str = "full", replays: bool = False) -> Session:
     """Begin to record; see `watch`. If a recording runs, its session is given and one more `stop()` is needed."""
     global _current
     if detail not in DETAILS:
@@ -66,7 +79,7 @@ def start(path: str | os.PathLike[str] | None = None, detail: str = "full") -> S
         if _current is not None:
             _current.depth += 1
             return _current.session
-        _current = _begin(path, detail)
+        _current = _begin(path, detail, {"replays"} if replays else set())
         return _current.session
 
 
@@ -136,7 +149,7 @@ def current() -> Session | None:
     return None if _current is None else _current.session
 
 
-def _begin(path: str | os.PathLike[str] | None, detail: str) -> _Watch:
+def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: set[str]) -> _Watch:
     from . import sources
 
     sources.require_torch()
@@ -149,7 +162,7 @@ def _begin(path: str | os.PathLike[str] | None, detail: str) -> _Watch:
     if path is None:
         weakref.finalize(session, _remove, file, os.getpid())
     try:
-        sources.attach(recorder, detail)
+        sources.attach(recorder, detail, asked_for)
     except BaseException:
         sources.detach()
         recorder.close()

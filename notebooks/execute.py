@@ -1,6 +1,6 @@
 """Run notebooks anew and keep their outputs, cleaned for git: no widget that only a live kernel could draw.
 
-    python notebooks/execute.py [NOTEBOOK...]
+python notebooks/execute.py [NOTEBOOK...]
 """
 
 import shutil

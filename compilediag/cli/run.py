@@ -66,6 +66,9 @@ def _execute(program: Program, argv: list[str]) -> None:
     except SystemExit:
         raise
     except BaseException as error:
+        from compilediag.watch import notice
+
+        notice(error)
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_HERE):
             frames = frames.tb_next

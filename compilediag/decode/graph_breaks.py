@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..events import GraphBreak
-from .guards import code_at
+from .stacks import code_at
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
 #: How a log tells of one: the user's line, the reason, the user's stack.

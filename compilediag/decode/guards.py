@@ -14,17 +14,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from compilediag.decode.guard_forms import LEAF_KINDS, match_form
+from compilediag.decode.stacks import user_frame
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
-_FRAME = re.compile(
-    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
-)
 _COMMENT = re.compile(r"\s+# ")
 _PLACE = re.compile(r"  # (?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
-_TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 #: Longer texts are kept whole but only so much of them is searched.
 _SEARCHED = 20_000
 #: expected and actual are for a line on a screen; the whole is in `text`.
@@ -80,11 +77,6 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     )
 
 
-def is_torch_file(path: str) -> bool:
-    """True for a file of an installed torch, by its path alone: a log comes from another machine."""
-    return _TORCH_FILE.search(path) is not None
-
-
 def _short(told: str | None) -> str | None:
     return told if told is None or len(told) <= _TOLD else told[: _TOLD - 3] + "..."
 
@@ -101,11 +93,9 @@ def split_comment(body: str) -> tuple[str, str]:
 
 def user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
     """File, line and text of the user's line: from the stack (whole paths) if there is one, else the comment."""
-    frames = list(_FRAME.finditer(stack))
-    if frames:
-        # The innermost frame outside torch: what lies below it is torch's own code, such as nn.Linear.forward.
-        frame = next((f for f in reversed(frames) if not is_torch_file(f["file"])), frames[-1])
-        return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
+    found = user_frame(stack)
+    if found is not None:
+        return found
     # With its mark before it a bare place is found as one behind code is, and a literal beginning is found fast.
     marked = f"  # {comment}"
     place = _PLACE.search(marked)
@@ -113,12 +103,6 @@ def user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | N
         # Guards on the ambient state come from a line of Dynamo's own.
         return None, None, None
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
-
-
-def code_at(stack: str, file: str, line: int) -> str | None:
-    """The text of a line as a stack shows it; None if the line is not in it."""
-    frames = (f for f in _FRAME.finditer(stack) if f["file"] == file and int(f["line"]) == line)
-    return next(((f["code"] or "").strip() or None for f in frames), None)
 
 
 def _closure_name(source: str | None, hint: re.Match | None) -> str | None:

@@ -19,11 +19,11 @@ from .caches import EVENT as CACHE_EVENT
 from .caches import cache_lookup
 from .compiles import compile_event
 from .graph_breaks import graph_break, logged_break
-from .guards import is_torch_file
 from .keys import KeyHistory
 from .phases import ATTEMPT, is_kept, known_id, phase
 from .recompiles import Entry, FailingGuard, recompile_events, told_entry
 from .records import KNOWN, record_compile_id, record_kind, record_name
+from .stacks import is_torch_file
 from .tracelog import Record
 
 #: An event, or an artifact with its text.

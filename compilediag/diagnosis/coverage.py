@@ -16,7 +16,7 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "guard_failures": ("recompiles",),
     "cache_lookups": ("caches",),
     "autotune": (),
-    "cudagraphs": (),
+    "cudagraphs": ("cudagraphs", "cudagraph_skips", "captures"),
     "kernels": (),
     "graph_breaks": ("graph_breaks",),
     "phases": ("phases",),
@@ -33,9 +33,13 @@ OBSERVES = {
     "phases": "phases of compiles",
     "dynamic": "automatic dynamic shapes",
     "trace": "graphs and generated code",
+    "cudagraphs": "CUDA graphs of torch.compile",
+    "cudagraph_skips": "what is left out of CUDA graphs",
+    "captures": "CUDA graphs of your own",
+    "replays": "replays of CUDA graphs",
 }
-#: Reasons of "off" that are no gap: the watch was over, the user asked for less, or it can't happen here.
-_MEANT = ("the watch has ended", "detail is ", "nothing to watch")
+#: Reasons of "off" that are no gap: the watch was over, the user did not ask for it, or it can't happen here.
+_MEANT = ("the watch has ended", "detail is ", "not asked for", "nothing to watch")
 
 
 def observed(states: Iterable[Row]) -> dict[str, bool]:

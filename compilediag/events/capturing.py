@@ -7,60 +7,10 @@ from typing import ClassVar
 
 from .base import Event, column
 
-#: Kinds of guards that a `guard_kind` column can name.
-GUARD_KINDS = (
-    "tensor_size",
-    "tensor_stride",
-    "tensor_rank",
-    "tensor_dtype",
-    "tensor_device",
-    "dispatch_keys",
-    "requires_grad",
-    "type",
-    "value",
-    "identity",
-    "length",
-    "dict_keys",
-    "hasattr",
-    "alias",
-    "symbolic_shape",
-    "global_state",
-    "default_device",
-    "mode_stack",
-    "backend",
-    "dead_reference",
-    "other",
-)
-
-#: What a `cache` column can name.
-CACHES = (
-    "fx_graph",
-    "aot_autograd",
-    "autotune",
-    "triton_bundle",
-    "pgo",
-    "dynamo_code",
-    "py_code",
-    "cpp_code",
-    "cuda_code",
-)
-
-#: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
-CACHE_OUTCOMES = (
-    "hit",
-    "miss",
-    "guard_miss",
-    "bypass",
-    "disabled",
-    "saved",
-    "failed",
-    "written",
-    "evicted",
-    "cleared",
-)
-
-#: What an `action` column of CUDA graphs can name. `replays` has a count; `limit`: too many re-records, from there
-#: the function runs eagerly; `stuck`: it warms up again and again and is never captured.
+#: What an `action` column of CUDA graphs can name. `replays` and `eager` (calls that ran without a graph) have a
+#: count, and are there only if they were asked for; `limit`: too many re-records, from there the function runs
+#: eagerly; `stuck`: it runs in its warm-up again and again and is never captured; `invalidated`: outputs that were
+#: alive when a later run took their memory; `overwritten`: torch's error when one of them was used after all.
 CUDAGRAPH_ACTIONS = (
     "warmup",
     "record",
@@ -68,6 +18,8 @@ CUDAGRAPH_ACTIONS = (
     "skip",
     "partition",
     "replays",
+    "eager",
+    "invalidated",
     "overwritten",
     "limit",
     "stuck",
@@ -89,7 +41,9 @@ class CudaGraphAction(Event):
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     mode: str | None = column("string", "forward, backward or inference")
-    backend: str | None = column("string", "trees (mode=reduce-overhead), cudagraphs (that backend) or user")
+    backend: str | None = column(
+        "string", "trees (mode=reduce-overhead), no_trees (the same without trees), cudagraphs (that backend) or user"
+    )
     duration_ms: float | None = column("float64", "ms of the warm-up or of the capture")
     mismatch: str | None = column("string", "torch's name of the invariant that broke, at a re-record")
     input: str | None = column("string", "which input broke it: its place, and its name if known")
@@ -98,7 +52,13 @@ class CudaGraphAction(Event):
     user_line: int | None = column("Int64", "that line's number")
     user_code: str | None = column("string", "that line's text")
     count: int | None = column("Int64", "how often, for an action that is counted")
+    counted: bool | None = column(
+        "boolean", "of a skip: true if torch's counter cudagraph_skips has it; torch leaves some out"
+    )
+    sizes: str | None = column("string", "sizes of the inputs that may be others at the next call, as in 4x3, 8")
+    copied_inputs: int | None = column("Int64", "inputs that are copied to a fixed place before every replay")
     partitions: int | None = column("Int64", "parts into which the graph was cut so that the rest can be captured")
+    captured_parts: int | None = column("Int64", "those of the parts that are captured")
     nodes: int | None = column("Int64", "nodes of the captured graph")
     pool_bytes: int | None = column("Int64", "bytes that the memory pool of the graphs held afterwards")
     device: str | None = column("string", "device of the graph")

@@ -10,14 +10,14 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ..errors import CompilediagError
 from ..recorder import Recorder
+from . import imports, patching
 from .base import NothingToWatch, Source, Unavailable
-from .patching import installed
 
-__all__ = ["attach", "detach", "installed", "paused", "probe_all", "require_torch", "torch_version"]
+__all__ = ["attach", "detach", "installed", "notice", "paused", "probe_all", "require_torch", "torch_version"]
 
 _attached: list[Source] = []
 
@@ -40,24 +40,44 @@ def torch_version() -> str | None:
 
 def _classes() -> list[type[Source]]:
     from .caches import Caches
+    from .captures import Captures
     from .compiles import Compiles
+    from .cudagraph_skips import CudaGraphSkips
+    from .cudagraphs import CudaGraphs
     from .dynamic import Dynamic
     from .graph_breaks import GraphBreaks
     from .keys import Keys
     from .phases import Phases
     from .recompiles import Recompiles
+    from .replays import Replays
     from .trace import Trace
 
-    return [Compiles, Phases, Recompiles, GraphBreaks, Caches, Keys, Dynamic, Trace]
+    return [
+        Compiles,
+        Phases,
+        Recompiles,
+        GraphBreaks,
+        Caches,
+        Keys,
+        CudaGraphSkips,
+        CudaGraphs,
+        Captures,
+        Replays,
+        Dynamic,
+        Trace,
+    ]
 
 
-def attach(recorder: Recorder, detail: str) -> None:
-    """Put the hooks of every source in. A source that can't work here says why in its status."""
+def attach(recorder: Recorder, detail: str, asked_for: Collection[str] = ()) -> None:
+    """Put the hooks of every source in; those that work only on request if they are `asked_for`, by name.
+
+    A source that can't work here says why in its status.
+    """
     from .writer import Writer
 
     for cls in _classes():
         source = cls(recorder, detail)
-        source.begin()
+        source.begin(cls.name in asked_for)
         _attached.append(source)
     recorder.feeds = [*_attached, Writer(recorder)]
 
@@ -81,7 +101,18 @@ def paused() -> Iterator[None]:
     finally:
         _attached[:] = set_aside
         for source in begun:
-            source.begin()
+            source.begin(asked_for=True)
+
+
+def installed() -> list[str]:
+    """The places that are patched now, and the modules that are waited for; empty when no watch runs."""
+    return [*patching.installed(), *imports.waiting()]
+
+
+def notice(error: BaseException) -> None:
+    """An exception of the user's program is about to leave what we watch: some are told of nowhere else."""
+    for source in _attached:
+        source.guarded(source.notice, error)
 
 
 def probe_all() -> list[tuple[str, str, str | None]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..events import SourceStatus
 from ..recorder import Made, Recorder
 from . import shield
+from .imports import WhenImported
 from .patching import Patch
 
 #: After so many errors of its own a source takes itself out.
@@ -25,11 +29,12 @@ class NothingToWatch(Unavailable):
 class Source:
     """One family of hooks. A subclass gives `name`, `patches` and, if it needs more, `open` and `close`.
 
-    `details` are the levels of detail at which it works.
+    `details` are the levels of detail at which it works; one that is `on_request` works only if it is asked for.
     """
 
     name: ClassVar[str]
     details: ClassVar[tuple[str, ...]] = ("lean", "full")
+    on_request: ClassVar[bool] = False
 
     def __init__(self, recorder: Recorder, detail: str):
         self.recorder = recorder
@@ -41,6 +46,7 @@ class Source:
         self.overhead_ns = 0
         self._state: tuple[str, str | None] = ("off", None)
         self._patches: list[Patch] = []
+        self._imports: WhenImported | None = None
 
     @property
     def active(self) -> bool:
@@ -57,14 +63,24 @@ class Source:
         """The hooks, not yet in. Unavailable if one has no place to go."""
         return []
 
+    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
+        """Hooks for modules that torch may import later: module -> what gives them once it is there."""
+        return {}
+
     def open(self) -> None:
         """What else has to be put in."""
 
     def close(self) -> None:
         """Take out what `open` put in."""
 
-    def begin(self) -> None:
+    def notice(self, error: BaseException) -> None:
+        """An exception of the user's program is about to leave what we watch."""
+
+    def begin(self, asked_for: bool = False) -> None:
         """Put everything in; on failure nothing stays, and the status says why. Never raises."""
+        if self.on_request and not asked_for:
+            self._state = ("off", "not asked for")
+            return
         if self.detail not in self.details:
             self._state = ("off", f"detail is {self.detail}")
             return
@@ -73,6 +89,7 @@ class Source:
             self._patches = self.patches()
             for patch in self._patches:
                 patch.put_in()
+            self._put_in_late()
             self.open()
             self._state = ("active", None)
         except NothingToWatch as why:
@@ -85,6 +102,34 @@ class Source:
             self._take_out()
             self._state = ("unavailable", shield.told(error))
             shield.swallowed(self.name, error)
+
+    def _put_in_late(self) -> None:
+        waiting = {}
+        for module, patches in self.late_patches().items():
+            if module in sys.modules:
+                self._put_in(patches)
+            else:
+                waiting[module] = functools.partial(self._imported, patches)
+        if waiting:
+            self._imports = WhenImported(waiting)
+            self._imports.put_in()
+
+    def _put_in(self, patches: Callable[[], list[Patch]]) -> None:
+        for patch in patches():
+            self._patches.append(patch)
+            patch.put_in()
+
+    def _imported(self, patches: Callable[[], list[Patch]]) -> None:
+        """torch has just imported a module that we waited for. Never raises."""
+        if self._state[0] != "active":
+            return
+        try:
+            self._put_in(patches)
+        except Unavailable as why:
+            self._state = ("unavailable", str(why))
+            self._shut()
+        except Exception as error:
+            self.failed(error)
 
     def end(self) -> None:
         """Take everything out. A patch that somebody wrapped since stays where it is, without effect.
@@ -103,6 +148,8 @@ class Source:
             shield.swallowed(self.name, error)
 
     def _take_out(self) -> None:
+        if self._imports is not None:
+            self._imports.take_out()
         for patch in reversed(self._patches):
             patch.take_out()
 

@@ -24,6 +24,7 @@ DROPPED = frozenset(
         "restart_reasons",
         "key_diff",
         "nearest_session",
+        "sizes",
         "inputs",
         "cached",
         "new",

@@ -15,6 +15,13 @@ def renamed(function, name):
     return types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
 
 
+def at_work(session):
+    """name -> status of the sources of a session that have something to watch here, and were asked for."""
+    idle = ("nothing to watch", "not asked for")
+    rows = session.status()
+    return {r["name"]: r for r in rows if r["status"] != "off" or not (r["reason"] or "").startswith(idle)}
+
+
 def sizes():
     f = compiled(lambda x: x.sin() * 2 + 1)
     return [f(torch.arange(float(n))) for n in (3, 4, 5, 1, 6)]

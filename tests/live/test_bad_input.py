@@ -54,7 +54,7 @@ def test_hostile_values_and_names_are_recorded_and_shown(text):
     assert session.recompiles["actual"].notna().all()
     page = dumps(ViewModel(session).snapshot())
     assert page.isascii() and "<" not in page
-    assert {row["reason"] for row in session.status()} == {None}
+    assert {row["reason"] for row in programs.at_work(session).values()} == {None}
     assert session.summary().encode()
 
 

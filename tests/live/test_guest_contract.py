@@ -1,6 +1,7 @@
 """The guest contract, line by line, against the real compiler. See docs/guest_contract.md."""
 
 import collections
+import importlib
 import logging
 import re
 import sys
@@ -17,7 +18,7 @@ from compilediag.sources.base import MAX_ERRORS
 from tests.live import programs
 
 PACKAGE = str(Path(cd.__file__).parent)
-NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "dynamic", "trace"]
+NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "cudagraph_skips", "dynamic", "trace"]
 
 
 def places():
@@ -55,6 +56,7 @@ def counting(inner, calls, key):
 
 
 def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inductor_cache):
+    importlib.import_module("torch._dynamo.backends.cudagraphs")
     below, above = collections.Counter(), collections.Counter()
     found = places()
     for owner, name in found:
@@ -67,6 +69,7 @@ def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inducto
     programs.sizes()
     inductor = torch.compile(lambda x: x * 2, backend="inductor")
     inductor(torch.ones(2))
+    torch.compile(lambda x: x * 3, backend="cudagraphs")(torch.ones(2))
     for (owner, name), ours in originals.items():
         setattr(owner, name, ours)
     cd.stop()
@@ -179,7 +182,8 @@ def test_the_hosts_exceptions_pass_through_unchanged(failing):
     assert watched.type is plain.type
     told = [re.sub(r"0x[0-9a-f]+|line \d+|\d{6,}", "N", str(e.value)) for e in (plain, watched)]
     assert told[0] == told[1]
-    assert all(state["status"] == "active" and not state["reason"] for state in session.status())
+    at_work = programs.at_work(session).values()
+    assert all(state["status"] == "active" and not state["reason"] for state in at_work)
 
 
 def test_a_recompile_that_torch_forbids_is_recorded_all_the_same():
@@ -213,7 +217,7 @@ def test_what_a_hook_of_ours_raises_is_shown_and_switches_that_source_off(name):
     state = states(session)[name]
     assert state["status"] == "failed"
     assert state["reason"] == f"switched off after {MAX_ERRORS} errors, the last Boom: our own fault"
-    others = [s for n, s in states(session).items() if n != name]
+    others = [s for n, s in programs.at_work(session).items() if n != name]
     assert {s["status"] for s in others} == {"active"} and sum(s["events"] for s in others) > 50
     assert not any(handler._source.name == name for handler in handlers if hasattr(handler, "_source"))
 
@@ -241,7 +245,7 @@ def test_what_fails_in_the_writers_thread_is_counted_at_its_source():
         for _ in range(MAX_ERRORS):
             session._recorder.put(source("dynamic"), broken)
         assert states(session)["dynamic"]["status"] == "failed"
-        assert len(patching._installed) == len(sources.installed()) > 0
+        assert len(patching._installed) == len(patching.installed()) > 0
         recompiling(2)
     assert len(session.recompiles) == 1
 
@@ -372,6 +376,7 @@ MISSING = {
     "graph_breaks": ("torch._dynamo.output_graph.GraphCompileReason", "__post_init__"),
     "caches": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
     "keys": ("torch._inductor.codecache", "compiled_fx_graph_hash"),
+    "cudagraph_skips": ("torch._inductor.output_code.CompiledFxGraph", "post_compile"),
     "dynamic": ("torch._dynamo.utils.ChromiumEventLogger", "log_instant_event"),
     "trace": ("torch._logging._internal", "trace_log"),
 }
@@ -387,8 +392,6 @@ TOLD = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
-    import importlib
-
     path, attribute = MISSING[name]
     module, _, cls = path.rpartition(".") if path[path.rfind(".") + 1].isupper() else (path, "", "")
     owner = getattr(importlib.import_module(module), cls) if cls else importlib.import_module(module)
@@ -409,7 +412,8 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     from compilediag.diagnosis import FEEDS
     from compilediag.views.model import ViewModel
 
-    blind = {table for table, seen in ViewModel(session).snapshot()["observed"].items() if not seen}
+    observed = ViewModel(session).snapshot()["observed"]
+    blind = {table for table in FEEDS if not observed[table]}
     assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
 
 
@@ -543,7 +547,7 @@ def test_reset_and_set_logs_during_a_watch_change_nothing():
     assert session.recompiles["lost_s"].tolist() == session.compiles["duration_s"][1::2].tolist()
     per_compile = session.artifacts.query("name == 'dynamo_output_graph'")
     assert per_compile["compile_id"].tolist() == ["0/0", "0/1"] * 3
-    assert {row["status"] for row in session.status()} == {"active"}
+    assert {row["status"] for row in programs.at_work(session).values()} == {"active"}
 
 
 SCRIPT = """

@@ -410,8 +410,8 @@ def test_sources_say_what_they_did_and_what_it_cost():
     session, _ = metrics_of(mixed)
     found = {row["name"]: row for row in session.status()}
     assert set(found) == {*(cls.name for cls in sources._classes()), "writer"}
-    assert {row["status"] for row in found.values()} == {"active"}
-    assert {row["reason"] for row in found.values()} == {None}
+    at_work = programs.at_work(session).values()
+    assert {(row["status"], row["reason"]) for row in at_work} == {("active", None)}
     assert {row["dropped"] for row in found.values()} == {0}
     told = {"compiles": "compiles", "phases": "phases", "graph_breaks": "graph_breaks", "dynamic": "dynamic_decisions"}
     for name, table in told.items():
@@ -424,7 +424,9 @@ def test_sources_say_what_they_did_and_what_it_cost():
 
 
 def test_probing_says_what_would_work_and_leaves_nothing():
-    assert {name: status for name, status, _ in sources.probe_all()} == {
-        cls.name: "available" for cls in sources._classes()
-    }
+    found = {name: (status, reason) for name, status, reason in sources.probe_all()}
+    assert set(found) == {cls.name for cls in sources._classes()}
+    idle = {n: reason for n, (status, reason) in found.items() if status == "off"}
+    assert all(reason.startswith("nothing to watch: ") for reason in idle.values())
+    assert {status for n, (status, _) in found.items() if n not in idle} == {"available"}
     assert sources.installed() == []

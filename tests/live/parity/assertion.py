@@ -7,6 +7,7 @@ not the scenario was written for it, and the compiles against torch's own Compil
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ from torch._dynamo import utils
 import compilediag as cd
 
 from .counters import COUNTERS
+
+#: (test, what torch counted of `COUNTERS`) of every scenario that was in parity, for `tests/scenarios.py`.
+COMPARED: list[tuple[str, dict[str, int]]] = []
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,13 @@ def assert_parity(seen: Observed) -> None:
     """
     torchs = {(g, n): seen.counters.get(g, {}).get(n, 0) for g, n in COUNTERS}
     ours = {name: told(seen.session) for name, told in COUNTERS.items()}
-    assert {k: v for k, v in ours.items() if v != torchs[k]} == {k: v for k, v in torchs.items() if v != ours[k]}
+    differing = {name: {"torch": torchs[name], "tables": ours[name]} for name in ours if torchs[name] != ours[name]}
+    assert not differing, differing
     assert len(seen.session.compiles) == len([m for m in seen.metrics if not m.is_runtime]) <= len(seen.metrics) < 64
     broken = seen.session.sources.query("status == 'failed' or dropped > 0")
     assert broken.empty, broken
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    COMPARED.append((test, {name: count for (_, name), count in torchs.items() if count}))
 
 
 def in_parity(run: Callable[[], Any], detail: str = "full") -> Observed:

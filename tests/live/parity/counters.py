@@ -19,6 +19,16 @@ def lookups(cache: str, *outcomes: str, tier: str = "local") -> Told:
     return told
 
 
+def cudagraphs(column: str, *actions: str) -> Told:
+    """The sum of a column of `cudagraphs` over the rows with one of these actions."""
+
+    def told(session: cd.Session) -> int:
+        frame = session.cudagraphs
+        return int(frame.loc[frame["action"].isin(actions), column].fillna(0).astype("int64").sum())
+
+    return told
+
+
 COUNTERS: dict[tuple[str, str], Told] = {
     ("stats", "unique_graphs"): lambda s: int(
         ((s.compiles["trigger"] == "dynamo") & (s.compiles["outcome"] == "ok")).sum()
@@ -31,4 +41,7 @@ COUNTERS: dict[tuple[str, str], Told] = {
     ("aot_autograd", "autograd_cache_guard_miss"): lookups("aot_autograd", "guard_miss"),
     ("aot_autograd", "autograd_cache_bypass"): lookups("aot_autograd", "bypass"),
     ("aot_autograd", "autograd_cache_saved"): lookups("aot_autograd", "saved"),
+    ("inductor", "cudagraph_skips"): cudagraphs("counted", "skip", "limit"),
+    ("inductor", "cudagraph_partitions"): cudagraphs("partitions", "partition"),
+    ("inductor", "cudagraph_recorded_non_static_inputs"): cudagraphs("copied_inputs", "record", "rerecord", "failed"),
 }

@@ -1,0 +1,102 @@
+"""What torch says of CUDA graphs, taken apart: why one was skipped, which invariant broke and for which input.
+
+Where torch makes the texts: torch/_inductor/cudagraph_utils.py, output_code.py, compile_fx.py and cudagraph_trees.py,
+read at torch 2.11 and 2.13.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .stacks import user_frame
+
+_PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs? due to )+")
+_STACK = re.compile(r"[.,:]?\s*Found from ?:?\s*")
+_LIMIT = re.compile(
+    r"function (?P<function>\d+) exceeding max re-recording limit \(=(?P<limit>\d+)\) "
+    r"on cudagraph node \S+ due to (?P<why>.*?)\.?\s*$",
+    re.S,
+)
+_CHANGED = re.compile(
+    r"input name: (?P<name>.*?)\. data pointer changed from \S+ to \S+\. "
+    r"input stack trace: (?P<stack>.*?)(?=\ninput name: |\Z)",
+    re.S,
+)
+_OVERWRITTEN = re.compile(r"accessing (?:gradient )?tensor output of CUDAGraphs that has been overwritten")
+_OUTPUT = re.compile(r"^.*? Stack trace: ", re.S)
+#: torch's words for an invariant -> its name, where only the words are at hand.
+_INVARIANTS = {
+    "cudagraph managed tensor data pointer changed": "CudagraphManagedIdxMismatch",
+    "static input data pointer changed": "StaticInputIdxMismatch",
+    "expected dead indices before graph are live": "ExpectedDeadIndicesBeforeGraphMismatch",
+}
+#: Names of inputs that are told, of those that changed.
+TOLD = 3
+
+
+def skip_columns(message: str, stack: str = "") -> dict[str, Any]:
+    """reason, user_file, user_line and user_code of a skip; `stack` is what is known where the message has none."""
+    body = _PREFIX.sub("", message.strip())
+    reason, *found = _STACK.split(body, maxsplit=1)
+    reason = " ".join(reason.split()).strip(" .,")
+    if reason.startswith("[") and reason.endswith("]"):
+        reason = reason[1:-1].replace("'", "")
+    if reason == "multiple devices:":
+        reason = "no CUDA device in the graph"
+    return {"reason": reason or None, **_user(found[0] if found else stack)}
+
+
+def limit_columns(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
+    """mismatch, reason and the other columns of the message at which torch gives a function up; None if it is another
+    message.
+    """
+    found = _LIMIT.search(message)
+    if found is None:
+        return None
+    why = mismatch_columns(found["why"], placeholders)
+    return {**why, "reason": f"re-recorded more than {found['limit']} times, the last time as: {why['reason']}"}
+
+
+def mismatch_columns(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
+    """mismatch, reason, input and the user's line of torch's text on a broken invariant; `placeholders` are the
+    names of the inputs, in order.
+    """
+    words, _, _ = text.partition("\n")
+    words = words.strip(" .")
+    changed = list(_CHANGED.finditer(text))
+    return {
+        "mismatch": _INVARIANTS.get(words),
+        "reason": words or None,
+        "input": _inputs([c["name"] for c in changed], placeholders),
+        **_user(next((c["stack"] for c in changed if c["stack"] != "None"), "")),
+    }
+
+
+def output_columns(stack: str) -> dict[str, Any]:
+    """The user's line that made an output."""
+    return _user(stack)
+
+
+def is_overwritten(message: str) -> bool:
+    """True for torch's error at the use of an output whose memory a later run has taken."""
+    return _OVERWRITTEN.search(message) is not None
+
+
+def overwritten_columns(message: str) -> dict[str, Any]:
+    """reason and the line that made the output, of torch's error at its use."""
+    return {"reason": " ".join(message.partition(" Stack trace: ")[0].split()), **_user(_OUTPUT.sub("", message))}
+
+
+def _inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
+    """`primals_3 (input 2)`, of several the first few."""
+    places = {name: place for place, name in enumerate(placeholders)}
+    told = [f"{n} (input {places[n]})" if n in places else n for n in names[:TOLD]]
+    more = len(names) - len(told)
+    return (", ".join(told) + (f" and {more} more" if more else "")) or None
+
+
+def _user(stack: str) -> dict[str, Any]:
+    file, line, code = user_frame(stack) or (None, None, None)
+    return {"user_file": file, "user_line": line, "user_code": code}

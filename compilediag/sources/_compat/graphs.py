@@ -1,0 +1,231 @@
+"""Where torch makes, skips and replays CUDA graphs. Read in the sources of torch 2.11.0 and 2.13.0."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ..base import NothingToWatch
+from . import is_torch_file, member
+
+TREES = "torch._inductor.cudagraph_trees"
+#: Modules that hold a reference of their own to the function that announces a skip.
+SKIPPING = ("torch._inductor.output_code", "torch._inductor.compile_fx", TREES, "torch._dynamo.backends.cudagraphs")
+SKIP = "log_cudagraph_skip_and_bump_counter"
+SCHEDULER = "torch._inductor.scheduler"
+#: The name of an invariant that broke, torch's text on it, and where the outputs were made that are alive and should
+#: not be.
+Broken = tuple[str, str, list[str]]
+#: cuStreamGetCaptureInfo's word for a capture that goes on and has not failed.
+_CAPTURING = 1
+
+
+def skips(module: str) -> types.ModuleType:
+    """The module, one of `SKIPPING`, whose `log_cudagraph_skip_and_bump_counter(msg)` is called at a skip."""
+    return member(module, SKIP)
+
+
+def compiled_graph() -> type:
+    """The class whose `__init__` and `post_compile` decide whether a graph is captured."""
+    member("torch._inductor.output_code", "CompiledFxGraph", "__init__")
+    return member("torch._inductor.output_code", "CompiledFxGraph", "post_compile")
+
+
+def scheduler() -> type:
+    """The class whose `graph_partition()` cuts a graph, and whose `should_partition(node)` says why."""
+    member(SCHEDULER, "Scheduler", "should_partition")
+    return member(SCHEDULER, "Scheduler", "graph_partition")
+
+
+def tree_manager() -> type:
+    """The class that warms up, records and replays the graphs of one device and thread."""
+    owner = None
+    for name in (
+        "record_function",
+        "run_eager",
+        "execute_node",
+        "_run",
+        "dealloc_current_path_weakrefs",
+        "check_warn_on_unable_to_start_executing",
+    ):
+        owner = member(TREES, "CUDAGraphTreeManager", name)
+    return owner
+
+
+def trees_module() -> types.ModuleType:
+    """The module whose `cudagraphify_impl` is called with the function to capture."""
+    return member(TREES, "cudagraphify_impl")
+
+
+def cuda_graph() -> type:
+    """The class whose `capture_begin` and `capture_end` are around every capture in Python."""
+    for name in ("capture_begin", "capture_end", "replay"):
+        owner = member("torch.cuda.graphs", "CUDAGraph", name)
+    return owner
+
+
+def need_cuda() -> None:
+    """NothingToWatch if this torch can't capture anything. Whether there is a GPU is not asked: it wakes the driver."""
+    if not sys.modules["torch"].backends.cuda.is_built():
+        raise NothingToWatch("this torch was built without CUDA")
+
+
+def wanted() -> bool:
+    """True while torch is told to capture what it compiles."""
+    return bool(sys.modules["torch._inductor.config"].triton.cudagraphs)
+
+
+def frames(depth: int) -> Iterator[types.FrameType]:
+    """The frames of torch's and the user's above a hook, the innermost first."""
+    frame = sys._getframe(2)
+    while frame is not None and depth > 0:
+        yield frame
+        frame, depth = frame.f_back, depth - 1
+
+
+def running_tree() -> tuple[Any, Any] | None:
+    """The tree manager and the id of the function that it runs in this thread; None outside of a tree."""
+    for frame in frames(12):
+        if frame.f_globals.get("__name__") == TREES and "function_id" in frame.f_code.co_varnames:
+            local = frame.f_locals
+            return (local["self"], local["function_id"]) if "self" in local and "function_id" in local else None
+    return None
+
+
+def capturing_for() -> str:
+    """Who captures: trees, torch (another place of its own), or user."""
+    for frame in frames(12):
+        module = frame.f_globals.get("__name__") or ""
+        if module == TREES:
+            return "trees"
+        if module.startswith(("torch._inductor.", "torch._dynamo.")):
+            return "torch"
+    return "user"
+
+
+def backend_mode() -> str | None:
+    """What the backend `cudagraphs` compiles when it skips: forward, backward or inference; None elsewhere."""
+    for frame in frames(6):
+        if frame.f_code.co_name == "backward_cudagraphs":
+            return "backward"
+        if frame.f_code.co_name == "forward_cudagraphs":
+            return "inference" if frame.f_locals.get("is_inference") else "forward"
+    return None
+
+
+def user_line() -> tuple[str, int] | None:
+    """File and line of the innermost frame that is neither ours nor torch's."""
+    for frame in frames(60):
+        name = frame.f_globals.get("__name__") or ""
+        if not name.startswith("compilediag.") and not is_torch_file(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+    return None
+
+
+def pool_bytes(pool: Any) -> int | None:
+    """Bytes that the caching allocator holds in segments of a pool."""
+    memory = sys.modules["torch.cuda.memory"]
+    return sum(segment["total_size"] for segment in memory.memory_snapshot(pool, include_traces=False))
+
+
+@functools.cache
+def _driver() -> Any:
+    """CUDA's driver library, which is loaded where there is a GPU; None where it is not."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        return driver if driver.cuStreamGetCaptureInfo_v2 and driver.cuGraphGetNodes else None
+    except (OSError, AttributeError):
+        return None
+
+
+def nodes_so_far() -> int | None:
+    """Nodes of the graph that the current stream captures now, before the capture ends: afterwards torch throws
+    the graph away and keeps its executable form only. None if CUDA does not say.
+    """
+    driver = _driver()
+    if driver is None:
+        return None
+    stream = ctypes.c_void_p(sys.modules["torch"].cuda.current_stream().cuda_stream)
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
+    asked = driver.cuStreamGetCaptureInfo_v2(
+        stream, ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None
+    )
+    if asked != 0 or status.value != _CAPTURING or not graph.value:
+        return None
+    count = ctypes.c_size_t()
+    return count.value if driver.cuGraphGetNodes(graph, None, ctypes.byref(count)) == 0 else None
+
+
+def node_stack(node: Any) -> str | None:
+    """The user's stack of a scheduler's node; None if torch does not know it."""
+    inner = node.node
+    origin = inner.get_origin_node() if inner is not None else None
+    return None if origin is None else origin.meta.get("stack_trace")
+
+
+def policy_decides() -> bool:
+    """True if a policy of the user's own, which torch 2.13 knows, says which graphs are captured."""
+    return getattr(sys.modules["torch._inductor.config"], "cudagraph_policy", None) is not None
+
+
+def current_device() -> str:
+    return f"cuda:{sys.modules['torch'].cuda.current_device()}"
+
+
+def options(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The options that a graph is compiled with, wherever in a call they are passed: `cudagraphs` is the flag that
+    says whether it is to be captured, as it is now.
+    """
+    passed = (value for value in (*args, *kwargs.values()) if isinstance(value, dict) and "cudagraphs" in value)
+    return next(passed, {})
+
+
+def copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> int:
+    """How many inputs are copied in before every replay: those that are neither static nor made by an earlier graph
+    of the same tree.
+    """
+    static, node = set(manager.ids_to_funcs[function_id].static_input_idxs), manager.current_node
+    tensor = sys.modules["torch"].Tensor
+    for place, value in enumerate(inputs):
+        if node is not None and isinstance(value, tensor) and node._is_cuda_graph_recorded_tensor(value):
+            static.add(place)
+    return len(inputs) - len(static)
+
+
+def broken_invariant(manager: Any, function_id: Any, inputs: list[Any]) -> Broken | None:
+    """Why no earlier recording of a function fits these inputs here; None if this is the first.
+
+    Of several recordings the one with the fewest differences is told. The list is copied: on success, which is
+    not to be expected here, torch would empty it.
+    """
+    node = manager.current_node
+    earlier = (manager.roots if node is None else node.children).get(function_id)
+    if not earlier:
+        return None
+    found = []
+    for child in reversed(earlier):
+        status, text = child.check_invariants(list(inputs))
+        alive = [
+            (child.path_stacktraces[depth] or {output: None})[output] or ""
+            for depth, output in child.expected_dead_indices_before_graph
+            if _is_live(child.path_weakrefs[depth][output])
+        ]
+        found.append((status.name, text(), alive))
+    return min(found, key=lambda broken: broken[1].count("input name: ") or len(broken[2]))
+
+
+def live_outputs(last: Any) -> Iterator[tuple[Any, list[str | None]]]:
+    """The nodes of a path that have outputs which are alive, and the stacks of what made these; `last` is its end."""
+    for node in last._path_from_root:
+        outputs = zip(node.outputs_weakrefs, node.stack_traces or (), strict=False)
+        alive = [stack for output, stack in outputs if _is_live(output)]
+        if alive:
+            yield node, alive
+
+
+def _is_live(output: Any) -> bool:
+    return output is not None and output() is not None

@@ -1,0 +1,134 @@
+"""torch's texts on CUDA graphs, taken apart."""
+
+import pytest
+
+from compilediag.decode.cudagraphs import (
+    is_overwritten,
+    limit_columns,
+    mismatch_columns,
+    overwritten_columns,
+    skip_columns,
+)
+
+STACK = '  File "/home/me/model.py", line 12, in forward\n    x.add_(1)\n'
+AT_MODEL = {"user_file": "/home/me/model.py", "user_line": 12, "user_code": "x.add_(1)"}
+NOWHERE = {"user_file": None, "user_line": None, "user_code": None}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "user"),
+    [
+        (
+            f"skipping cudagraphs due to mutated inputs (1 instances). Found from : \n {STACK}",
+            "mutated inputs (1 instances)",
+            AT_MODEL,
+        ),
+        ("skipping cudagraphs due to mutated inputs (2 instances)", "mutated inputs (2 instances)", NOWHERE),
+        (
+            f"skipping cudagraphs due to skipping cudagraphs due to cpu device (arg0_1). Found from : \n {STACK}",
+            "cpu device (arg0_1)",
+            AT_MODEL,
+        ),
+        (
+            f"skipping cudagraphs due to disabling cudagraphs due to incompatible op aten.foo Found from {STACK}\n",
+            "incompatible op aten.foo",
+            AT_MODEL,
+        ),
+        (
+            "skipping cudagraphs due to graph with symbolic shapes inputs and "
+            f"config.triton.cudagraph_skip_dynamic_graphs=True. Found from {STACK}\n",
+            "graph with symbolic shapes inputs and config.triton.cudagraph_skip_dynamic_graphs=True",
+            AT_MODEL,
+        ),
+        (
+            f"skipping cudagraphs due to input storage mutation (1 instances). Found from:\n {STACK}",
+            "input storage mutation (1 instances)",
+            AT_MODEL,
+        ),
+        (
+            "skipping cudagraphs due to multiple devices: device(type='cuda', index=0), device(type='cuda', index=1)",
+            "multiple devices: device(type='cuda', index=0), device(type='cuda', index=1)",
+            NOWHERE,
+        ),
+        ("skipping cudagraphs due to multiple devices: ", "no CUDA device in the graph", NOWHERE),
+        ("skipping cudagraphs due to ['complex memory overlap']", "complex memory overlap", NOWHERE),
+        (
+            "skipping cudagraphs due to cudagraph capture requires the caching allocator; it is uncached",
+            "cudagraph capture requires the caching allocator; it is uncached",
+            NOWHERE,
+        ),
+        (
+            "disabling cudagraphs for backward due to override_cudagraphs annotation",
+            "disabling cudagraphs for backward due to override_cudagraphs annotation",
+            NOWHERE,
+        ),
+        ("", None, NOWHERE),
+    ],
+)
+def test_why_a_graph_was_skipped_and_on_which_line(message, reason, user):
+    assert skip_columns(message) == {"reason": reason, **user}
+
+
+def test_torchs_own_lines_in_a_stack_are_passed_over():
+    deeper = f'{STACK}  File "/venv/site-packages/torch/nn/functional.py", line 99, in linear\n    return _linear(x)\n'
+    assert skip_columns(f"skipping cudagraphs due to cpu device (a). Found from : \n {deeper}")["user_line"] == 12
+
+
+CHANGED = (
+    "static input data pointer changed.\n"
+    f"input name: primals_2. data pointer changed from 1 to 2. input stack trace: {STACK}\n"
+    "input name: primals_4. data pointer changed from 3 to 4. input stack trace: None\n"
+)
+NAMES = ("primals_1", "primals_2", "primals_3", "primals_4", "primals_5")
+
+
+def test_the_inputs_that_broke_an_invariant():
+    assert mismatch_columns(CHANGED, NAMES) == {
+        "mismatch": "StaticInputIdxMismatch",
+        "reason": "static input data pointer changed",
+        "input": "primals_2 (input 1), primals_4 (input 3)",
+        **AT_MODEL,
+    }
+
+
+def test_of_many_inputs_the_first_are_told():
+    lines = (f"input name: p{i}. data pointer changed from 1 to 2. input stack trace: None" for i in range(5))
+    text = "cudagraph managed tensor data pointer changed.\n" + "\n".join(lines)
+    told = mismatch_columns(text, ())
+    assert (told["mismatch"], told["input"]) == ("CudagraphManagedIdxMismatch", "p0, p1, p2 and 2 more")
+    assert told["user_file"] is None
+
+
+def test_an_invariant_on_outputs_names_no_input():
+    told = mismatch_columns("expected dead indices before graph are live", NAMES)
+    assert (told["mismatch"], told["input"]) == ("ExpectedDeadIndicesBeforeGraphMismatch", None)
+
+
+def test_an_invariant_of_a_later_torch_is_kept_in_its_own_words():
+    told = mismatch_columns("the moon is in the wrong house.\n", NAMES)
+    assert (told["mismatch"], told["reason"]) == (None, "the moon is in the wrong house")
+
+
+def test_the_limit_of_re_records():
+    message = (
+        "skipping cudagraph due to function 3 exceeding max re-recording limit (=128) on cudagraph node None due to "
+        f"{CHANGED}."
+    )
+    told = limit_columns(message, NAMES)
+    assert (told["mismatch"], told["user_line"]) == ("StaticInputIdxMismatch", 12)
+    assert told["reason"] == "re-recorded more than 128 times, the last time as: static input data pointer changed"
+    assert told["input"] == "primals_2 (input 1), primals_4 (input 3)"
+    assert limit_columns("skipping cudagraphs due to mutated inputs (1 instances)", ()) is None
+
+
+@pytest.mark.parametrize("kind", ["tensor", "gradient tensor"])
+def test_the_error_of_an_overwritten_output(kind):
+    message = (
+        f"Error: accessing {kind} output of CUDAGraphs that has been overwritten by a subsequent run. "
+        f"Stack trace: {STACK.strip()}. To prevent overwriting, clone the tensor."
+    )
+    assert is_overwritten(message)
+    told = overwritten_columns(message)
+    assert told["reason"].endswith("has been overwritten by a subsequent run.")
+    assert (told["user_file"], told["user_line"]) == ("/home/me/model.py", 12)
+    assert not is_overwritten("CUDA out of memory")

@@ -1,0 +1,145 @@
+"""Hooks for modules that are imported later."""
+
+import importlib
+import sys
+import threading
+
+import pytest
+
+from compilediag.sources.base import Source, Unavailable
+from compilediag.sources.imports import WhenImported, waiting
+from compilediag.sources.patching import Patch
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "late_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "inner.py").write_text("import threading\nthread = threading.get_ident()\n")
+    (folder / "broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "late_package"
+    for name in [name for name in sys.modules if name.startswith("late_package")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def watching():
+    calls, hooks = [], []
+
+    def watch(*names):
+        hook = WhenImported({name: lambda name=name: calls.append((name, threading.get_ident())) for name in names})
+        hook.put_in()
+        hooks.append(hook)
+        return calls, hook
+
+    yield watch
+    for hook in hooks:
+        hook.take_out()
+
+
+def test_it_is_told_once_when_the_module_is_there_in_the_importing_thread(package, watching):
+    calls, _ = watching(f"{package}.inner")
+    importlib.import_module(package)
+    assert calls == []
+    thread = threading.Thread(target=importlib.import_module, args=(f"{package}.inner",))
+    thread.start()
+    thread.join()
+    importlib.import_module(f"{package}.inner")
+    assert calls == [(f"{package}.inner", sys.modules[f"{package}.inner"].thread)]
+
+
+def test_the_module_has_its_own_loader(package, watching):
+    watching(f"{package}.inner")
+    module = importlib.import_module(f"{package}.inner")
+    assert type(module.__loader__).__name__ == "SourceFileLoader"
+    assert module.__spec__.loader is module.__loader__
+
+
+def test_a_module_that_fails_to_import_fails_as_it_would(package, watching):
+    calls, _ = watching(f"{package}.broken", f"{package}.absent")
+    with pytest.raises(ZeroDivisionError):
+        importlib.import_module(f"{package}.broken")
+    with pytest.raises(ModuleNotFoundError, match="absent"):
+        importlib.import_module(f"{package}.absent")
+    assert calls == []
+
+
+def test_two_that_wait_for_one_module_are_both_told(package, watching):
+    calls, _ = watching(f"{package}.inner")
+    watching(f"{package}.inner")
+    importlib.import_module(f"{package}.inner")
+    assert len(calls) == 2
+
+
+def test_taken_out_it_is_gone(package, watching):
+    before = list(sys.meta_path)
+    calls, hook = watching(f"{package}.inner")
+    assert waiting() == [f"import of {package}.inner"]
+    hook.take_out()
+    importlib.import_module(f"{package}.inner")
+    assert (calls, sys.meta_path, waiting()) == ([], before, [])
+
+
+class Late(Source):
+    """A source that hooks `inner.shout`, and `inner.whisper` if it is told to need that."""
+
+    name = "late"
+    needs_whisper = False
+
+    @classmethod
+    def probe(cls):
+        pass
+
+    def late_patches(self):
+        return {"late_package.inner": self._in_inner}
+
+    def _in_inner(self):
+        inner = sys.modules["late_package.inner"]
+        if self.needs_whisper and not hasattr(inner, "whisper"):
+            raise Unavailable("there is no whisper")
+        return [Patch(inner, "shout", self.heard, self.guarded)]
+
+    def heard(self, args, kwargs, result, error):
+        self.events += 1
+
+
+@pytest.fixture
+def late(package):
+    source = Late(None, "full")
+    yield source
+    source.end()
+
+
+@pytest.fixture
+def shouting(package, tmp_path):
+    (tmp_path / package / "inner.py").write_text("def shout(text):\n    return text.upper()\n")
+    return lambda: importlib.import_module(f"{package}.inner")
+
+
+@pytest.mark.parametrize("first", ["import", "begin"])
+def test_a_source_hooks_a_module_that_is_there_or_comes_later(late, shouting, first):
+    if first == "import":
+        shouting()
+    late.begin()
+    inner = shouting()
+    assert (inner.shout("a"), late.events) == ("A", 1)
+    late.end()
+    assert (inner.shout("b"), late.events, waiting()) == ("B", 1, [])
+
+
+def test_a_module_that_comes_after_the_end_is_left_alone(late, shouting):
+    late.begin()
+    late.end()
+    assert not hasattr(shouting().shout, "__wrapped__")
+
+
+def test_what_a_later_module_lacks_costs_the_source_and_is_told(late, shouting):
+    late.needs_whisper = True
+    late.begin()
+    assert late.status().status == "active"
+    inner = shouting()
+    status = late.status()
+    assert (status.status, status.reason, waiting()) == ("unavailable", "there is no whisper", [])
+    assert inner.shout("a") == "A" and late.events == 0
