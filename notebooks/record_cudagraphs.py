@@ -36,6 +36,11 @@ class Averaged(Net):
         return self.second(self.first(x).sigmoid())
 
 
+class Collected(Net):
+    def forward(self, x):
+        return self.second(self.first(x)) - x
+
+
 def batch(size=16):
     return torch.randn(size, WIDTH, device="cuda")
 
@@ -79,7 +84,7 @@ def average(swaps=8, calls=6):
 
 
 def update_cache(cache, x):
-    cache[:, :1].copy_(x[:, :1])
+    cache.add_(x)
     return cache * 2
 
 
@@ -151,7 +156,7 @@ def route(calls=40):
 
 def collect(calls=12):
     """Outputs that still need their backward pile up: never captured."""
-    model = captured(Net().cuda())
+    model = captured(Collected().cuda())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model, [model(batch()) for _ in range(calls)]

@@ -25,7 +25,7 @@ _CHANGED = re.compile(
     re.S,
 )
 _OVERWRITTEN = re.compile(r"accessing (?:gradient )?tensor output of CUDAGraphs that has been overwritten")
-_OUTPUT = re.compile(r"^.*? Stack trace: ", re.S)
+_OUTPUT = re.compile(r" Stack trace: (?P<stack>.*?)(?:\. (?:To prevent overwriting|This can happen with)\b.*)?\Z", re.S)
 #: torch's words for an invariant -> its name, where only the words are at hand.
 _INVARIANTS = {
     "cudagraph managed tensor data pointer changed": "CudagraphManagedIdxMismatch",
@@ -86,7 +86,9 @@ def is_overwritten(message: str) -> bool:
 
 def overwritten_columns(message: str) -> dict[str, Any]:
     """reason and the line that made the output, of torch's error at its use."""
-    return {"reason": " ".join(message.partition(" Stack trace: ")[0].split()), **_user(_OUTPUT.sub("", message))}
+    stack = _OUTPUT.search(message)
+    reason = " ".join(message.partition(" Stack trace: ")[0].split())
+    return {"reason": reason, **_user(stack["stack"] if stack else "")}
 
 
 def _inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:

@@ -60,11 +60,13 @@ def training():
 
 
 def parameter_moves():
+    torch.manual_seed(0)
     model = torch.nn.Linear(16, 16, device=DEVICE)
     compiled = captured(model)
     results = [steps(compiled, ones(4, 16), n=4)]
     model.weight.data = torch.zeros(16, 16, device=DEVICE)
-    return model, [*results, steps(compiled, ones(4, 16))]
+    results.append(steps(compiled, ones(4, 16)))
+    return compiled, [one for _, one in results]
 
 
 def two_graphs(choose, n=7):
@@ -103,8 +105,7 @@ def mutated_input():
 
 def mutated_buffer():
     torch.manual_seed(0)
-    compiled = captured(torch.nn.BatchNorm1d(16, device=DEVICE))
-    return compiled, [copies(compiled(torch.randn(8, 16, device=DEVICE))) for _ in range(5)]
+    return steps(captured(torch.nn.BatchNorm1d(16, device=DEVICE)), torch.randn(8, 16, device=DEVICE), n=5)
 
 
 def mutated_constant():
@@ -130,30 +131,32 @@ def factory():
     )
 
 
-def resized():
-    def function(x):
-        y = x.clone()
-        y.resize_(20)
-        return y.fill_(2)
+def resize(x):
+    y = x.clone()
+    y.resize_(20)
+    return y.fill_(2)
 
-    return steps(captured(function), torch.empty(0, device=DEVICE))
+
+def fill_nothing(x):
+    y = x.clone()
+    nothing = y[:0]
+    y.fill_(2)
+    nothing.fill_(3)
+    return y, nothing
+
+
+def resized():
+    return steps(captured(resize), torch.empty(0, device=DEVICE))
 
 
 def dead_fill():
-    def function(x):
-        y = x.clone()
-        nothing = y[:0]
-        y.fill_(2)
-        nothing.fill_(3)
-        return y, nothing
-
-    return steps(captured(function), ones(20))
+    return steps(captured(fill_nothing), ones(20))
 
 
 def sizes(**options):
     compiled = captured(lambda x: x.sin() + 1, dynamic=True)
     with torch._inductor.config.patch(options):
-        return compiled, [steps(compiled, ones(size, 3)) for size in (4, 5, 6)]
+        return compiled, [steps(compiled, ones(size, 3))[-1] for size in (4, 5, 6)]
 
 
 def unsafe_operation():

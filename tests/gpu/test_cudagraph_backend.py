@@ -60,20 +60,24 @@ def constant():
     return function
 
 
-SCENARIOS = {
-    "to the host": (lambda x: (x.sin() + 1).cpu(), (64,)),
-    "from the host": (lambda x: x + torch.ones(64).to("cuda"), (64,)),
-    "a constant of the host, mutated": (constant(), (64,)),
-}
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_what_touches_the_host_is_skipped_with_its_line(name):
-    function, sizes = SCENARIOS[name]
-    seen = in_graph_parity(lambda: programs.steps(backend(function), programs.ones(*sizes)))
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (lambda x: (x.sin() + 1).cpu(), None),
+        (lambda x: x + torch.ones(64).to("cuda"), "torch.ones(64)"),
+        (constant(), "counter = torch.tensor(1.0)"),
+    ],
+    ids=["to the host", "from the host", "a constant of the host, mutated"],
+)
+def test_what_touches_the_host_is_skipped_with_its_line(function, line):
+    seen = in_graph_parity(lambda: programs.steps(backend(function), programs.ones()))
     (skip,) = rows(seen)
     assert (skip["action"], skip["counted"], skip["backend"]) == ("skip", True, "cudagraphs")
-    assert skip["reason"].startswith("cpu device (") and skip["user_file"] == __file__
+    assert skip["reason"].startswith("cpu device (")
+    if line is None:
+        assert skip["user_file"] is None, "torch does not know it"
+    else:
+        assert skip["user_file"] == __file__ and line in skip["user_code"]
 
 
 def mutating(x):
@@ -81,11 +85,15 @@ def mutating(x):
     return x * 2
 
 
-def test_a_mutated_input_is_skipped_where_it_is_not_supported():
-    with torch._dynamo.config.patch(cudagraph_backend_support_input_mutation=False):
+@pytest.mark.parametrize("supported", [False, True], ids=["when it is compiled", "when it runs"])
+def test_an_input_that_is_mutated_within_the_graph_is_skipped(supported):
+    keep = {"cudagraph_backend_keep_input_mutation": True, "cudagraph_backend_support_input_mutation": supported}
+    with torch._dynamo.config.patch(keep):
         seen = in_graph_parity(lambda: programs.steps(backend(mutating), programs.ones()))
     (skip,) = rows(seen)
     assert skip["reason"] == "mutated inputs (1 instances)" and skip["user_code"] == "x.add_(1)"
+    assert (skip["backend"], skip["compile_id"]) == ("cudagraphs", "0/0")
+    assert (skip["function_id"] is not None) == supported
 
 
 def test_an_operation_that_can_not_be_captured_is_skipped():
@@ -94,25 +102,17 @@ def test_an_operation_that_can_not_be_captured_is_skipped():
     assert skip["reason"].startswith("incompatible op (") and skip["backend"] == "cudagraphs"
 
 
-def resized(x):
-    y = x.clone()
-    y.resize_(20)
-    return y.fill_(2)
-
-
-def dead_fill(x):
-    y = x.clone()
-    nothing = y[:0]
-    y.fill_(2)
-    nothing.fill_(3)
-    return y, nothing
-
-
 @pytest.mark.parametrize(
     ("function", "size"),
-    [(resized, 0), (dead_fill, 20), (mutating, 8), (lambda x: x + torch.arange(8, device="cuda"), 8)],
-    ids=["resized", "dead fill", "mutated input", "factory"],
+    [(programs.fill_nothing, 20), (mutating, 8), (lambda x: x + torch.arange(8, device="cuda"), 8)],
+    ids=["dead fill", "input mutated after the graph", "factory"],
 )
 def test_what_stays_on_the_gpu_is_recorded(function, size):
     seen = in_graph_parity(lambda: programs.steps(backend(function), torch.ones(size, device="cuda")))
     assert actions(seen) == ["warmup", "record"]
+
+
+def test_what_is_resized_is_recorded_in_two_graphs():
+    seen = in_graph_parity(lambda: programs.steps(backend(programs.resize), torch.empty(0, device="cuda")))
+    assert sorted(actions(seen)) == ["record"] * 2 + ["warmup"] * 2
+    assert len({row["compile_id"] for row in rows(seen)}) == 2
