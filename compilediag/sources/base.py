@@ -121,7 +121,7 @@ class Source:
 
     def _imported(self, patches: Callable[[], list[Patch]]) -> None:
         """torch has just imported a module that we waited for. Never raises."""
-        if self._state[0] != "active":
+        if not self.active:
             return
         try:
             self._put_in(patches)
