@@ -60,7 +60,10 @@ def _limit(limit: str, rows: list[Row], causes: list[Finding]) -> Finding:
 
 
 def _limit_advice(name: str, causes: list[Finding]) -> str:
-    raising = f"If all those variants are meant, raise torch._dynamo.config.{name}."
+    raising = (
+        f"If all those variants are meant, raise torch._dynamo.config.{name}. How many calls ran eagerly since is not "
+        "counted."
+    )
     if not causes:
         return f"What recompiled it was not observed. {raising}"
     top = "; ".join(c.title.partition(": ")[2] + f" ({wording.times(c.count)})" for c in causes[:2])

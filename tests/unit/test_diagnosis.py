@@ -210,6 +210,7 @@ def test_a_limit_comes_before_its_causes_and_names_them():
     assert found[0].title == "forward (model.py:30) hit recompile_limit: from here on it runs eagerly, in silence"
     assert "k was 'a', then 'b', 'c', 'd' (3x)" in found[0].suggestion
     assert found[0].fix == {"recompile_limit": 64}
+    assert "How many calls ran eagerly since is not counted." in found[0].suggestion
 
 
 def test_a_limit_takes_the_fix_of_its_causes_before_it_raises_the_limit():
