@@ -122,6 +122,7 @@ def test_a_compile_tells_its_tunings_captures_and_kernels(run, open_widget):
     assert "mm triton_mm_1, 0.1 ms · 4 choices · 800 ms tuning" in text(page, '[data-section="tunings"]')
     assert text(page, '[data-section="cudagraphs"] .cdiag-outcome') == "record"
     assert text(page, '[data-section="kernels"] .cdiag-bar-name') == "triton_poi_0"
+    assert text(page, '[data-section="kernels"] .cdiag-bar-more') == "compiled · triton · subprocess"
     page.click("text=all choices")
     assert text(page, ".cdiag-detail h2") == "mm"
 

@@ -79,9 +79,10 @@ export function kernelBars(readers) {
   const seconds = (get) => get("duration_s") ?? 0;
   const sorted = [...readers].sort((a, b) => seconds(b) - seconds(a));
   return sorted.map((get) => {
-    const text = joined(formatSeconds(get("duration_s")), get("outcome") === "compiled" ? null : get("outcome"));
-    const node = bar(get("name") ?? "?", seconds(get), seconds(sorted[0]), "triton", text);
-    node.title = joined(get("language"), get("where"), told(get("worker_pid"), (pid) => `pid ${pid}`), get("fail_reason"));
+    const node = bar(get("name") ?? "?", seconds(get), seconds(sorted[0]), "triton", formatSeconds(get("duration_s")));
+    const worker = told(get("worker_pid"), (pid) => `pid ${pid}`);
+    const more = joined(get("outcome"), get("language"), get("where"), worker, told(get("fail_reason"), longText));
+    node.append(make("span", "cdiag-bar-more", more));
     return node;
   });
 }
