@@ -10,6 +10,11 @@ SIZES = (
     "those to be captured, torch._inductor.config.triton.cudagraph_capture_sizes = (...): others then run without. "
     "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True captures nothing with dynamic sizes."
 )
+PATHS = (
+    "torch keeps a graph for each order of graphs whose outputs are still alive. Outputs of earlier steps seem to pile "
+    "up (kept in a list, or waiting for their backward): let them go, or keep y.detach().clone(), and call "
+    "torch.compiler.cudagraph_mark_step_begin() at the begin of each step."
+)
 #: What the reason of a skip begins with -> what to change. The first that fits counts.
 SKIPS = (
     (

@@ -8,12 +8,14 @@ from typing import Any
 
 from . import wording
 from .finding import Finding, severity_of
-from .graph_advice import FAILED, GRADIENT, OVERWRITTEN, SIZES, STUCK, rerecord_words, skip_advice
+from .graph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, rerecord_words, skip_advice
 from .graphs import COLUMNS
 from .rows import Row, first, ids, rows_of, seconds
 
 #: Sizes that a function may be captured for before that is told, and from which it is of more than low severity.
 FEW_SIZES, MANY_SIZES = 3, 8
+#: Places in the tree of graphs at which a function may be captured before that is told.
+FEW_PATHS = 4
 #: Captures again that are usual: a first step differs from the next ones.
 USUAL_AGAIN = 1
 
@@ -22,10 +24,12 @@ def graph_findings(tables: Any) -> list[Finding]:
     """Of the graphs that torch.compile captures; those of the user's own are told in the table alone."""
     rows = rows_of(tables, "cudagraphs", (*COLUMNS, "sizes"))
     again = _grouped(rows, "rerecord", lambda row: (*_function(row), row["mismatch"], row["input"]))
+    given_up = {_function(row) for row in rows if row["action"] == "limit"}
     return [
         *(_skip(group) for group in _grouped(rows, "skip", lambda row: (*_function(row), row["reason"], *_line(row)))),
-        *(_again(group) for group in again if len(group) > USUAL_AGAIN),
+        *(_again(group) for group in again if len(group) > USUAL_AGAIN and _function(group[0]) not in given_up),
         *(_sizes(group) for group in _by_size(rows)),
+        *(_paths(group) for group in _by_path(rows)),
         *(_limit(group) for group in _grouped(rows, "limit", _function)),
         *(_stuck(group) for group in _grouped(rows, "stuck", _function)),
         *(_overwritten(group) for group in _grouped(rows, "overwritten", lambda row: (*_function(row), *_line(row)))),
@@ -104,6 +108,20 @@ def _sizes(rows: list[Row]) -> Finding:
         seconds_lost=lost,
         count=len(sizes),
         details=tuple(wording.one_line(text, 80) for text in sizes[:64]),
+    )
+
+
+def _by_path(rows: Iterable[Row]) -> list[list[Row]]:
+    """The captures of one graph at more than a few places: after other graphs each time."""
+    groups = _grouped(rows, "record", lambda row: (row["pid"], row["function_id"], *_function(row), row["sizes"]))
+    return [group for group in groups if len({row["parent_id"] for row in group}) > FEW_PATHS]
+
+
+def _paths(rows: list[Row]) -> Finding:
+    lost = seconds(row["duration_ms"] for row in rows[1:]) / 1e3
+    what = f"was captured {wording.times(len(rows))} without a change of its inputs, each time after other graphs"
+    return _finding(
+        "cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost, count=len(rows)
     )
 
 

@@ -14,6 +14,7 @@ COLUMNS = (
     "action",
     "function_id",
     "graph_id",
+    "parent_id",
     "function",
     "file",
     "line",
@@ -108,7 +109,8 @@ class GraphFunction:
             self.counts[action] += 1
         if action in ("record", "rerecord", "user_capture") and is_timed(row["duration_ms"]):
             self.capture_ms = (self.capture_ms or 0.0) + row["duration_ms"]
-        for name in ("reason", "mismatch", "input", "pool_bytes"):
+        told = ("pool_bytes",) if action == "invalidated" else ("reason", "mismatch", "input", "pool_bytes")
+        for name in told:
             if row[name] is not None:
                 setattr(self, name, row[name])
 
@@ -124,7 +126,11 @@ class GraphFunction:
 
     @property
     def coverage(self) -> float | None:
-        """The share of its calls that a replay answered; None if neither replays nor other calls were counted."""
+        """The share of its calls that a replay answered; None if that is not known. What was skipped and never
+        captured has no replays, counted or not.
+        """
+        if self.counts["skip"] and not self.replays and self.own_runs == self.counts["warmup"]:
+            return 0.0
         if self.replays is None and self.eager is None or not self.calls:
             return None
         return (self.replays or 0) / self.calls

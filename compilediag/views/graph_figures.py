@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..diagnosis import wording
-from ..diagnosis.graphs import COLUMNS, graph_functions
+from ..diagnosis.graphs import COLUMNS, GraphFunction, graph_functions
 from ..diagnosis.rows import rows_of
 
 if TYPE_CHECKING:
@@ -43,30 +43,33 @@ def cudagraphs(session: Session, go: Any) -> Any:
 
 
 def coverage(session: Session, go: Any) -> Any:
-    """Of the calls of each function, the share that a graph's replay answered. Replays and calls without a graph have
-    to be counted for that; functions of which they were not are left out.
+    """Of the calls of each function, the share that a graph's replay answered. Functions of which neither replays nor
+    calls without a graph were counted are left out, unless they were skipped.
     """
     functions = [f for f in graph_functions(session) if f.coverage is not None]
     lanes = [_lane(f.function, f.line, f.mode) for f in functions]
     figure = go.Figure(layout={"title": "Calls that a replay answered", "barmode": "stack"})
-    calls = {
-        "replays": [f.replays or 0 for f in functions],
-        "captures": [f.own_runs for f in functions],
-        "eager": [f.eager or 0 for f in functions],
-    }
     for key, (name, color) in CALLS.items():
-        shares = [100 * count / f.calls for count, f in zip(calls[key], functions, strict=True)]
         figure.add_bar(
             orientation="h",
             name=name,
             y=lanes,
-            x=shares,
+            x=[_share(f, key) for f in functions],
             marker_color=color,
-            customdata=calls[key],
-            hovertemplate="%{y}<br>%{customdata:,} calls, %{x:.1f} %<extra>" + name + "</extra>",
+            customdata=[f"{_calls(f, key):,} calls" if f.calls else "calls not counted" for f in functions],
+            hovertemplate="%{y}<br>%{customdata}, %{x:.1f} %<extra>" + name + "</extra>",
         )
     figure.update_xaxes(title="percent of the calls", range=[0, 100])
     return figure.update_yaxes(autorange="reversed")
+
+
+def _calls(function: GraphFunction, key: str) -> int:
+    return function.own_runs if key == "captures" else getattr(function, key) or 0
+
+
+def _share(function: GraphFunction, key: str) -> float:
+    """In percent; what was skipped without a count ran without a graph at all calls."""
+    return 100 * _calls(function, key) / function.calls if function.calls else 100.0 * (key == "eager")
 
 
 def skips(session: Session, go: Any) -> Any:

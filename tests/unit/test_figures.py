@@ -95,16 +95,18 @@ def test_actions_are_counted_by_function(session):
 
 def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
     found = traces(session.figure("cudagraphs_coverage"))
-    assert found["replayed"].y == ("forward:30",), "of the others no replays were counted"
-    assert list(found["replayed"].x) == [97.0]
-    assert list(found["captured"].x) == [3.0]
+    assert found["replayed"].y == ("forward:30", "g:30", "h:30")
+    assert list(found["replayed"].x) == [97.0, 0.0, 0.0]
+    assert list(found["captured"].x) == [3.0, 0.0, 0.0]
+    assert list(found["no graph"].x) == [0.0, 100.0, 100.0], "g and h were skipped"
+    assert list(found["no graph"].customdata) == ["0 calls", "calls not counted", "calls not counted"]
 
 
 def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):
     frame = functions_frame(session).set_index("function")
     assert frame.loc["forward", ["captured", "rerecorded", "warmups", "skipped"]].tolist() == [2, 1, 1, 1]
     assert frame["replays"].tolist()[0] == 97 and frame["replays"].isna().tolist() == [False, True, True]
-    assert frame["coverage"].tolist() == pytest.approx([0.97, float("nan"), float("nan")], nan_ok=True)
+    assert frame["coverage"].tolist() == [0.97, 0.0, 0.0], "what was skipped has no replays, counted or not"
     (tmp_path / "empty").mkdir()
     assert len(functions_frame(saved(tmp_path / "empty"))) == 0
 

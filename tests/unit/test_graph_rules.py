@@ -101,6 +101,25 @@ def test_captures_for_many_sizes_are_told_with_the_sizes():
     assert diagnose(captures) == []
 
 
+def test_captures_that_pile_up_on_each_other_are_told():
+    chain = [graph("record", n, graph_id=n, parent_id=n - 1 if n else None, duration_ms=100.0) for n in range(6)]
+    found = only(*chain)
+    assert found.title == (
+        "forward (model.py:30) was captured 6x without a change of its inputs, each time after other graphs"
+    )
+    assert (found.severity, found.seconds_lost) == ("medium", pytest.approx(0.5))
+    assert "cudagraph_mark_step_begin()" in found.suggestion
+    assert told(*chain[:4]) == []
+    others = [graph("record", n, function_id=n, parent_id=n) for n in range(6)]
+    assert told(*others) == [], "each is a graph of its own"
+
+
+def test_a_function_that_torch_gave_up_is_told_once():
+    again = [graph("rerecord", n, mismatch="CudagraphManagedIdxMismatch") for n in range(3)]
+    assert [f.rule for f in told(*again, graph("limit", 9))] == ["cudagraph_limit"]
+    assert [f.rule for f in told(*again, graph("limit", 9, function="g"))] == ["cudagraph_limit", "cudagraph_rerecord"]
+
+
 def test_a_limit_says_that_it_runs_without_graphs_from_there():
     found = only(graph("limit", mismatch="CudagraphManagedIdxMismatch", count=128))
     assert (found.rule, found.severity, found.count) == ("cudagraph_limit", "high", 1)

@@ -108,7 +108,10 @@ function drawLaneName(frame, lane, y) {
   const place = formatPlace(lane.file, lane.line);
   if (!place || room < 30) return;
   context.fillStyle = palette.muted;
-  context.fillText(fit(context, place, room), 14 + context.measureText(name).width, y);
+  // Of a place that is too long the line is kept: it tells functions of one name apart.
+  const line = lane.line === null ? "" : `:${lane.line}`;
+  const file = fit(context, place.slice(0, place.length - line.length), room - context.measureText(line).width);
+  context.fillText(file + line, 14 + context.measureText(name).width, y);
 }
 
 function isLit(frame, group) {

@@ -46,9 +46,15 @@ const LINE = {
   from: 620,
 };
 
+/** "forward:25": functions of one name are told apart by their line. */
+function functionAndLine(get) {
+  const [name, line] = [get("function"), get("line")];
+  return name === null || line === null ? name : `${name}:${line}`;
+}
+
 const FUNCTION = {
   label: "function",
-  text: (get) => get("function"),
+  text: functionAndLine,
   width: "minmax(110px, 1fr)",
   code: true,
 };
