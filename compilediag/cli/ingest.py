@@ -22,15 +22,14 @@ class Ingest:
         parser.add_argument("--quiet", action="store_true", help="no summary")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.logs import ingest
+        from compilediag.logs import read_logs
 
         try:
-            session = ingest(args.paths, args.output, strict=args.strict)
+            file, told = read_logs(args.paths, args.output, args.strict)
         except KeyboardInterrupt:
             print("compilediag: interrupted; the same command goes on from here", file=sys.stderr)
             return 130
         if not args.quiet:
-            told = next(state for state in session.status() if state["name"] == "logs")
-            print(f"compilediag: {told['reason']}", file=sys.stderr)
-            print(f"compilediag: wrote {session.path}", file=sys.stderr)
+            print(f"compilediag: {told}", file=sys.stderr)
+            print(f"compilediag: wrote {file}", file=sys.stderr)
         return 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from .rows import Row, is_timed, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     "action",
@@ -59,6 +60,8 @@ def graph_functions(tables: Any) -> list[GraphFunction]:
 
 def functions_frame(tables: Any) -> pd.DataFrame:
     """One row a function: its counts, its last reason, and `coverage`, the share of calls that a replay answered."""
+    import pandas as pd
+
     functions = graph_functions(tables)
     rows = [function.row() | {"coverage": function.coverage} for function in functions]
     names = list(rows[0]) if rows else ["event_id", "function", "mode", "coverage"]

@@ -9,12 +9,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from . import wording
 from .rows import Row, first, ids, is_timed, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     "run_id",
@@ -104,6 +105,8 @@ def rows_by_run(tables: Any, *more: str) -> list[list[Row]]:
 
 def runs_frame(tables: Any) -> pd.DataFrame:
     """One row a run, with the fields of `Run` as columns; missing numbers are NA."""
+    import pandas as pd
+
     runs = [asdict(run) | {"label": run.label} for run in tuning_runs(tables)]
     frame = pd.DataFrame(runs, columns=[*Run.__dataclass_fields__, "label"])
     numbers = {name: "float64" for name, f in Run.__dataclass_fields__.items() if "float" in str(f.type)}

@@ -10,20 +10,24 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..diagnosis.coverage import FEEDS
 from ..errors import CompilediagError
 from ..events import SourceStatus
 from ..outputs import check_output
-from ..session import Session, load
 from ..store import SQLITE, Store
 from .decoding import LogDecoder, Tally
 from .files import LogFile, find_logs, open_log, without_copies
 from .progress import Progress
 from .writing import LogWriter
 
+if TYPE_CHECKING:
+    from ..session import Session
+
+#: What logs are given as: one path, or several.
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 #: The tables that a log fills.
 TOLD = (
     "compiles",
@@ -46,7 +50,7 @@ class UnreadRecords(CompilediagError):
 
 
 def ingest(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: Paths,
     out: str | os.PathLike[str] | None = None,
     strict: bool = False,
 ) -> Session:
@@ -57,6 +61,17 @@ def ingest(
     that a log names is opened. What can't be read is counted: `session.sources` says it in the row "logs".
     UnreadRecords, at the end, if there is any and `strict`; CompilediagError if there are no logs.
     """
+    from ..session import Session
+
+    file, _ = read_logs(paths, out, strict)
+    session = Session(file)
+    if out is None:
+        weakref.finalize(session, _remove, file)
+    return session
+
+
+def read_logs(paths: Paths, out: str | os.PathLike[str] | None, strict: bool) -> tuple[Path, str]:
+    """As `ingest`: the session's file, and what was read in a sentence."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     target = None if out is None else _target(Path(out).absolute())
     logs, copies = without_copies(find_logs(given))
@@ -69,14 +84,13 @@ def ingest(
     if strict and tally.faults:
         kept = "" if target is None else f" (the rest is in {target})"
         raise UnreadRecords(f"not everything could be read: {_times(tally.faults)}{kept}")
-    session = Session(file)
-    if target is None:
-        weakref.finalize(session, _remove, file)
-    return session
+    return file, job.told(tally)
 
 
 def opened(path: str | os.PathLike[str]) -> Session:
     """The session of a path: a session's file, or logs, which are ingested into a temporary one."""
+    from ..session import load
+
     file = Path(path)
     if file.is_file():
         with file.open("rb") as stream:

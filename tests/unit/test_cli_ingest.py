@@ -24,6 +24,13 @@ def test_it_writes_a_session_and_says_what_was_read(python, logs, tmp_path):
     assert python("-m", "compilediag", "ingest", logs, "-o", out, "--quiet").stderr == ""
 
 
+def test_it_starts_without_what_only_tables_need(python, logs, tmp_path):
+    """pandas takes longer to import than a log of a few MB to read."""
+    arguments = ["ingest", str(logs), "-o", str(tmp_path / "run.cdiag"), "--quiet"]
+    done = python("-c", f"import sys, compilediag.cli as cli; cli.main({arguments}); print('pandas' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_strict_fails_and_the_default_says_so(python, logs, tmp_path):
     (logs / "b.log").write_text(compile_() + "something else\n")
     done = python("-m", "compilediag", "ingest", logs, "-o", tmp_path / "run.cdiag")
