@@ -5,6 +5,7 @@ Here our code is on the path of every call. Counts are written at most once a se
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -43,6 +44,8 @@ class Replays(Source):
     def __init__(self, *args: Any):
         super().__init__(*args)
         self._thread = _Thread()
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._counts: list[_Count] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, _Count]] = weakref.WeakKeyDictionary()
         self._due = time.monotonic() + INTERVAL_S
@@ -68,7 +71,8 @@ class Replays(Source):
         ]
 
     def close(self) -> None:
-        self._write()
+        if os.getpid() == self._pid:  # A forked child holds a copy of counts that are its parent's to write.
+            self._write()
 
     def _runs(self, args: Args, kwargs: Kwargs) -> None:
         thread = self._thread
@@ -122,8 +126,12 @@ class Replays(Source):
 
     def _write(self) -> None:
         self._due = time.monotonic() + INTERVAL_S
-        for count in self._counts:
-            if count.calls:
-                known = {**count.known, "time_ns": count.began_ns, "count": count.calls}
-                self.emit(action, None, (), known)
-                count.calls, count.began_ns = 0, time.time_ns()
+        with self._lock:
+            for count in self._counts:
+                self._write_one(count)
+
+    def _write_one(self, count: _Count) -> None:
+        if count.calls:
+            known = {**count.known, "time_ns": count.began_ns, "count": count.calls}
+            self.emit(action, None, (), known)
+            count.calls, count.began_ns = 0, time.time_ns()

@@ -63,6 +63,15 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
     assert "double" in (tmp_path / "run.html").read_text()
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_replays_are_counted_if_it_is_asked_for(run, script, tmp_path, asked):
+    done = run("--save", tmp_path / "run.cdiag", *["--replays"] * asked, script("print('the script')"))
+    assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
+    sources = compilediag.load(tmp_path / "run.cdiag").sources.set_index("name")
+    assert (sources.loc["replays", "reason"] == "not asked for") is not asked
+    assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
+
+
 def test_the_script_sees_what_python_would_show_it(run, python, script, tmp_path):
     path = script("""
         import os, sys, json, pickle

@@ -1,5 +1,8 @@
 """What is not captured in a CUDA graph: on the CPU nothing is, and torch counts it, mostly without a word."""
 
+import collections
+import threading
+
 import pytest
 import torch
 
@@ -61,6 +64,29 @@ def test_the_backend_asks_again_for_each_graph():
 
     seen = in_graph_parity(calls(function, backend="cudagraphs"))
     assert len(skips(seen)) == seen.counters["inductor"]["cudagraph_skips"] == 2
+
+
+def test_two_threads_that_compile_at_once_are_told_apart():
+    def work(function):
+        for size in range(2, 5):
+            torch.compile(function, backend="cudagraphs", dynamic=False)(torch.ones(size))
+
+    def one(x):
+        return x.sin() + 1
+
+    def other(x):
+        return x.cos() * 2
+
+    def run():
+        threads = [threading.Thread(target=work, args=(function,)) for function in (one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    seen = in_parity(run)
+    told = collections.Counter((skip["function"], skip["user_code"]) for skip in skips(seen))
+    assert told == {("one", "return x.sin() + 1"): 3, ("other", "return x.cos() * 2"): 3}
 
 
 def test_nobody_is_skipped_where_nothing_is_to_be_captured(fresh_inductor_cache):
