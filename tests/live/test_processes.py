@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
+from compilediag import sources
 from compilediag.views.dashboard import Pump
 from compilediag.views.model import ViewModel
 
@@ -16,6 +17,7 @@ FORK = """
 import json, multiprocessing, os, sys, time
 import torch
 import compilediag as cd
+from compilediag import sources
 
 def compiled(name, sizes):
     def function(x, n):
@@ -80,6 +82,7 @@ SPAWN = """
 import json, multiprocessing, os, sys
 import torch
 import compilediag as cd
+from compilediag import sources
 
 def child(path):
     with cd.watch(path) as session:
@@ -154,13 +157,14 @@ def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(tmp
     assert found["pids"] == {str(found["child"]): 3, str(found["parent"]): 1}
     assert found["recompiles"] == [found["child"]] * 2
     assert (found["stopped_meanwhile"], found["stopped"]) == (None, True)
-    assert found["sources"] == 16, "eight of each process"
+    assert found["sources"] == 2 * (len(sources.probe_all()) + 1), "all of each process, and its writer"
     assert len(cd.load(tmp_path / "run.cdiag").compiles) == 4
 
 
 RECORDING = """
 import sys, torch
 import compilediag as cd
+from compilediag import sources
 
 with cd.watch(sys.argv[1]) as session:
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
