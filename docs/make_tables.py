@@ -21,6 +21,7 @@ def main() -> None:
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
     named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
+    named("Tuning stages", "stage", events.TUNING_STAGES)
     named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)
 
 

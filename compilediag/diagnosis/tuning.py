@@ -38,6 +38,8 @@ COLUMNS = (
 )
 #: A choice of an earlier stage is timed again if it gets into a later one: only the later time counts.
 _EARLY = ("prescreen", "precompile")
+#: Times of something else than the op alone (with what was fused to it), or that decided nothing.
+_ASIDE = ("fusion", "profile")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def run_key(row: Row) -> tuple[Any, ...]:
 def run_of(rows: Sequence[Row]) -> Run:
     """The run that these rows are all of; `inputs` may be missing."""
     final = final_times(rows)
-    winner = next((row for row in reversed(rows) if row["is_winner"]), None)
+    winner = next((row for row in reversed(rows) if row["is_winner"] and row["stage"] not in _ASIDE), None)
     winner_ms = winner["time_ms"] if winner and is_timed(winner["time_ms"]) else None
     others = [row for row in final if winner is None or row["choice"] != winner["choice"]]
     nearest = min(others, key=lambda row: row["time_ms"], default=None) if winner_ms is not None else None
@@ -161,7 +163,7 @@ def run_of(rows: Sequence[Row]) -> Run:
 
 def final_times(rows: Iterable[Row]) -> list[Row]:
     """The rows whose times decided, the fastest first: those of the last stage that a choice got to."""
-    timed = [row for row in rows if is_timed(row["time_ms"])]
+    timed = [row for row in rows if is_timed(row["time_ms"]) and row["stage"] not in _ASIDE]
     late = [row for row in timed if row["stage"] not in _EARLY]
     return sorted(late or timed, key=lambda row: row["time_ms"])
 

@@ -18,7 +18,7 @@ from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
 from .sources import SourceStatus
-from .tuning import AutotuneChoice, KernelCompile
+from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
 __all__ = [
     "Artifact",
@@ -40,6 +40,7 @@ __all__ = [
     "Phase",
     "Recompile",
     "SourceStatus",
+    "TUNING_STAGES",
     "column",
     "columns",
 ]

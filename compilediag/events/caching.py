@@ -7,76 +7,13 @@ from typing import ClassVar
 
 from .base import Event, column
 
-#: Kinds of guards that a `guard_kind` column can name.
-GUARD_KINDS = (
-    "tensor_size",
-    "tensor_stride",
-    "tensor_rank",
-    "tensor_dtype",
-    "tensor_device",
-    "dispatch_keys",
-    "requires_grad",
-    "type",
-    "value",
-    "identity",
-    "length",
-    "dict_keys",
-    "hasattr",
-    "alias",
-    "symbolic_shape",
-    "global_state",
-    "default_device",
-    "mode_stack",
-    "backend",
-    "dead_reference",
-    "other",
-)
-
 #: What a `cache` column can name.
 CACHES = (
     "fx_graph",
     "aot_autograd",
     "autotune",
     "triton_bundle",
-    "pgo",
-    "dynamo_code",
-    "py_code",
-    "cpp_code",
-    "cuda_code",
-)
-
-
-#: Kinds of guards that a `guard_kind` column can name.
-GUARD_KINDS = (
-    "tensor_size",
-    "tensor_stride",
-    "tensor_rank",
-    "tensor_dtype",
-    "tensor_device",
-    "dispatch_keys",
-    "requires_grad",
-    "type",
-    "value",
-    "identity",
-    "length",
-    "dict_keys",
-    "hasattr",
-    "alias",
-    "symbolic_shape",
-    "global_state",
-    "default_device",
-    "mode_stack",
-    "backend",
-    "dead_reference",
-    "other",
-)
-
-#: What a `cache` column can name.
-CACHES = (
-    "fx_graph",
-    "aot_autograd",
-    "autotune",
-    "triton_bundle",
+    "triton_template",
     "pgo",
     "dynamo_code",
     "py_code",

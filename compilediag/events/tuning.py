@@ -7,6 +7,10 @@ from typing import Any, ClassVar
 
 from .base import Event, column
 
+#: What a `stage` column can name. `precompile`: it got no further. `fusion`: timed again with what was fused to it.
+#: `cached`: taken as it was known, from a cache or an earlier stage. `profile`: timed again for a tool that asked.
+TUNING_STAGES = ("benchmark", "prescreen", "precompile", "fusion", "profile", "coordinate_descent", "combo", "cached")
+
 
 @dataclass(slots=True, kw_only=True)
 class AutotuneChoice(Event):
@@ -15,7 +19,7 @@ class AutotuneChoice(Event):
 
     run_id: str | None = column("string", "the tuning that this choice was part of; unique in a process")
     tuner: str | None = column("string", "select_algorithm, triton_heuristics or triton_autotune")
-    stage: str | None = column("string", "benchmark, prescreen, coordinate_descent or precompile (it got no further)")
+    stage: str | None = column("string", "one of the tuning stages")
     function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
@@ -30,8 +34,10 @@ class AutotuneChoice(Event):
     device: str | None = column("string", "device that it was timed on")
     benchmark_s: float | None = column("float64", "s that timing all choices of the run took")
     precompile_s: float | None = column("float64", "s that compiling all choices of the run took, before any was timed")
+    compile_s: float | None = column("float64", "s of those for this choice; NA if it was not compiled then")
     threads: int | None = column("Int64", "threads or processes that compiled them")
     in_subprocess: bool | None = column("boolean", "true if it was timed in another process")
+    tuner_pid: int | None = column("Int64", "that process; it changes where one died and was started anew")
     from_cache: str | None = column("string", "memory, local or remote if the time was not measured now; else NA")
 
     @property

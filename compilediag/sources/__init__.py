@@ -50,7 +50,10 @@ def _classes() -> list[type[Source]]:
     from .phases import Phases
     from .recompiles import Recompiles
     from .replays import Replays
+    from .select_algorithm import SelectAlgorithm
     from .trace import Trace
+    from .triton_autotune import TritonAutotune
+    from .triton_heuristics import TritonHeuristics
 
     return [
         Compiles,
@@ -59,6 +62,9 @@ def _classes() -> list[type[Source]]:
         GraphBreaks,
         Caches,
         Keys,
+        SelectAlgorithm,
+        TritonHeuristics,
+        TritonAutotune,
         CudaGraphSkips,
         CudaGraphs,
         Captures,

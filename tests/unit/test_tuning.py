@@ -43,6 +43,14 @@ def test_without_an_extern_kernel_there_is_nothing_to_hold_it_against():
     assert got.margin_next == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("aside", ["fusion", "profile"])
+def test_times_of_something_else_than_the_op_decide_nothing(aside):
+    timed = tuning("1", {"mm": 0.3, "triton_mm_1": 0.2})
+    other = tuning("1", {"triton_mm_1": 0.9}, stage=aside)
+    got = run(*timed, *other)
+    assert (got.winner, got.winner_ms, got.next_ms, got.timed) == ("triton_mm_1", 0.2, 0.3, 2)
+
+
 def test_a_winner_that_nobody_named_is_not_guessed():
     rows = tuning("1", {"mm": 0.1, "triton_mm_1": 0.2}, winner="somebody else")
     got = run(*rows)

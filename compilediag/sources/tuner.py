@@ -1,0 +1,47 @@
+"""What the sources of tuning share: the function that is compiled, and rows of look-ups of what was tuned before."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..events import CacheLookup
+from .base import Source, made
+from .patching import Raised
+from .shield import told
+
+
+class Tuner(Source):
+    """A source of the table `autotune`."""
+
+    def frame(self, compile_id: str | None) -> dict[str, Any]:
+        """Function, file and line of what is compiled, as far as known."""
+        return dict(self.recorder.frames.get(compile_id or "", ()))
+
+    def look_up(
+        self,
+        compile_id: str | None,
+        tier: str | None,
+        outcome: str,
+        key: str | None,
+        *,
+        cache: str = "autotune",
+        reason: str | None = None,
+        error: Raised = None,
+    ) -> None:
+        """Tell that a cache was asked, or given something to keep."""
+        frame = self.frame(compile_id)
+        event = CacheLookup(
+            time_ns=time.time_ns(),
+            compile_id=compile_id,
+            function=frame.get("function"),
+            file=frame.get("file"),
+            line=frame.get("line"),
+            cache=cache,
+            tier=tier,
+            outcome=outcome,
+            key=key,
+            reason=reason if error is None else told(error),
+            exception_type=None if error is None else type(error).__name__,
+        )
+        self.emit(made, event)

@@ -1,0 +1,126 @@
+"""Rows of autotuning out of torch's own texts."""
+
+import pytest
+
+from compilediag.decode.tuning import (
+    Timed,
+    Tuning,
+    input_text,
+    input_texts,
+    kind_of,
+    next_run_id,
+    parameters_of,
+    reason_of,
+    rows,
+)
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        (["ExternKernelCaller", "ChoiceCaller", "object"], "extern"),
+        (["TritonTemplateCaller", "TritonTemplateCallerBase", "ChoiceCaller"], "triton"),
+        (["Packed", "CppTemplateCaller", "ChoiceCaller"], "cpp"),
+        (["CUTLASSTemplateCaller"], "cutlass"),
+        (["SubgraphChoiceCaller"], "subgraph"),
+        (["ROCmTemplateCaller", "ChoiceCaller"], "other"),
+        ([], "other"),
+    ],
+)
+def test_the_kind_of_a_choice_is_that_of_its_class_or_of_a_base(classes, kind):
+    assert kind_of(classes) == kind
+
+
+def test_a_templates_description_gives_its_parameters():
+    text = "ACC_TYPE='tl.float32', ALLOW_TF32=False, BLOCK_K=32, EVEN_K=True, TILE=(16, 8), num_stages=2, x=inf"
+    assert parameters_of(text) == {
+        "ACC_TYPE": "tl.float32",
+        "ALLOW_TF32": False,
+        "BLOCK_K": 32,
+        "EVEN_K": True,
+        "TILE": "(16, 8)",
+        "num_stages": 2,
+        "x": "inf",
+    }
+
+
+@pytest.mark.parametrize(("text", "told"), [("", {}), (None, {}), ("as it is", {"description": "as it is"})])
+def test_other_descriptions(text, told):
+    assert parameters_of(text) == told
+
+
+def test_inputs_are_told_from_torchs_key():
+    key = "[('cpu', 'torch.float32', 4, 32, 8, 256, 8, 1, 0), ('cuda', 'torch.bfloat16', 0)]"
+    assert input_texts(key) == ["float32[4, 32, 8] strides [256, 8, 1] cpu", "bfloat16[] strides [] cuda"]
+    assert input_text("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"
+
+
+@pytest.mark.parametrize(("key", "told"), [(None, None), ("", None), ("[s0 + 1]", ["[s0 + 1]"]), ("[3]", ["[3]"])])
+def test_a_key_that_is_no_list_of_inputs_stays_as_it_is(key, told):
+    assert input_texts(key) == told
+
+
+WORKER = """SubprocException: An exception occurred in a subprocess:
+
+Name=triton_mm
+Traceback (most recent call last):
+  File "subproc_pool.py", line 390, in do_job
+    raise RuntimeError(text)
+torch._inductor.runtime.triton_compat.OutOfResources: out of resource: shared memory, Required: 524288
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("RuntimeError: two\n  lines", "RuntimeError: two lines"),
+        (
+            WORKER,
+            "torch._inductor.runtime.triton_compat.OutOfResources: out of resource: shared memory, Required: 524288",
+        ),
+        (
+            "Oddity: Traceback of nothing\nthat has an error's name",
+            "Oddity: Traceback of nothing that has an error's name",
+        ),
+        ("x" * 600, "x" * 497 + "..."),
+    ],
+)
+def test_a_reason_is_one_line_and_of_a_traceback_its_last(text, reason):
+    assert reason_of(text) == reason
+
+
+def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
+    timed = [
+        Timed("mm", "extern", time_ms=0.5, is_winner=True),
+        Timed("slow", time_ms=float("inf")),
+        Timed("odd", time_ms=float("nan")),
+        Timed("big", time_ms=float("inf"), fail_reason="out of resource"),
+        Timed("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
+    ]
+    tuning = Tuning("select_algorithm", "mm", 7, run_id="r", frame={"function": "f", "line": 3}, timed=timed)
+    told = rows(tuning)
+    assert [row.time_ms for row in told] == [0.5, None, None, None, None]
+    assert [row.fail_reason for row in told] == [
+        None,
+        "timed as infinite",
+        "timed as not a number",
+        "out of resource",
+        "TimeoutError: 3600 s",
+    ]
+    assert {(row.run_id, row.op, row.tuner, row.function, row.line, row.time_ns) for row in told} == {
+        ("r", "mm", "select_algorithm", "f", 3, 7)
+    }
+    assert [row.is_winner for row in told] == [True, None, None, None, None]
+
+
+def test_what_a_choice_knows_better_than_its_tuning():
+    timed = Timed("c", time_ns=9, device="cuda:1", from_cache="memory", parameters={})
+    row = rows(Tuning("triton_heuristics", "k", 7, device="cuda:0", from_cache="local", timed=[timed]))[0]
+    assert (row.time_ns, row.device, row.from_cache, row.parameters) == (9, "cuda:1", "memory", None)
+
+
+def test_tunings_have_names_of_their_own():
+    first, second = (next_run_id("triton_autotune") for _ in range(2))
+    assert first != second and first.startswith("triton_autotune-")
+    one, other = (rows(Tuning("t", "op", 1, timed=[Timed("a")]))[0] for _ in range(2))
+    assert one.run_id != other.run_id
