@@ -16,8 +16,13 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def execute(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
-    """The notebook, run from top to bottom in a kernel and a folder of its own; CellExecutionError if a cell fails."""
+    """The notebook, run from top to bottom in a kernel and a folder of its own, which has the recorded sessions and the
+    scripts beside it; CellExecutionError if a cell fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(HERE / "data", Path(folder) / "data")
+        for script in HERE.glob("record*.py"):
+            shutil.copy(script, folder)
         notebook = nbformat.read(shutil.copy(path, folder), as_version=4)
         resources = {"metadata": {"path": folder}}
         client = NotebookClient(notebook, timeout=timeout_s, resources=resources, store_widget_state=False)

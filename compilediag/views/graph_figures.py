@@ -87,8 +87,9 @@ def skips(session: Session, go: Any) -> Any:
         y=counts.index,
         x=counts["times"],
         marker_color=ACTIONS["skip"][1],
-        customdata=counts["lanes"],
-        hovertemplate="%{y}<br>%{x}x: %{customdata}<extra></extra>",
+        text=counts["lanes"],
+        textposition="inside",
+        hovertemplate="%{y}<br>%{x}x: %{text}<extra></extra>",
     )
     return figure.update_xaxes(title="times")
 
@@ -123,5 +124,7 @@ def _actions(session: Any) -> pd.DataFrame:
 
 
 def _lane(function: Any, line: Any, mode: Any) -> str:
-    place = "?" if pd.isna(function) else f"{function}:{int(line)}" if not pd.isna(line) else str(function)
+    if pd.isna(function):
+        return "graphs of your own"
+    place = str(function) if pd.isna(line) else f"{function}:{int(line)}"
     return place if pd.isna(mode) or mode == "forward" else f"{place} {mode}"

@@ -12,6 +12,7 @@ import pytest
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PLOTLY = "application/vnd.plotly.v1+json"
 MAX_BYTES = 300_000
 #: Absolute paths: of Unix, also inside of quotes and texts, and of Windows. Those of the web have "//" before them.
 MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
@@ -52,7 +53,15 @@ def quickstart(executed):
 @pytest.fixture(scope="module")
 def told(quickstart):
     """The line that the quickstart prints for this test."""
-    return json.loads(quickstart.cells[-1]["outputs"][0]["text"])
+    return last_line(quickstart)
+
+
+def last_line(notebook):
+    return json.loads(notebook.cells[-1]["outputs"][0]["text"])
+
+
+def figures(notebook):
+    return [o["data"][PLOTLY] for o in outputs(notebook) if PLOTLY in o.get("data", {})]
 
 
 def test_there_are_notebooks_and_none_of_their_cells_fails(executed):
@@ -90,6 +99,19 @@ def test_quickstart_prints_the_summary_and_writes_the_report(quickstart):
     text = printed(quickstart)
     assert "5 recompiles" in text
     assert "quickstart.html is written" in text
+
+
+def test_the_notebook_on_cuda_graphs_tells_storms_skips_and_coverage(executed):
+    notebook = executed["03_cudagraphs.ipynb"]
+    told = last_line(notebook)
+    assert {"record", "rerecord", "skip", "limit", "warmup", "replays", "user_capture"} <= set(told["actions"])
+    assert {"cudagraph_sizes", "cudagraph_skip", "cudagraph_limit", "cudagraph_paths"} <= set(told["rules"])
+    assert told["functions"] > 5 and told["replays"] > 500
+    assert told["least_covered"] == 0.0, "what is skipped is replayed never"
+    actions, coverage, skips, captures = figures(notebook)
+    assert [trace["name"] for trace in coverage["data"]] == ["replayed", "captured", "no graph"]
+    assert sum(len(figure["data"]) for figure in (actions, skips, captures)) > 5
+    assert "recorded" in printed(notebook).splitlines()[0]
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)

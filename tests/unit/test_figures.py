@@ -114,7 +114,7 @@ def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):
 def test_functions_with_one_reason_share_a_bar(session):
     (bar,) = session.figure("cudagraphs_skips").data
     assert dict(zip(bar.y, bar.x, strict=True)) == {"too often": 1, "mutated inputs (1 instances)": 2}
-    assert "g:30, h:30" in bar.customdata
+    assert "g:30, h:30" in bar.text
 
 
 def test_captures_stand_over_time_by_what_broke(session):
