@@ -72,6 +72,7 @@ class KeyHistory:
         self._version = {} if torch_version is None else {"torch_version": torch_version}
         self._owners: OrderedDict[Owner, deque[Key]] = OrderedDict()
         self._noted: OrderedDict[str, Components] = OrderedDict()
+        self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
         self._settings: dict[frozenset[tuple[str, Component]], Components] = {}
 
     @property
@@ -79,10 +80,15 @@ class KeyHistory:
         """Why the keys of earlier sessions are not known; None if they are, or are not asked for."""
         return self._past.problem if self._past is not None else None
 
-    def note(self, key: str, texts: Mapping[str, str]) -> None:
-        """Components of a key, by name, that its look-up will not bring along."""
-        found = [components(name, None, text) for name, text in texts.items()]
-        self._noted[key] = {**self._noted.get(key, {}), **{n: c for part in found for n, c in part.items()}}
+    def note(self, key: str, texts: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
+        """Components of a key, by name, that its look-up will not bring along.
+
+        `settings` are those that are configuration: the same object as long as nothing of it has changed.
+        """
+        if settings is not None and self._noted_settings[0] is not settings:
+            self._noted_settings = settings, _components(settings)
+        known = self._noted_settings[1] if settings else {}
+        self._noted[key] = {**self._noted.get(key, {}), **_components(texts), **known}
         while len(self._noted) > MAX_NOTED:
             self._noted.popitem(last=False)
 
@@ -128,6 +134,10 @@ class KeyHistory:
         known.append(key)
         if self._past is not None and all(k.seen for k in same):
             self._past.remember(owner, key)
+
+
+def _components(texts: Mapping[str, str]) -> Components:
+    return {n: c for name, text in texts.items() for n, c in components(name, None, text).items()}
 
 
 def _owner(lookup: CacheLookup, now: Components) -> Owner:

@@ -19,6 +19,7 @@ CACHES = (
     "py_code",
     "cpp_code",
     "cuda_code",
+    "triton_code",
 )
 
 #: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
@@ -56,7 +57,8 @@ class CacheLookup(Event):
     forward_saved_s: float | None = column("float64", "s of those that the forward would have taken")
     backward_saved_s: float | None = column("float64", "s of those that the backward would have taken")
     bytes: int | None = column("Int64", "bytes read or written, where torch's own call shows them")
-    kernels: int | None = column("Int64", "kernels that were generated for the entry")
+    kernels: int | None = column("Int64", "kernels that were generated for the entry, or that a bundle holds")
+    files: int | None = column("Int64", "files that a bundle of kernels was made of or put in place")
     forward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its forward")
     backward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its backward")
     nearest_key: str | None = column("string", "the earlier key of the same function with the fewest differences")

@@ -41,19 +41,24 @@ def torch_version() -> str | None:
 def _classes() -> list[type[Source]]:
     from .caches import Caches
     from .captures import Captures
+    from .code_caches import CodeCaches
     from .compiles import Compiles
     from .cudagraph_skips import CudaGraphSkips
     from .cudagraphs import CudaGraphs
     from .dynamic import Dynamic
+    from .dynamo_cache import DynamoCache
     from .graph_breaks import GraphBreaks
     from .keys import Keys
+    from .pgo import Pgo
     from .phases import Phases
     from .recompiles import Recompiles
     from .replays import Replays
     from .select_algorithm import SelectAlgorithm
     from .trace import Trace
     from .triton_autotune import TritonAutotune
+    from .triton_bundle import TritonBundle
     from .triton_heuristics import TritonHeuristics
+    from .workers import Workers
 
     return [
         Compiles,
@@ -65,6 +70,11 @@ def _classes() -> list[type[Source]]:
         SelectAlgorithm,
         TritonHeuristics,
         TritonAutotune,
+        DynamoCache,
+        CodeCaches,
+        TritonBundle,
+        Pgo,
+        Workers,
         CudaGraphSkips,
         CudaGraphs,
         Captures,

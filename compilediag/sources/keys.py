@@ -36,6 +36,7 @@ class Keys(Source):
     def __init__(self, *args: Any):
         super().__init__(*args)
         self._history = history_of(self.recorder)
+        self._settings = places.Settings()
 
     @classmethod
     def probe(cls) -> None:
@@ -52,22 +53,23 @@ class Keys(Source):
 
     def _graph_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._note(result[0], places.graph_constants(_compat.argument(args, kwargs, 0, "gm")))
+            self._note(result[0], places.graph_constants(_compat.argument(args, kwargs, 0, "gm")), {})
 
     def _autograd_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._note(result[0], places.autograd_config())
+            self._note(result[0], {}, self._settings.read(places.autograd_config()))
 
     def _autograd_details(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         pickler, details, key = (_compat.argument(args, kwargs, *at) for at in enumerate(("pickler", "details", "key")))
-        self._note(key, places.autograd_components(pickler, details))
+        settings = self._settings.read(places.autograd_settings(details))
+        self._note(key, places.autograd_components(pickler, details), settings)
 
-    def _note(self, key: str, texts: dict[str, str]) -> None:
-        if texts:
-            self.emit(self._noted, key, texts)
+    def _note(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> None:
+        if texts or settings:
+            self.emit(self._noted, key, texts, settings)
 
-    def _noted(self, key: str, texts: dict[str, str]) -> Made:
-        self._history.note(key, texts)
+    def _noted(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> Made:
+        self._history.note(key, texts, settings)
         return ()
 
     def status(self) -> SourceStatus:

@@ -77,8 +77,7 @@ def test_one_input_layout(watched, cache):
 
 
 def test_a_constant_that_is_a_tensor(fresh_inductor_cache):
-    without_header = torch._inductor.config.patch(cpp_cache_precompile_headers=False)  # quicker for few kernels
-    with cd.watch() as session, without_header:
+    with cd.watch() as session:
         for value in (1.0, 5.0):
             compiled(lambda x, w, value=value: x @ torch.tensor([[value, 2.0], [3.0, 4.0]]))
     assert told(session, "fx_graph") == [

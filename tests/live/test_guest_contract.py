@@ -18,7 +18,10 @@ from compilediag.sources.base import MAX_ERRORS
 from tests.live import programs
 
 PACKAGE = str(Path(cd.__file__).parent)
-NAMES = ["compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "cudagraph_skips", "dynamic", "trace"]
+NAMES = [
+    *("compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "dynamo_cache", "code_caches", "pgo"),
+    *("workers", "cudagraph_skips", "dynamic", "trace"),
+]
 
 
 #: Sources whose hooks need programs of their own: see `parity/test_autotune.py`.
@@ -50,14 +53,21 @@ def recompiling(calls=3, **options):
 
 
 def counting(inner, calls, key):
-    static = isinstance(inner, staticmethod)
-    function = inner.__func__ if static else inner
+    binding = type(inner) if isinstance(inner, (staticmethod, classmethod)) else None
+    function = inner.__func__ if binding else inner
 
     def counted(*args, **kwargs):
         calls[key] += 1
         return function(*args, **kwargs)
 
-    return staticmethod(counted) if static else counted
+    return binding(counted) if binding else counted
+
+
+#: Called where something goes, is reset, comes from disk or is built for a GPU: see tests/live/parity/ and tests/gpu/.
+SELDOM = {
+    *("invalidate", "reset_code", "load", "load_cache_entry", "write", "get_local_code_state", "write_local_impl"),
+    *("compile", "get", "triton", "cpp", "_add_triton_kernel_info", "collect", "read_and_emit", "load_autotuners"),
+}
 
 
 def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inductor_cache):
@@ -79,7 +89,7 @@ def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inducto
         setattr(owner, name, ours)
     cd.stop()
     assert above == below
-    assert set(above) == {name for _, name in found}, "every place was called"
+    assert {name for _, name in found} - set(above) <= SELDOM, "every other place was called"
     assert len(session.recompiles) and len(session.cache_lookups)
 
 
@@ -381,12 +391,16 @@ MISSING = {
     "graph_breaks": ("torch._dynamo.output_graph.GraphCompileReason", "__post_init__"),
     "caches": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
     "keys": ("torch._inductor.codecache", "compiled_fx_graph_hash"),
+    "dynamo_cache": ("torch._dynamo.convert_frame", "exceeds_recompile_limit"),
+    "code_caches": ("torch._inductor.codecache.PyCodeCache", "load_by_key_path"),
+    "pgo": ("torch._dynamo.pgo", "write_local_impl"),
+    "workers": ("torch._inductor.async_compile", "_add_triton_kernel_info"),
     "cudagraph_skips": ("torch._inductor.output_code.CompiledFxGraph", "post_compile"),
     "dynamic": ("torch._dynamo.utils.ChromiumEventLogger", "log_instant_event"),
     "trace": ("torch._logging._internal", "trace_log"),
 }
 #: What else rests on the same thing.
-ALSO = {"phases": {"caches", "dynamic"}, "dynamic": {"phases", "caches"}}
+ALSO = {"phases": {"caches", "dynamic"}, "dynamic": {"phases", "caches"}, "compiles": {"dynamo_cache"}}
 TOLD = {
     "compiles": "compiles not observed",
     "recompiles": "recompiles not observed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 import types
@@ -11,6 +12,8 @@ from . import member
 
 CODECACHE = "torch._inductor.codecache"
 AUTOGRAD = "torch._functorch._aot_autograd.autograd_cache"
+#: What the names of configuration in a key begin with.
+SETTINGS = ("inductor_config", "autograd_config")
 #: Values of larger constants are not read: torch itself has hashed them.
 MAX_ELEMENTS = 16
 
@@ -44,21 +47,42 @@ def graph_constants(gm: Any) -> dict[str, str]:
     return found
 
 
-def autograd_config() -> dict[str, str]:
-    """The configuration that AOTAutogradCache hashes as bytes, by name."""
-    return _saved(sys.modules["torch._functorch.config"].save_config())
+class Settings:
+    """The configuration in keys as texts, by name: the same object as long as nothing of it changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+
+    def read(self, parts: dict[str, Any]) -> dict[str, str]:
+        """`parts` are dicts of configuration by the name that they have in a key, or bytes of a packed one."""
+        if parts != self._known:
+            named = {name: pickle.loads(part) if isinstance(part, bytes) else part for name, part in parts.items()}
+            self.texts = {f"{name}[{key}]": str(value) for name, part in named.items() for key, value in part.items()}
+            self._known = {name: _copied(part) for name, part in parts.items()}
+        return self.texts
+
+
+def autograd_config() -> dict[str, bytes]:
+    """The configuration that AOTAutogradCache hashes as bytes, packed by torch as it does for the key."""
+    return {"autograd_config": sys.modules["torch._functorch.config"].save_config()}
+
+
+def autograd_settings(details: Any) -> dict[str, Any]:
+    """The configuration in the object that AOTAutogradCache hashes."""
+    return {name: part for name, part in vars(details).items() if name.startswith(SETTINGS)}
 
 
 def autograd_components(pickler: Any, details: Any) -> dict[str, str]:
-    """Texts of what AOTAutogradCache hashes, by name, as its pickler would write them at DEBUG.
+    """Texts of what else AOTAutogradCache hashes, by name, as its pickler would write them at DEBUG.
 
     Without the digests: to make those the pickler hashes every part for itself, 10 ms a key.
     """
     found = {}
     for name, part in vars(details).items():
-        if name == "autograd_config":
-            found.update(_saved(part))
-        elif isinstance(part, list):
+        if name.startswith(SETTINGS):
+            continue
+        if isinstance(part, list):
             found.update({f"{name}[{i}]": _text(pickler, value) for i, value in enumerate(part)})
         elif isinstance(part, dict):
             found.update({f"{name}[{key}]": _text(pickler, value) for key, value in part.items()})
@@ -67,9 +91,11 @@ def autograd_components(pickler: Any, details: Any) -> dict[str, str]:
     return found
 
 
-def _saved(config: bytes) -> dict[str, str]:
-    """Configuration as `save_config` of this very process has just packed it."""
-    return {f"autograd_config[{name}]": str(value) for name, value in pickle.loads(config).items()}
+def _copied(part: Any) -> Any:
+    """A dict of configuration whose lists, dicts and sets nobody else can change."""
+    if isinstance(part, bytes):
+        return part
+    return {key: copy.copy(value) if isinstance(value, (list, dict, set)) else value for key, value in part.items()}
 
 
 def _text(pickler: Any, part: Any) -> str:

@@ -8,6 +8,8 @@ import pandas as pd
 
 import compilediag as cd
 
+from . import code_counters
+
 Told = Callable[[cd.Session], int]
 
 
@@ -46,6 +48,7 @@ COUNTERS: dict[tuple[str, str], Told] = {
     ("inductor", "cudagraph_skips"): cudagraphs("counted", "skip", "limit"),
     ("inductor", "cudagraph_partitions"): cudagraphs("partitions", "partition"),
     ("inductor", "cudagraph_recorded_non_static_inputs"): cudagraphs("copied_inputs", "record", "rerecord", "failed"),
+    **code_counters.COUNTERS,
 }
 
 

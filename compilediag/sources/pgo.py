@@ -1,0 +1,57 @@
+"""Profile-guided optimization: which sizes an earlier run of this job found to vary, read and written on disk.
+
+It needs a job id (`TORCH_COMPILE_JOB_ID`). Its remote tier is one of the remote caches.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..events import CacheLookup
+from . import _compat, shield
+from ._compat import dynamo_caches as places
+from .base import Source, made
+from .patching import Args, Kwargs, Patch, Raised
+from .whose import whose
+
+OFF = {"outcome": "disabled", "reason": "automatic_dynamic_local_pgo is off"}
+
+
+class Pgo(Source):
+    name = "pgo"
+
+    @classmethod
+    def probe(cls) -> None:
+        places.pgo_module()
+
+    def patches(self) -> list[Patch]:
+        module = places.pgo_module()
+        return [
+            Patch(module, "get_local_code_state", self._read, self.guarded),
+            Patch(module, "write_local_impl", self._written, self.guarded),
+        ]
+
+    def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch asks once a process, or once after `reset`; a file that it can't read counts as none."""
+        key = _compat.argument(args, kwargs, 0, "cache_key")
+        size = places.profile_bytes(key)
+        if size == -1:
+            self._tell(key, error, **OFF)
+        elif size is None:
+            self._tell(key, error, outcome="miss")
+        elif result is None:
+            self._tell(key, error, outcome="failed", reason="its file can't be read as a profile", bytes=size)
+        else:
+            self._tell(key, error, outcome="hit", bytes=size)
+
+    def _written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        key = _compat.argument(args, kwargs, 0, "cache_key")
+        written = {"outcome": "saved", "bytes": result[1]} if result is not None else OFF
+        self._tell(key, error, **written)
+
+    def _tell(self, key: str, error: Raised, **columns: Any) -> None:
+        if error is not None:
+            columns = {"outcome": "failed", "reason": shield.told(error), "exception_type": type(error).__name__}
+        row = {"cache": "pgo", "tier": "local", "key": key, **whose(self.recorder), **columns}
+        self.emit(made, CacheLookup(time_ns=time.time_ns(), **row))
