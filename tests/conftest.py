@@ -45,7 +45,10 @@ COMPILING = {"live", "gpu"}
 
 
 def pytest_configure() -> None:
-    """A job in the background ignores interrupts, and so would every program that a test starts and interrupts."""
+    """No key history outside of a single test. And a job in the background ignores interrupts, and so would every
+    program that a test starts and interrupts.
+    """
+    os.environ["COMPILEDIAG_HISTORY"] = "off"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -216,6 +216,15 @@ def test_no_test_uses_the_users_own(history_of_its_own):
     assert not str(history_of_its_own).startswith(str(default_path().parent))
 
 
+@pytest.fixture(scope="module")
+def before_any_test():
+    return os.environ["COMPILEDIAG_HISTORY"]
+
+
+def test_what_tests_share_keeps_no_history(before_any_test):
+    assert before_any_test == "off"
+
+
 def test_the_program_is_the_notebook_or_the_script(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/home/ada/my train.py"])
     assert program() == "my train.py"
