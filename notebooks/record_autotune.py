@@ -88,16 +88,16 @@ def numbers(*sizes, dtype=torch.float32):
 def programs():
     """Name, function and inputs of what is tuned."""
     half = torch.bfloat16
-    yield "product_256", product, (numbers(256, 256), numbers(256, 256))
-    yield "product_1024", product, (numbers(1024, 1024), numbers(1024, 1024))
-    yield "product_bf16", product, (numbers(2048, 2048, dtype=half), numbers(2048, 2048, dtype=half))
-    yield "long_sum", product, (numbers(32, 16384), numbers(16384, 32))
-    yield "product_and_more", product_and_more, (numbers(512, 512, dtype=half), numbers(512, 512, dtype=half))
-    yield "biased", biased, (numbers(512), numbers(512, 512), numbers(512, 512))
-    yield "products", products, (numbers(16, 128, 128), numbers(16, 128, 128))
-    yield "sum_of_products", sum_of_products, (numbers(256, 256), numbers(256, 256))
-    yield "pointwise_convolution", pointwise_convolution, (numbers(4, 64, 32, 32), numbers(64, 64, 1, 1))
-    yield "softmax_of_transposed", softmax_of_transposed, (numbers(2048, 2048),)
+    yield "product_512", product, (numbers(512, 512), numbers(512, 512))
+    yield "product_2048", product, (numbers(2048, 2048), numbers(2048, 2048))
+    yield "product_bf16", product, (numbers(4096, 4096, dtype=half), numbers(4096, 4096, dtype=half))
+    yield "long_sum", product, (numbers(32, 65536), numbers(65536, 32))
+    yield "product_and_more", product_and_more, (numbers(2048, 2048, dtype=half), numbers(2048, 2048, dtype=half))
+    yield "biased", biased, (numbers(1024), numbers(1024, 1024), numbers(1024, 1024))
+    yield "products", products, (numbers(64, 256, 256), numbers(64, 256, 256))
+    yield "sum_of_products", sum_of_products, (numbers(1024, 1024), numbers(1024, 1024))
+    yield "pointwise_convolution", pointwise_convolution, (numbers(16, 128, 64, 64), numbers(128, 128, 1, 1))
+    yield "softmax_of_transposed", softmax_of_transposed, (numbers(4096, 4096),)
 
 
 def named(function, name):

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from torch._inductor import config
@@ -96,10 +97,11 @@ def test_coordinate_descent_is_a_stage_of_the_same_run(fresh_inductor_cache):
     x = matrix()
     seen = in_parity(run(lambda x: x.sin() * 3, x, coordinate_descent_tuning=True, max_autotune_pointwise=False))
     walked = rows(seen, "coordinate_descent")
-    assert seen.counters["inductor"]["coordesc_tuning_bench"] == walked["from_cache"].isna().sum() > 0
-    assert walked["is_winner"].sum() == 1 and set(walked["run_id"]) == set(rows(seen)["run_id"])
-    taken = walked[walked["is_winner"]].iloc[0]
-    assert taken["time_ms"] <= rows(seen)["time_ms"].min()
+    assert seen.counters["inductor"]["coordesc_tuning_bench"] == len(walked) > 0
+    # Where no step was faster, the configuration that it began with is taken, at its earlier time.
+    taken = pd.concat([walked[walked["is_winner"]], rows(seen, "cached")])
+    assert len(taken) == 1 and set(walked["run_id"]) == set(rows(seen)["run_id"]) == set(taken["run_id"])
+    assert taken["time_ms"].iloc[0] <= rows(seen)["time_ms"].min()
 
 
 def test_configurations_that_spill_registers_are_told_as_failed(fresh_inductor_cache):
