@@ -20,6 +20,7 @@ def main() -> None:
         section(name, f"kind `{kind.kind}`", events.columns(kind))
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
+    named("Cache actions", "action", events.CACHE_ACTIONS)
     named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
     named("Tuning stages", "stage", events.TUNING_STAGES)
     named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)

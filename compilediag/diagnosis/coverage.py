@@ -14,7 +14,10 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "compiles": ("compiles",),
     "recompiles": ("recompiles",),
     "guard_failures": ("recompiles",),
-    "cache_lookups": ("caches", "dynamo_cache", "code_caches", "triton_bundle", "pgo"),
+    "cache_lookups": (
+        *("fx_graph_cache", "aot_autograd_cache", "remote_cache"),
+        *("dynamo_cache", "code_caches", "triton_bundle", "pgo"),
+    ),
     "autotune": ("select_algorithm", "triton_heuristics", "triton_autotune"),
     "cudagraphs": ("cudagraphs", "cudagraph_skips", "captures"),
     "kernels": ("workers",),
@@ -27,7 +30,9 @@ FEEDS: dict[str, tuple[str, ...]] = {
 OBSERVES = {
     "compiles": "compiles",
     "recompiles": "recompiles",
-    "caches": "cache look-ups",
+    "fx_graph_cache": "look-ups in FxGraphCache",
+    "aot_autograd_cache": "look-ups in AOTAutogradCache",
+    "remote_cache": "look-ups in remote caches",
     "keys": "parts of cache keys",
     "select_algorithm": "autotuning of operators",
     "triton_heuristics": "autotuning of Inductor's triton kernels",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 
 from .base import Event, column
-from .caching import CACHE_OUTCOMES, CACHES, CacheLookup
+from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, CacheLookup
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
@@ -25,6 +25,7 @@ __all__ = [
     "AutotuneChoice",
     "BY_TABLE",
     "CACHES",
+    "CACHE_ACTIONS",
     "CACHE_OUTCOMES",
     "CUDAGRAPH_ACTIONS",
     "CacheLookup",
@@ -60,7 +61,7 @@ KINDS: tuple[type[Event], ...] = (
     SourceStatus,
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
-WITH_DURATION = (Compile, Phase, KernelCompile)
+WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
 DURATION = {"dtype": "float64", "doc": "s from begin to end"}
 
 

@@ -22,6 +22,9 @@ CACHES = (
     "triton_code",
 )
 
+#: What can be asked of a cache. `write`: a found entry's file is put in place again.
+CACHE_ACTIONS = ("look_up", "store", "write", "clear")
+
 #: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
 CACHE_OUTCOMES = (
     "hit",
@@ -47,6 +50,7 @@ class CacheLookup(Event):
     line: int | None = column("Int64", "first line of the code object")
     cache: str | None = column("string", "one of the caches")
     tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
+    action: str | None = column("string", "look_up, store, write (a found entry's file is put in place again) or clear")
     outcome: str | None = column("string", "one of the cache outcomes")
     key: str | None = column("string", "the cache key")
     reason: str | None = column("string", "why it was bypassed, how it missed, what failed")

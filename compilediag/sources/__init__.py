@@ -39,7 +39,7 @@ def torch_version() -> str | None:
 
 
 def _classes() -> list[type[Source]]:
-    from .caches import Caches
+    from .aot_autograd_cache import AOTAutogradCache
     from .captures import Captures
     from .code_caches import CodeCaches
     from .compiles import Compiles
@@ -47,11 +47,13 @@ def _classes() -> list[type[Source]]:
     from .cudagraphs import CudaGraphs
     from .dynamic import Dynamic
     from .dynamo_cache import DynamoCache
+    from .fx_graph_cache import FxGraphCache
     from .graph_breaks import GraphBreaks
     from .keys import Keys
     from .pgo import Pgo
     from .phases import Phases
     from .recompiles import Recompiles
+    from .remote_cache import RemoteCache
     from .replays import Replays
     from .select_algorithm import SelectAlgorithm
     from .trace import Trace
@@ -65,7 +67,9 @@ def _classes() -> list[type[Source]]:
         Phases,
         Recompiles,
         GraphBreaks,
-        Caches,
+        FxGraphCache,
+        AOTAutogradCache,
+        RemoteCache,
         Keys,
         SelectAlgorithm,
         TritonHeuristics,

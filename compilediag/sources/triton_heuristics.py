@@ -191,12 +191,12 @@ class TritonHeuristics(Tuner):
 
     def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if CACHES.get(type(args[0]).__name__) == "local":
-            self._looked(args, kwargs, "saved", error)
+            self._looked(args, kwargs, "saved", error, action="store")
 
-    def _looked(self, args: Args, kwargs: Kwargs, outcome: str, error: Raised) -> None:
+    def _looked(self, args: Args, kwargs: Kwargs, outcome: str, error: Raised, action: str = "look_up") -> None:
         outcome = outcome if error is None else "failed"
         file = os.path.basename(_compat.argument(args, kwargs, 1, "key"))
-        self.look_up(_compat.current_compile_id(), "local", outcome, file, error=error)
+        self.look_up(_compat.current_compile_id(), "local", outcome, file, action=action, error=error)
 
     # Rows.
 

@@ -26,6 +26,7 @@ class Tuner(Source):
         key: str | None,
         *,
         cache: str = "autotune",
+        action: str = "look_up",
         reason: str | None = None,
         error: Raised = None,
     ) -> None:
@@ -39,6 +40,7 @@ class Tuner(Source):
             line=frame.get("line"),
             cache=cache,
             tier=tier,
+            action=action,
             outcome=outcome,
             key=key,
             reason=reason if error is None else told(error),

@@ -19,8 +19,8 @@ from tests.live import programs
 
 PACKAGE = str(Path(cd.__file__).parent)
 NAMES = [
-    *("compiles", "phases", "recompiles", "graph_breaks", "caches", "keys", "dynamo_cache", "code_caches", "pgo"),
-    *("workers", "cudagraph_skips", "dynamic", "trace"),
+    *("compiles", "phases", "recompiles", "graph_breaks", "fx_graph_cache", "aot_autograd_cache", "remote_cache"),
+    *("keys", "dynamo_cache", "code_caches", "pgo", "workers", "cudagraph_skips", "dynamic", "trace"),
 ]
 
 
@@ -63,10 +63,13 @@ def counting(inner, calls, key):
     return binding(counted) if binding else counted
 
 
-#: Called where something goes, is reset, comes from disk or is built for a GPU: see tests/live/parity/ and tests/gpu/.
+#: Called where something goes wrong, is cleared or reset, comes from disk, from a server or is built for a GPU: in
+#: tests/live/parity/ and tests/gpu/, result for result.
 SELDOM = {
     *("invalidate", "reset_code", "load", "load_cache_entry", "write", "get_local_code_state", "write_local_impl"),
     *("compile", "get", "triton", "cpp", "_add_triton_kernel_info", "collect", "read_and_emit", "load_autotuners"),
+    *("put", "__init__", "clear", "prepare_key"),
+    *("wrap_post_compile", "_handle_save_error", "_find_unpicklable_field", "write_to_disk"),
 }
 
 
@@ -389,7 +392,9 @@ MISSING = {
     "phases": ("torch._dynamo.utils.ChromiumEventLogger", "log_event_start"),
     "recompiles": ("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons"),
     "graph_breaks": ("torch._dynamo.output_graph.GraphCompileReason", "__post_init__"),
-    "caches": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
+    "fx_graph_cache": ("torch._inductor.codecache.FxGraphCache", "_save_graph"),
+    "aot_autograd_cache": ("torch._functorch._aot_autograd.autograd_cache.AOTAutogradCache", "try_load"),
+    "remote_cache": ("torch._inductor.remote_cache.RemoteCacheBackend", "get"),
     "keys": ("torch._inductor.codecache", "compiled_fx_graph_hash"),
     "dynamo_cache": ("torch._dynamo.convert_frame", "exceeds_recompile_limit"),
     "code_caches": ("torch._inductor.codecache.PyCodeCache", "load_by_key_path"),
@@ -400,12 +405,19 @@ MISSING = {
     "trace": ("torch._logging._internal", "trace_log"),
 }
 #: What else rests on the same thing.
-ALSO = {"phases": {"caches", "dynamic"}, "dynamic": {"phases", "caches"}, "compiles": {"dynamo_cache"}}
+ALSO = {
+    "phases": {"fx_graph_cache", "dynamic"},
+    "dynamic": {"phases", "fx_graph_cache"},
+    "keys": {"fx_graph_cache"},
+    "compiles": {"dynamo_cache"},
+}
 TOLD = {
     "compiles": "compiles not observed",
     "recompiles": "recompiles not observed",
     "graph_breaks": "graph breaks not observed",
-    "caches": "cache look-ups not observed",
+    "fx_graph_cache": "cache look-ups not observed",
+    "aot_autograd_cache": "cache look-ups not observed",
+    "remote_cache": "cache look-ups not observed",
 }
 
 

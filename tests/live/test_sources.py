@@ -322,6 +322,7 @@ def cached(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch, config.patch(cpp_cache_precompile_headers=False):
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        patch.setenv("COMPILEDIAG_HISTORY", "off")
         clear_caches()
         cold = run()
         one_session = {"cold": cold, "warm": run()}

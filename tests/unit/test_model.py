@@ -71,7 +71,7 @@ def frame(number, recompiled=True):
 
 
 EVENTS = [
-    state("compiles"), state("recompiles"), state("caches"), state("keys"),
+    state("compiles"), state("recompiles"), state("fx_graph_cache"), state("keys"),
     *frame(0, recompiled=False), *frame(1), *frame(2),
     CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="hit", saved_s=2.0, compile_id="0/0"),
     CacheLookup(time_ns=SECOND, cache="aot_autograd", outcome="hit", saved_s=3.0, compile_id="0/0"),
@@ -334,13 +334,13 @@ def test_a_table_whose_source_was_not_active_is_not_observed(tmp_path):
 
 
 def test_a_source_that_failed_later_was_active_before_and_keeps_its_row(tmp_path):
-    session, recorder, _ = recording(tmp_path, state("caches"))
+    session, recorder, _ = recording(tmp_path, state("fx_graph_cache"))
     model, page = ViewModel(session), Page()
     page.apply(model.patch())
-    put(recorder, state("caches", "failed", reason="switched off after 5 errors", dropped=2))
+    put(recorder, state("fx_graph_cache", "failed", reason="switched off after 5 errors", dropped=2))
     page.apply(model.patch())
     rows = [dict(zip(table_columns("sources"), row, strict=True)) for row in page.rows["sources"].values()]
-    assert [(r["status"], r["reason"]) for r in rows if r["name"] == "caches"] == [
+    assert [(r["status"], r["reason"]) for r in rows if r["name"] == "fx_graph_cache"] == [
         ("failed", "switched off after 5 errors")
     ]
     assert not page.parts["observed"]["cache_lookups"]

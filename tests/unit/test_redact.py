@@ -18,7 +18,7 @@ SHOWN = {
     "recompiles": {"function", "closest_compile_id", "guard_kind"},
     "guard_failures": {"entry_compile_id", "guard_kind"},
     "cache_lookups": {
-        *("function", "cache", "tier", "outcome", "exception_type"),
+        *("function", "cache", "tier", "action", "outcome", "exception_type"),
         *("key", "forward_key", "backward_key", "nearest_key"),
     },
     "autotune": {

@@ -68,7 +68,8 @@ def test_findings_stand_ranked_with_what_to_do():
 
 def test_what_was_not_observed_is_told_in_place_of_numbers():
     gone = [
-        source(name, "unavailable", "no such hook") for name in ("compiles", "recompiles", "caches", "graph_breaks")
+        source(name, "unavailable", "no such hook")
+        for name in ("compiles", "recompiles", "fx_graph_cache", "graph_breaks")
     ]
     text = text_of(*gone, compiles=0, recompiles=0, cache_hits=0, cache_misses=0)
     assert text.startswith("compilediag: compiles not observed; recompiles not observed\n")
@@ -111,7 +112,7 @@ def test_no_line_is_wider_than_a_terminal():
     names = [f"self.blocks.attention.projection.{'weight' * 3}.{n}" for n in range(9)]
     text = text_of(
         *[row for name in names for row in sizes("4", "6", "8", tensor=name)],
-        *[source("caches", "failed", "word " * 60)],
+        *[source("remote_cache", "failed", "word " * 60)],
     )
     assert max(len(line) for line in text.splitlines()) <= WIDTH
 
@@ -131,5 +132,5 @@ def test_its_own_words_are_ascii():
         compiled(limit="recompile_limit"),
         graph_break(),
     ]
-    text = text_of(*rows, source("caches", "failed", "why"))
+    text = text_of(*rows, source("remote_cache", "failed", "why"))
     assert text.isascii()

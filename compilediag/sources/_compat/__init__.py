@@ -57,16 +57,6 @@ def graph_break_reason() -> type:
     return member("torch._dynamo.output_graph", "GraphCompileReason", "__post_init__")
 
 
-def fx_graph_cache() -> type:
-    """The class whose static `_save_graph(key, graph, inputs, local, remote)` writes an entry."""
-    return member("torch._inductor.codecache", "FxGraphCache", "_save_graph")
-
-
-def aot_autograd_cache() -> type:
-    """The class whose static `save(key, entry, remote)` writes an entry."""
-    return member("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "save")
-
-
 def trace_logger() -> logging.Logger:
     """The logger of the structured trace. It feeds any handler, without a variable set."""
     member("torch._logging._internal", "trace_log")

@@ -7,48 +7,79 @@ not the scenario was written for it, and the compiles against torch's own Compil
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from torch._dynamo import utils
+from torch._inductor.remote_cache import cache_stats
 
 import compilediag as cd
 
+from .cache_counters import METRICS, STATS
 from .counters import COUNTERS
 
-#: (test, what torch counted of `COUNTERS`) of every scenario that was in parity, for `tests/scenarios.py`.
+#: (test, what torch counted) of every scenario that was in parity, for `tests/scenarios.py`.
 COMPARED: list[tuple[str, dict[str, int]]] = []
 
 
 @dataclass(frozen=True)
 class Observed:
-    """One scenario: the session, torch's counters as {group: {name: number}}, its metrics, what `run` gave."""
+    """One scenario: the session, torch's counters as {group: {name: number}}, its metrics, what `run` gave.
+
+    `stats` are those of torch's caches on disk and servers, as {cache: {"hit", "miss", "put", "exception": number}}.
+    """
 
     session: cd.Session
     counters: dict[str, dict[str, int]]
     metrics: list[Any]
     result: Any
+    stats: dict[str, dict[str, int]]
 
 
 def observed(run: Callable[[], Any], detail: str = "full") -> Observed:
     """Run a scenario once. torch keeps its last 64 metrics only, so a scenario has fewer compiles than that."""
     utils.counters.clear()
     utils.clear_compilation_metrics()
+    cache_stats._stats.clear()
     with cd.watch(detail=detail) as session:
         result = run()
     counters = {group: dict(names) for group, names in utils.counters.items()}
-    return Observed(session, counters, list(utils.get_compilation_metrics()), result)
+    stats = {name: dataclasses.asdict(numbers) for name, numbers in cache_stats._stats.items()}
+    return Observed(session, counters, list(utils.get_compilation_metrics()), result, stats)
+
+
+def torch_says(seen: Observed) -> dict[tuple[str, str], int]:
+    """Every number of torch's that the tables know of. torch 2.11 has no numbers of the caches on disk."""
+    return {
+        **{(group, name): seen.counters.get(group, {}).get(name, 0) for group, name in COUNTERS},
+        **{("metrics", name): sum(getattr(m, name) or 0 for m in seen.metrics) for name in METRICS},
+        **{("cache_stats", f"{c} {n}"): count for c in STATS for n, count in seen.stats.get(c, {}).items()},
+    }
+
+
+def tables_say(seen: Observed) -> dict[tuple[str, str], int]:
+    """The same numbers from the session's tables."""
+    return {
+        **{name: told(seen.session) for name, told in COUNTERS.items()},
+        **{("metrics", name): told(seen.session) for name, told in METRICS.items()},
+        **{
+            ("cache_stats", f"{c} {n}"): count
+            for c, told in STATS.items()
+            if c in seen.stats
+            for n, count in told(seen.session).items()
+        },
+    }
 
 
 def assert_parity(seen: Observed) -> None:
-    """Every counter that the tables know of, and the number of compiles, equal torch's.
+    """Every number of torch's that the tables know of, and the number of compiles, are the same in both.
 
     On a GPU torch also keeps metrics of what it timed at run time, such as a capture; those are no compiles.
     """
-    torchs = {(g, n): seen.counters.get(g, {}).get(n, 0) for g, n in COUNTERS}
-    ours = {name: told(seen.session) for name, told in COUNTERS.items()}
+    torchs, ours = torch_says(seen), tables_say(seen)
     differing = {name: {"torch": torchs[name], "tables": ours[name]} for name in ours if torchs[name] != ours[name]}
     assert not differing, differing
     assert len(seen.session.compiles) == len([m for m in seen.metrics if not m.is_runtime]) <= len(seen.metrics) < 64

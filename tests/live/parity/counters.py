@@ -6,19 +6,9 @@ from collections.abc import Callable
 
 import compilediag as cd
 
-from . import code_counters, tuning_counters
+from . import cache_counters, code_counters, tuning_counters
 
 Told = Callable[[cd.Session], int]
-
-
-def lookups(cache: str, *outcomes: str, tier: str = "local") -> Told:
-    """The rows of `cache_lookups` of a cache with one of these outcomes."""
-
-    def told(session: cd.Session) -> int:
-        frame = session.cache_lookups
-        return int(((frame["cache"] == cache) & (frame["tier"] == tier) & frame["outcome"].isin(outcomes)).sum())
-
-    return told
 
 
 def cudagraphs(column: str, *actions: str) -> Told:
@@ -33,16 +23,9 @@ def cudagraphs(column: str, *actions: str) -> Told:
 
 COUNTERS: dict[tuple[str, str], Told] = {
     ("stats", "unique_graphs"): lambda s: int(
-        ((s.compiles["trigger"] == "dynamo") & (s.compiles["outcome"] == "ok")).sum()
+        (s.compiles["trigger"].isin(("dynamo", "compiled_autograd")) & (s.compiles["outcome"] == "ok")).sum()
     ),
-    ("inductor", "fxgraph_cache_hit"): lookups("fx_graph", "hit"),
-    ("inductor", "fxgraph_cache_miss"): lookups("fx_graph", "miss", "guard_miss"),
-    ("inductor", "fxgraph_cache_bypass"): lookups("fx_graph", "bypass"),
-    ("aot_autograd", "autograd_cache_hit"): lookups("aot_autograd", "hit"),
-    ("aot_autograd", "autograd_cache_miss"): lookups("aot_autograd", "miss", "guard_miss"),
-    ("aot_autograd", "autograd_cache_guard_miss"): lookups("aot_autograd", "guard_miss"),
-    ("aot_autograd", "autograd_cache_bypass"): lookups("aot_autograd", "bypass"),
-    ("aot_autograd", "autograd_cache_saved"): lookups("aot_autograd", "saved"),
+    **cache_counters.COUNTERS,
     ("inductor", "cudagraph_skips"): cudagraphs("counted", "skip", "limit"),
     ("inductor", "cudagraph_partitions"): cudagraphs("partitions", "partition"),
     ("inductor", "cudagraph_recorded_non_static_inputs"): cudagraphs("copied_inputs", "record", "rerecord", "failed"),
