@@ -6,6 +6,7 @@ A run is all rows of the `autotune` table that share a `run_id` in one process.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -40,6 +41,10 @@ COLUMNS = (
 _EARLY = ("prescreen", "precompile")
 #: Times of something else than the op alone (with what was fused to it), or that decided nothing.
 _ASIDE = ("fusion", "profile")
+#: A stage that takes what is known and times nothing.
+UNTIMED = "cached"
+#: What is said of an input beside its type and sizes.
+_DETAILS = re.compile(r" strides \[[^\]]*\]| (?:cpu|cuda|xpu|mps)(?::\d+)?\b")
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class Run:
 
     `margin_next`, `margin_extern`: how much longer the next best choice, and the best extern kernel, take than the
     winner (0.02: 2 % longer). `saved_ms`: what a call of the winner saves against the extern kernel, which would run
-    if nothing was tuned. `break_even`: calls after which that has paid for the tuning.
+    if nothing was tuned. `break_even`: calls after which that has paid for the tuning. `order`: the events of the
+    times that were compared, the fastest first.
     """
 
     run_id: str | None
@@ -82,12 +88,14 @@ class Run:
     break_even: int | None
     from_cache: str | None
     fail_reasons: tuple[tuple[str, int], ...]
+    stages: tuple[str, ...]
+    order: tuple[int, ...]
     evidence: tuple[int, ...]
 
     @property
     def label(self) -> str:
-        """`mm [bf16 64x64, bf16 64x64]`: what was tuned, as far as it is known."""
-        shown = ", ".join(wording.one_line(text, 60) for text in self.inputs[:4])
+        """`mm [float32[64, 64], float32[64, 64]]`: what was tuned, as far as it is known."""
+        shown = ", ".join(wording.one_line(_DETAILS.sub("", text), 60) for text in self.inputs[:4])
         more = ", ..." if len(self.inputs) > 4 else ""
         return f"{wording.one_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
@@ -124,7 +132,7 @@ def run_of(rows: Sequence[Row]) -> Run:
     """The run that these rows are all of; `inputs` may be missing."""
     final = final_times(rows)
     winner = next((row for row in reversed(rows) if row["is_winner"] and row["stage"] not in _ASIDE), None)
-    winner_ms = winner["time_ms"] if winner and is_timed(winner["time_ms"]) else None
+    winner_ms = next((row["time_ms"] for row in final if winner and row["choice"] == winner["choice"]), None)
     others = [row for row in final if winner is None or row["choice"] != winner["choice"]]
     nearest = min(others, key=lambda row: row["time_ms"], default=None) if winner_ms is not None else None
     extern_ms = min((row["time_ms"] for row in final if row["choice_kind"] == "extern"), default=None)
@@ -157,15 +165,18 @@ def run_of(rows: Sequence[Row]) -> Run:
         break_even=break_even(spent, saved),
         from_cache=first(rows, "from_cache"),
         fail_reasons=tuple(Counter(failed.values()).most_common()),
+        stages=tuple(sorted({row["stage"] for row in rows if row["stage"] is not None})),
+        order=ids(final),
         evidence=ids(rows),
     )
 
 
 def final_times(rows: Iterable[Row]) -> list[Row]:
-    """The rows whose times decided, the fastest first: those of the last stage that a choice got to."""
+    """The rows whose times decided, the fastest first: of each choice the last."""
     timed = [row for row in rows if is_timed(row["time_ms"]) and row["stage"] not in _ASIDE]
     late = [row for row in timed if row["stage"] not in _EARLY]
-    return sorted(late or timed, key=lambda row: row["time_ms"])
+    last = {row["choice"]: row for row in late or timed}
+    return sorted(last.values(), key=lambda row: row["time_ms"])
 
 
 def margin(other_ms: float | None, winner_ms: float | None) -> float | None:
@@ -191,7 +202,8 @@ def stage_seconds(rows: Iterable[Row], name: str) -> float | None:
     """The seconds of all stages of a run; each row of a stage says what the whole stage took."""
     stages: dict[Any, list[Any]] = {}
     for row in rows:
-        stages.setdefault(row["stage"], []).append(row[name])
+        if row["stage"] != UNTIMED:
+            stages.setdefault(row["stage"], []).append(row[name])
     spent = [s for s in map(_largest, stages.values()) if s is not None]
     return sum(spent) if spent else None
 

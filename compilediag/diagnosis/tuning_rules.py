@@ -39,12 +39,13 @@ def _groups(runs: Iterable[Run], key: Any) -> list[list[Run]]:
 
 def _same_problem(run: Run) -> tuple[Any, ...]:
     """Runs of one process that are alike in this had the same to find out, as far as it is known."""
-    return (run.rank, run.pid, run.tuner, run.op, run.inputs or run.event_id, run.device)
+    what = (run.tuner, run.op, run.inputs or run.event_id, run.device)
+    return (run.rank, run.pid, *what, run.choices, run.stages)
 
 
 def _small_gain(runs: list[Run]) -> Finding | None:
     """Runs of one op whose winner is the extern kernel, or hardly better: that runs without any tuning."""
-    small = [run for run in runs if run.margin_extern is not None and run.margin_extern < SMALL_GAIN]
+    small = [run for run in runs if _is_small(run)]
     spent = seconds(run.spent_s for run in small)
     if spent < CHEAP_S:
         return None
@@ -63,6 +64,12 @@ def _small_gain(runs: list[Run]) -> Finding | None:
         details=tuple(f"{run.label}: {_percent(run.margin_extern or 0.0)}" for run in small[:64]),
         **_place(small),
     )
+
+
+def _is_small(run: Run) -> bool:
+    """A choice that was taken for what was fused to it has its gain there, which its own time does not show."""
+    is_fused = "fusion" in run.stages and run.winner_kind != "extern"
+    return run.margin_extern is not None and run.margin_extern < SMALL_GAIN and not is_fused
 
 
 def _small_advice(runs: list[Run], spent: float) -> str:
@@ -125,14 +132,10 @@ def _failing(runs: list[Run]) -> list[Finding]:
 
 #: What a reason has in it -> what the failure is called, and what it means.
 _KINDS = {
-    "shared memory": (
-        "they need more shared memory than the device has",
-        "These tile sizes do not fit on this device. torch drops such choices, at the price of compiling them; no harm "
+    "out of resource": (
+        "they need more shared memory or registers than the device has",
+        "These tile sizes do not fit on this device. Such choices are dropped, at the price of compiling them; no harm "
         "is done to the result.",
-    ),
-    "register": (
-        "they need more registers than the device has",
-        "These choices do not fit on this device. torch drops them, at the price of compiling them.",
     ),
     "timed as infinite": (
         "torch timed them as infinite",
@@ -148,7 +151,7 @@ def _kind_of(reason: str) -> str:
 def _failing_choices(kind: str, found: list[tuple[Run, int]]) -> Finding:
     runs = list({run.evidence: run for run, _ in found}.values())
     failed = sum(count for _, count in found)
-    told, advice = _KINDS.get(kind, (kind, "torch dropped them and chose among the others."))
+    told, advice = _KINDS.get(kind, (kind, "They were dropped, and others were chosen."))
     ops = list(dict.fromkeys(wording.one_line(run.op or "an op", 40) for run in runs))
     return Finding(
         rule="choices_failed",

@@ -68,6 +68,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         "saved_ms": ("ms", "ms that one call of the winner saves against the best extern kernel"),
         "break_even": ("int", "calls after which that has paid for the tuning"),
         "from_cache": ("text", "memory, local or remote if nothing was timed now"),
+        "order": ("ids", "numbers of the events of the times that were compared, the fastest first"),
     },
     "graph_functions": {
         **_COMMON,
@@ -109,7 +110,7 @@ class _Tuning:
         run = run_of(self._rows)
         cells = {name: getattr(run, name) for name in COLUMNS["tunings"]}
         reasons = [f"{reason} ({count}x)" if count > 1 else reason for reason, count in run.fail_reasons]
-        return {**cells, "inputs": list(run.inputs), "fail_reasons": reasons}
+        return {**cells, "inputs": list(run.inputs), "fail_reasons": reasons, "order": list(run.order)}
 
 
 _MAKERS: dict[str, Any] = {"cache_groups": LookupGroup, "tunings": _Tuning, "graph_functions": GraphFunction}

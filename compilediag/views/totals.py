@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..diagnosis.lookups import COMPILE_CACHES, COUNTED
+from ..diagnosis.tuning import UNTIMED
 
 Cells = dict[str, Any]
 
@@ -134,7 +135,8 @@ class _TuningTotals:
             self._measured.add(key)
         spent = self._spent.setdefault(key, {})
         for name, part in (("benchmark_s", cells["stage"]), ("precompile_s", "")):
-            spent[part] = max(spent.get(part, 0.0), cells[name] or 0.0)
+            if part != UNTIMED:
+                spent[part] = max(spent.get(part, 0.0), cells[name] or 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         return {

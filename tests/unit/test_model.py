@@ -264,7 +264,7 @@ def test_every_column_of_every_table_is_described(tmp_path):
     assert set(columns) == {*BY_TABLE, *MADE_OF}
     types = {c["type"] for spec in columns.values() for c in spec}
     numbers = {"s", "ms", "us", "int", "share", "bytes"}
-    assert types <= {"id", "time", "text", "code", "path", "bool", "list"} | numbers
+    assert types <= {"id", "ids", "time", "text", "code", "path", "bool", "list"} | numbers
     assert all(c["doc"] and c["label"] for spec in columns.values() for c in spec)
 
 

@@ -63,9 +63,35 @@ def test_times_of_a_later_stage_replace_those_of_an_earlier_one():
     late = tuning("1", {"mm": 0.2, "triton_mm_1": 0.25}, benchmark_s=0.25)
     got = run(*early, *late)
     assert (got.winner, got.winner_ms, got.next_ms) == ("mm", 0.2, 0.25)
-    assert (got.choices, got.timed) == (3, 2)
+    assert (got.choices, got.timed, got.order) == (3, 2, (4, 5))
+    assert got.stages == ("benchmark", "prescreen")
     assert got.benchmark_s == pytest.approx(0.75), "each stage took its time"
     assert got.precompile_s == 0.3
+
+
+def test_a_descent_goes_on_from_the_best_and_may_end_where_it_began():
+    first = tuning("1", {"triton_a": 0.2, "triton_b": 0.1}, benchmark_s=0.01)
+    then = tuning("1", {"triton_c": 0.15, "triton_a": 0.12}, stage="coordinate_descent", benchmark_s=1.0, winner="-")
+    end = tuning("1", {"triton_b": 0.1}, stage="cached", benchmark_s=1.0)
+    got = run(*first, *then, *end)
+    assert (got.winner, got.winner_ms, got.next_choice, got.next_ms) == ("triton_b", 0.1, "triton_a", 0.12)
+    assert (got.choices, got.timed, got.order) == (3, 3, (5, 4, 3))
+    assert got.benchmark_s == pytest.approx(1.01), "what was remembered was not timed again"
+
+
+def test_times_with_what_was_fused_are_not_held_against_those_without():
+    alone = tuning("1", {"mm": 0.1, "triton_mm_1": 0.12}, winner="triton_mm_1")
+    fused = tuning("1", {"triton_mm_1": 0.13}, stage="fusion", benchmark_s=None)
+    got = run(*alone, *fused)
+    assert (got.winner, got.winner_ms, got.extern_ms) == ("triton_mm_1", 0.12, 0.1)
+    assert got.margin_extern == pytest.approx(-1 / 6), "by itself the extern kernel was faster"
+
+
+def test_a_label_has_types_and_sizes_and_no_more():
+    got = run(*tuning("1", inputs=["float32[4, 8] strides [8, 1] cuda:0", "bfloat16[8, 2] strides [2, 1] cpu"]))
+    assert got.label == "mm [float32[4, 8], bfloat16[8, 2]]"
+    many = run(*tuning("1", inputs=["f32[1]"] * 6))
+    assert many.label == "mm [f32[1], f32[1], f32[1], f32[1], ...]"
 
 
 def test_runs_of_two_processes_may_have_the_same_number():
@@ -107,6 +133,12 @@ def test_long_tuning_for_little_is_told_by_op():
     assert got.evidence == (1, 2, 3, 4, 5, 6)
 
 
+def test_a_gain_that_lies_in_what_was_fused_is_not_called_small():
+    alone = tuning("1", {"mm": 0.1, "triton_mm_1": 0.12}, winner="triton_mm_1")
+    fused = tuning("1", {"triton_mm_1": 0.13}, stage="fusion", benchmark_s=None)
+    assert found("tuning_small_gain", *alone, *fused) == []
+
+
 def test_a_tuning_that_the_extern_kernel_won_never_pays():
     (got,) = found("tuning_small_gain", *tuning("1", {"mm": 0.1, "triton_mm_1": 0.15}))
     assert got.title == "0.80 s tuning mm [bf16[64, 64], bf16[64, 64]] and the extern kernel won"
@@ -133,8 +165,8 @@ def test_what_is_tuned_again_in_one_process_is_told():
     assert got.title.startswith("mm [bf16[64, 64], bf16[64, 64]] was tuned 3x in one process, 1.6 s after the first")
     assert got.seconds_lost == pytest.approx(1.6)
     others = [{"inputs": ["f32[1]"]}, {"pid": 2}, {"op": "bmm"}, {"device": "cuda:1"}, {"from_cache": "memory"}]
-    for other in others:
-        assert found("tuning_repeated", *tuning("1", **again), *tuning("2", **again, **other)) == []
+    for other in [*others, {"times": {"mm": 0.5, "triton_a": 0.1, "triton_b": 0.2}}, {"stage": "coordinate_descent"}]:
+        assert found("tuning_repeated", *tuning("1", **again), *tuning("2", **{**again, **other})) == []
     unknown = {"inputs": None}
     assert found("tuning_repeated", *tuning("1", **unknown), *tuning("2", **unknown)) == []
 
@@ -153,7 +185,10 @@ def test_choices_that_fail_for_one_reason_are_told_together():
     some = {"mm": 0.5, "triton_mm_1": 0.1, "triton_mm_2": NO_ROOM, "triton_mm_3": NO_ROOM.replace("294912", "300000")}
     rows = [*tuning("1", some), *tuning("2", some, op="addmm")]
     (got,) = found("choices_failed", *rows)
-    assert got.title == "4 of 8 choices of mm and addmm failed: they need more shared memory than the device has"
+    assert (
+        got.title
+        == "4 of 8 choices of mm and addmm failed: they need more shared memory or registers than the device has"
+    )
     assert (got.severity, got.count, got.seconds_lost) == ("low", 4, 0.0)
     assert found("choices_failed", *tuning("1", some)) == [], "two are too few to speak of"
 

@@ -55,6 +55,13 @@ export function formatBytes(value) {
   return `${(value / 1e6).toFixed(1)} MB`;
 }
 
+const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file written" };
+
+/** What became of a cache look-up or store, in a word. */
+export function formatOutcome(outcome) {
+  return OUTCOMES[outcome] ?? outcome ?? MISSING;
+}
+
 /** The last part of a path. */
 export function baseName(path) {
   return path === null || path === undefined ? null : String(path).split(/[\\/]/).pop();

@@ -1,11 +1,10 @@
 // What is told of cache look-ups, tunings, CUDA graphs and kernels: each by itself, and many in one panel.
 import { make, makeButton } from "./dom.js";
 import { counted, formatBytes, formatClock, formatCount, formatMs, formatPlace } from "./format.js";
-import { formatSeconds, formatValue, MISSING } from "./format.js";
+import { formatOutcome, formatSeconds, formatValue, MISSING } from "./format.js";
 import { bar, codeLine, cutShort, dim, longText, pairs, section } from "./parts.js";
 
-/** What an outcome is called, and which colour the bar of a kind of choice has. */
-const OUTCOME_WORDS = { guard_miss: "guard miss", saved: "stored", written: "file written" };
+/** Kind of a choice -> the colour of its bar. */
 const CHOICE_COLOURS = { extern: "aot", triton: "triton", cpp: "codegen", cutlass: "inductor" };
 
 function told(value, tell) {
@@ -23,7 +22,7 @@ function difference(text) {
 
 /** One look-up: what became of it, why it missed, its keys and seconds. */
 export function lookupItem(get) {
-  const outcome = make("span", "cdiag-outcome", OUTCOME_WORDS[get("outcome")] ?? get("outcome") ?? MISSING);
+  const outcome = make("span", "cdiag-outcome", formatOutcome(get("outcome")));
   outcome.dataset.outcome = get("outcome") ?? "";
   const facts = joined(
     get("cache"),
@@ -143,22 +142,27 @@ function tuningParts(get, readers, linkOf) {
     ["saved a call", hasGain ? told(get("saved_ms"), (ms) => `${formatMs(ms)} ms`) : null],
     ["pays after", told(get("break_even"), (calls) => counted(calls, "call", "calls"))],
   ]);
-  const timed = readers.filter((each) => each("time_ms") !== null).sort((a, b) => a("time_ms") - b("time_ms"));
-  const slowest = timed.at(-1)?.("time_ms");
+  const byId = new Map(readers.map((each) => [each("event_id"), each]));
+  const timed = get("order").map((id) => byId.get(id)).filter(Boolean);
+  const others = readers.filter((each) => each("time_ms") !== null && !timed.includes(each));
+  const slowest = Math.max(...[...timed, ...others].map((each) => each("time_ms")));
+  const bars = (some) => some.map((each) => choiceBar(each, slowest, each("choice") === get("winner")));
   const reasons = get("fail_reasons").map(difference);
   const failed = readers.filter((each) => each("fail_reason") !== null);
+  const whyFailed = `Why ${counted(get("failed"), "choice", "choices")} failed`;
   return [
     make("p", "cdiag-lead", make("strong", "", longText(won)), ` ${joined(told(get("winner_ms"), (ms) => `${formatMs(ms)} ms a call`), cost, cached)}`, linkOf(get)),
     facts,
-    timed.length ? section("choices", "Choices by time", ...cutShort(timed, (some) => some.map((each) => choiceBar(each, slowest)))) : null,
-    reasons.length ? section("failed", `Why ${counted(get("failed"), "choice", "choices")} failed`, ...reasons, ...cutShort(failed, (some) => some.map(failedChoice))) : null,
+    timed.length ? section("choices", "Choices by time", ...cutShort(timed, bars)) : null,
+    reasons.length ? section("failed", whyFailed, ...reasons, ...cutShort(failed, (some) => some.map(failedChoice))) : null,
+    others.length ? section("others", "Also timed, in other stages", ...cutShort(others, bars)) : null,
   ];
 }
 
-function choiceBar(get, slowest) {
+function choiceBar(get, slowest, isWinner) {
   const colour = CHOICE_COLOURS[get("choice_kind")] ?? "dynamo";
   const node = bar(get("choice") ?? "?", get("time_ms"), slowest, colour, `${formatMs(get("time_ms"))} ms`);
-  if (get("is_winner")) node.firstChild.append(" ", make("span", "cdiag-tag is-good", "winner"));
+  if (isWinner) node.firstChild.append(" ", make("span", "cdiag-tag is-good", "winner"));
   const stage = get("stage") === "benchmark" ? null : get("stage")?.replace("_", " ");
   const parameters = told(get("parameters"), (values) => formatValue(values, "list"));
   const more = joined(get("choice_kind"), stage, parameters && longText(parameters));

@@ -61,7 +61,7 @@ export class Table {
   haystack(position) {
     let text = this.hay[position];
     if (text === undefined) {
-      const shown = this.rows[position].filter((value) => value !== null);
+      const shown = this.rows[position].filter((value, i) => value !== null && this.columns[i]?.type !== "ids");
       text = shown.map((value) => searchable(value).slice(0, HAY_PER_VALUE)).join("\n").toLowerCase();
       this.hay[position] = text;
     }

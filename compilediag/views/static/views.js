@@ -1,5 +1,5 @@
 // The tabs and their columns. A column shows one value (`name`) or a text made of several (`text`).
-import { formatCount, formatPlace, formatValue, oneLine, MISSING } from "./format.js";
+import { formatCount, formatOutcome, formatPlace, formatValue, oneLine, MISSING } from "./format.js";
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 
@@ -134,7 +134,7 @@ export const TABS = [
       FUNCTION,
       { label: "cache", name: "cache", type: "text", width: "minmax(96px, .7fr)" },
       { label: "tier", name: "tier", type: "text", width: "70px", from: 860 },
-      { label: "last", name: "last", type: "text", width: "90px" },
+      { label: "last", text: (get) => formatOutcome(get("last")), width: "90px" },
       countColumn("hits", "hits", "56px"),
       countColumn("misses", "misses", "66px"),
       countColumn("bypassed", "bypassed", "80px", 900),
