@@ -32,6 +32,8 @@ OUTCOMES = {
 #: Phases that hold nearly all others say nothing in a sum of phases.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
 SHOWN_PHASES = 25
+#: What traces hold as arrays.
+ARRAYS = ("x", "y", "base", "customdata", "text")
 
 
 def make_figure(session: Session, name: str) -> go.Figure:
@@ -43,10 +45,21 @@ def make_figure(session: Session, name: str) -> go.Figure:
     except ImportError:
         raise CompilediagError("figures need plotly: pip install plotly") from None
     figure = FIGURES[name](session, go)
+    for trace in figure.data:
+        _make_plain(trace)
     if not any(trace.x is not None and len(trace.x) for trace in figure.data):
         figure.add_annotation(text="nothing of it in this session", showarrow=False, font_size=14)
     figure.update_layout(template="plotly_white", margin={"l": 10, "r": 10, "t": 48, "b": 10}, legend_title_text="")
     return figure
+
+
+def _make_plain(trace: Any) -> None:
+    """Lists in place of arrays, which plotly would write as base64: older front ends can't read that, nor people."""
+    for name in ARRAYS:
+        values = getattr(trace, name, None)
+        if hasattr(values, "tolist"):
+            trace[name] = None  # plotly takes equal values for no change
+            trace[name] = values.tolist()
 
 
 def _timeline(session: Session, go: Any) -> Any:

@@ -101,6 +101,20 @@ def test_quickstart_prints_the_summary_and_writes_the_report(quickstart):
     assert "quickstart.html is written" in text
 
 
+def test_the_notebook_on_autotuning_tells_what_pays_and_what_never_does(executed):
+    notebook = executed["02_autotune.ipynb"]
+    told = last_line(notebook)
+    assert told["runs"] > 10 and told["choices"] > 5 * told["runs"]
+    assert told["failed"] >= 4 and "choices_failed" in told["rules"], "the tiles of 256 x 256 fit nowhere"
+    assert 0 < told["never"] + told["pays"] < told["runs"], "some have no library kernel to be held against"
+    assert told["calls"] is None or told["calls"] > 0
+    assert len(told["whole"]) == 10, "each function is called tuned and not tuned"
+    choices, margins, payoff = figures(notebook)
+    assert {"triton", "extern"} <= {trace["name"] for trace in choices["data"]}
+    assert len(margins["data"]) == 2 and len(payoff["data"]) >= 2
+    assert "recorded" in printed(notebook).splitlines()[0]
+
+
 def test_the_notebook_on_cuda_graphs_tells_storms_skips_and_coverage(executed):
     notebook = executed["03_cudagraphs.ipynb"]
     told = last_line(notebook)
