@@ -48,7 +48,9 @@ class CodeCaches(Source):
     def patches(self) -> list[Patch]:
         worker, triton = places.cpp_worker_module(), places.async_compile()
         return [
-            Patch(places.py_code_cache(), "load_by_key_path", self._imported, self.guarded, before=self._imports),
+            Patch(
+                places.py_code_cache(), "load_by_key_path", self._module_loaded, self.guarded, before=self._module_loads
+            ),
             Patch(places.cpp_code_cache(), "load_async", self._loaded, self.guarded, before=self._loads),
             Patch(worker, "_worker_compile_cpp", self._built, self.guarded, before=self._builds),
             Patch(places.cutlass_code_cache(), "compile", self._compiled, self.guarded, before=self._loads),
@@ -65,11 +67,11 @@ class CodeCaches(Source):
 
     # Python modules
 
-    def _imports(self, args: Args, kwargs: Kwargs) -> None:
+    def _module_loads(self, args: Args, kwargs: Kwargs) -> None:
         path, attrs = _compat.argument(args, kwargs, 2, "path"), _compat.argument(args, kwargs, 4, "attrs")
         self._begin(places.is_loaded(args[0], path, attrs))
 
-    def _imported(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         began = self._end()
         if began is not None:
             self._tell("py_code", began, _compat.argument(args, kwargs, 1, "key"), error)
@@ -191,5 +193,13 @@ def _row(
         {} if error is None else {"reason": shield.told(error)[:MAX_REASON], "exception_type": type(error).__name__}
     )
     outcome = "failed" if error is not None else "hit" if found else "miss"
-    columns = {"cache": cache, "tier": "memory", "outcome": outcome, "key": key, "taken_s": taken_s, **trouble}
+    columns = {
+        "cache": cache,
+        "tier": "memory",
+        "action": "look_up",
+        "outcome": outcome,
+        "key": key,
+        "taken_s": taken_s,
+        **trouble,
+    }
     return CacheLookup(time_ns=start, **(owner or {}), **columns)

@@ -153,14 +153,14 @@ class DynamoCache(Source):
         key, trouble = self._read.pop(get_ident(), (None, None))
         outcome = "failed" if error or trouble else "miss" if result is None else "hit"
         code = getattr(_compat.argument(args, kwargs, 1, "fn"), "__code__", None)
-        self._package(outcome, key, error or trouble, {} if code is None else places.code_columns(code))
+        self._package("look_up", outcome, key, error or trouble, {} if code is None else places.code_columns(code))
 
     def _package_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key = _compat.argument(args, kwargs, 2, "path")
-        self._package("failed" if error else "saved", key, error, whose(self.recorder))
+        self._package("store", "failed" if error else "saved", key, error, whose(self.recorder))
 
-    def _package(self, outcome: str, key: str | None, error: Raised, owner: dict[str, Any]) -> None:
-        row = {"cache": "dynamo_code", "tier": "local", "outcome": outcome, "key": key, **owner}
+    def _package(self, action: str, outcome: str, key: str | None, error: Raised, owner: dict[str, Any]) -> None:
+        row = {"cache": "dynamo_code", "tier": "local", "action": action, "outcome": outcome, "key": key, **owner}
         self.emit(_told, CacheLookup(time_ns=time.time_ns(), **row), error)
 
 
@@ -195,8 +195,10 @@ def _looked_up(
     then = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
     taken_s = (end - start) / 1e9 if outcome == "saved" else None
     return [
-        CacheLookup(time_ns=start, **row, outcome="miss", reason=missed if entries else "no entry yet"),
-        CacheLookup(time_ns=end, **row, **then, taken_s=taken_s),
+        CacheLookup(
+            time_ns=start, **row, action="look_up", outcome="miss", reason=missed if entries else "no entry yet"
+        ),
+        CacheLookup(time_ns=end, **row, action="store", **then, taken_s=taken_s),
     ]
 
 
@@ -207,5 +209,5 @@ def _told(row: CacheLookup, error: Raised) -> Made:
 
 
 def _dropped(entries: list[dict[str, Any]], time_ns: int, outcome: str, reason: str) -> Made:
-    row = {"cache": "dynamo_code", "tier": "memory", "outcome": outcome, "reason": reason}
+    row = {"cache": "dynamo_code", "tier": "memory", "action": "clear", "outcome": outcome, "reason": reason}
     return [CacheLookup(time_ns=time_ns, **row, **entry) for entry in entries]

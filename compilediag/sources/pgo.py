@@ -37,21 +37,21 @@ class Pgo(Source):
         key = _compat.argument(args, kwargs, 0, "cache_key")
         size = places.profile_bytes(key)
         if size == -1:
-            self._tell(key, error, **OFF)
+            found = OFF
         elif size is None:
-            self._tell(key, error, outcome="miss")
+            found = {"outcome": "miss"}
         elif result is None:
-            self._tell(key, error, outcome="failed", reason="its file can't be read as a profile", bytes=size)
+            found = {"outcome": "failed", "reason": "its file can't be read as a profile", "bytes": size}
         else:
-            self._tell(key, error, outcome="hit", bytes=size)
+            found = {"outcome": "hit", "bytes": size}
+        self._tell("look_up", key, error, found)
 
     def _written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        key = _compat.argument(args, kwargs, 0, "cache_key")
         written = {"outcome": "saved", "bytes": result[1]} if result is not None else OFF
-        self._tell(key, error, **written)
+        self._tell("store", _compat.argument(args, kwargs, 0, "cache_key"), error, written)
 
-    def _tell(self, key: str, error: Raised, **columns: Any) -> None:
+    def _tell(self, action: str, key: str, error: Raised, columns: dict[str, Any]) -> None:
         if error is not None:
             columns = {"outcome": "failed", "reason": shield.told(error), "exception_type": type(error).__name__}
-        row = {"cache": "pgo", "tier": "local", "key": key, **whose(self.recorder), **columns}
+        row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **whose(self.recorder), **columns}
         self.emit(made, CacheLookup(time_ns=time.time_ns(), **row))

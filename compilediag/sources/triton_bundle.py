@@ -34,22 +34,22 @@ class TritonBundle(Source):
     def _collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A bundle of files (local), and of launchers that need no triton (memory)."""
         if error is not None:
-            self._tell("local", "failed", error)
+            self._tell("store", "local", "failed", error)
             return
         bundle, _ = result
         if bundle.kernel_artifacts:
-            self._tell("local", "saved", **places.kernel_columns(bundle.kernel_artifacts))
+            self._tell("store", "local", "saved", **places.kernel_columns(bundle.kernel_artifacts))
         if bundle.static_autotuners:
-            self._tell("memory", "saved", kernels=len(bundle.static_autotuners))
+            self._tell("store", "memory", "saved", kernels=len(bundle.static_autotuners))
 
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         bundle = _compat.argument(args, kwargs, 0, "bundle")
         if error is not None:
-            self._tell("local", "failed", error)
+            self._tell("look_up", "local", "failed", error)
         elif result is not None and bundle.kernel_artifacts:
             written = places.put_in_place(bundle, result)
             if written:
-                self._tell("local", "written", **places.kernel_columns(written))
+                self._tell("write", "local", "written", **places.kernel_columns(written))
             if len(written) < len(bundle.kernel_artifacts):
                 self._tell(
                     "local", "hit", kernels=len(bundle.kernel_artifacts) - len(written), reason="the files were there"
@@ -58,15 +58,28 @@ class TritonBundle(Source):
     def _loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         wanted = _compat.argument(args, kwargs, 1, "static_autotuners") or ()
         if error is not None:
-            self._tell("memory", "failed", error)
+            self._tell("look_up", "memory", "failed", error)
             return
         if result:
-            self._tell("memory", "hit", kernels=len(result))
+            self._tell("look_up", "memory", "hit", kernels=len(result))
         if len(result) < len(wanted):
-            self._tell("memory", "failed", kernels=len(wanted) - len(result), reason="the machine code is not in place")
+            self._tell(
+                "look_up",
+                "memory",
+                "failed",
+                kernels=len(wanted) - len(result),
+                reason="the machine code is not in place",
+            )
 
-    def _tell(self, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
+    def _tell(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
         if error is not None:
             columns.update(reason=shield.told(error), exception_type=type(error).__name__)
-        row = {"cache": "triton_bundle", "tier": tier, "outcome": outcome, **whose(self.recorder), **columns}
+        row = {
+            "cache": "triton_bundle",
+            "tier": tier,
+            "action": action,
+            "outcome": outcome,
+            **whose(self.recorder),
+            **columns,
+        }
         self.emit(made, CacheLookup(time_ns=time.time_ns(), **row))

@@ -69,6 +69,17 @@ def test_a_profile_that_is_kept_in_memory_alone(job):
     assert rows(seen)["reason"].unique().tolist() == ["automatic_dynamic_local_pgo is off"]
 
 
+def test_a_profile_on_a_server(job, redis_server):
+    """The server's answers are those of the remote caches; its own account of them is the measure."""
+    with torch._dynamo.config.patch(automatic_dynamic_local_pgo=False, automatic_dynamic_remote_pgo=True):
+        first = in_parity(lambda: sizes(3, 4))
+        again = in_parity(lambda: sizes(5, 6))
+    remote = [rows(seen).query("tier == 'remote'")["outcome"].tolist() for seen in (first, again)]
+    assert remote == [["miss", "saved", "saved"], ["hit"]]
+    assert redis_server.calls()["get"] == 2 and redis_server.calls()["set"] == 2
+    assert len(again.metrics) == 1, "the size was known to vary"
+
+
 # Bad input
 
 
@@ -98,3 +109,6 @@ def test_a_folder_that_cant_be_written(job):
     assert seen.result == unwatched
     assert outcomes(seen) == ["miss", "failed"]
     assert rows(seen)["exception_type"].tolist()[-1] == "IsADirectoryError"
+    assert rows(seen)["action"].tolist() == ["look_up", "store"]
+    code = seen.session.cache_lookups.query("cache == 'dynamo_code'")
+    assert code["outcome"].tolist() == ["miss", "failed"], "what was compiled is not kept"
