@@ -58,13 +58,14 @@ def both():
     at_once(lambda: compiles(left), lambda: compiles(right))
 
 
+@pytest.mark.since_torch("2.13", "torch takes another thread's tracing for its own, and fails")
 @pytest.mark.parametrize("detail", ["lean", "full"])
 def test_caches_cold_and_warm(detail):
     cold, warm = in_parity(both, detail), in_parity(both, detail)
     assert cold.counters["aot_autograd"]["autograd_cache_miss"] == 2 * len(SIZES)
     assert warm.counters["aot_autograd"]["autograd_cache_hit"] == 2 * len(SIZES)
     for seen in (cold, warm):
-        frame = seen.session.cache_lookups
+        frame = seen.session.cache_lookups.query("cache in ('fx_graph', 'aot_autograd')")
         assert frame.groupby("function").size().nunique() == 1 and set(frame["function"]) == {"left", "right"}
         named = seen.session.compiles.set_index("compile_id")["function"].to_dict()
         assert frame["function"].tolist() == [named[compile_id] for compile_id in frame["compile_id"]]
