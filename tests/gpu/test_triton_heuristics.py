@@ -125,6 +125,18 @@ def test_a_users_kernel_in_what_is_compiled_is_tuned_by_inductor(fresh_inductor_
     assert sorted(timed["parameters"].map(lambda p: p["TILE"])) == [16, 32] and timed["is_winner"].sum() == 1
 
 
+def test_without_the_server_of_the_remote_cache_all_goes_on_as_it_does_unwatched(fresh_inductor_cache, monkeypatch):
+    """Nobody listens there, or the package redis is not installed: torch gives the remote tier up."""
+    monkeypatch.setenv("TORCHINDUCTOR_REDIS_HOST", "127.0.0.1")
+    monkeypatch.setenv("TORCHINDUCTOR_REDIS_PORT", "1")
+    x = matrix()
+    seen = in_parity(run(transposed_sum, x, autotune_remote_cache=True))
+    assert torch.equal(seen.result, transposed_sum(x)) and rows(seen)["is_winner"].sum() == 1
+    looked = seen.session.cache_lookups.query("cache == 'autotune'")
+    assert {*zip(looked["tier"], looked["outcome"], strict=True)} >= {("remote", "failed"), ("local", "saved")}
+    assert looked[looked["outcome"] == "failed"]["reason"].str.contains("redis|Redis").all()
+
+
 @pytest.mark.parametrize("in_pool", [False, True], ids=["in this process", "in the pool"])
 def test_a_configuration_that_does_not_assemble_is_told_wherever_it_was_compiled(fresh_inductor_cache, in_pool):
     """A process of the pool gives back what it could compile, and no more than the number of all."""
