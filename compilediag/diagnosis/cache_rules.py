@@ -74,7 +74,7 @@ def _settings(names: tuple[str, ...], rows: list[Row], cost: dict[Any, float]) -
     earlier = first(rows, "nearest_session")
     return Finding(
         rule="cache_settings",
-        severity=severity_of(lost, len(rows), "medium"),
+        severity=severity_of(lost, 1, "medium"),
         title=f"{wording.counted(len(rows), 'cache miss', 'cache misses')}{spent}: the key differs from the nearest "
         f"earlier one only in {wording.listed(names)}{what}",
         seconds_lost=lost,
@@ -102,7 +102,7 @@ def _gone(cache: str | None, rows: list[Row], cost: dict[Any, float]) -> Finding
     lost = _lost(rows, cost)
     return Finding(
         rule="cache_entry_gone",
-        severity=severity_of(lost, len(rows), "medium"),
+        severity=severity_of(lost, 1, "medium"),
         title=f"{wording.counted(len(rows), 'miss', 'misses')} in {_name(cache)} of keys that were seen before: "
         "their entries are gone",
         seconds_lost=lost,

@@ -26,6 +26,8 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "artifacts": ("trace",),
     "dynamic_decisions": ("dynamic",),
 }
+#: Part of a table that has totals of its own -> the sources that those need.
+PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_autograd_cache", "remote_cache")}
 #: What a source observes, in words.
 OBSERVES = {
     "compiles": "compiles",
@@ -56,17 +58,18 @@ _MEANT = ("the watch has ended", "detail is ", "not asked for", "nothing to watc
 
 
 def observed(states: Iterable[Row]) -> dict[str, bool]:
-    """Table -> whether all that feeds it was watched; `states` are the last states of a session's sources."""
+    """Table, or part of one -> whether all that feeds it was watched; `states` are the last states of the sources."""
     rows = list(states)
     active = {row["name"] for row in rows if row["status"] == "active"}
     idle = {row["name"] for row in rows if row["status"] == "off" and (row["reason"] or "").startswith("nothing to")}
-    return {table: bool(active & {*names}) and {*names} <= active | idle for table, names in FEEDS.items()}
+    feeds = FEEDS | PARTS
+    return {table: bool(active & {*names}) and {*names} <= active | idle for table, names in feeds.items()}
 
 
 def blind(tables: Any) -> frozenset[str]:
-    """The tables that a source was to feed and did not."""
+    """The tables, and parts of tables, that a source was to feed and did not."""
     gone = {row["name"] for row in _gaps(tables)}
-    return frozenset(table for table, names in FEEDS.items() if gone & {*names})
+    return frozenset(table for table, names in (FEEDS | PARTS).items() if gone & {*names})
 
 
 def unobserved(tables: Any) -> dict[str, str]:

@@ -62,9 +62,9 @@ def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
 
 def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
     seen = totals["cache_hits"] + totals["cache_misses"]
-    if "cache_lookups" in unseen and not seen:
+    if "compile_caches" in unseen and not seen:
         return "cache look-ups not observed"
-    partly = "not all cache look-ups observed: " if "cache_lookups" in unseen else ""
+    partly = "not all cache look-ups observed: " if "compile_caches" in unseen else ""
     hits = f"{counted(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
     told = hits if totals["cache_hits"] else "no cache hits"
     return f"{partly}{told}, {counted(totals['cache_misses'], 'miss', 'misses')}"

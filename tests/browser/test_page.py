@@ -299,7 +299,7 @@ def test_a_large_patch_comes_whole_in_parts(recorded, open_widget, totals):
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_is_text(recorded, open_widget, name):
-    recorded.sources(caches=name)
+    recorded.sources(fx_graph_cache=name)
     for number in range(2):
         recorded.compile(number, function=name, backend=name, fail_reason=name)
     recorded.graph_break(name, user_code=name, explanation=name, hints=[name], user_file=name)
@@ -358,7 +358,7 @@ def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
 
 
 def test_what_was_not_observed_is_never_shown_as_nothing(recorded, open_widget, totals):
-    recorded.sources(caches="torch 9.9 has no ChromiumEventLogger", recompiles="off by detail='lean'")
+    recorded.sources(fx_graph_cache="torch 9.9 has no ChromiumEventLogger", recompiles="off by detail='lean'")
     page = open_widget(recorded.snapshot())
     shown = totals(page)
     assert (shown["cache_hits"], shown["cache_saved_s"], shown["recompiles"], shown["lost_s"]) == ("–", "–", "–", "–")

@@ -6,13 +6,14 @@ from compilediag.diagnosis import blind, coverage, unobserved
 from compilediag.events import BY_TABLE
 from tests.unit.tables_builder import source, tables
 
-ALL = dict(coverage.FEEDS)
+ALL, PARTS = dict(coverage.FEEDS), dict(coverage.PARTS)
 NO_TRITON = "nothing to watch: triton is not installed"
 
 
 @pytest.fixture(autouse=True)
 def two_feeds(monkeypatch):
     monkeypatch.setattr(coverage, "FEEDS", {"autotune": ("one", "two"), "cudagraphs": ()})
+    monkeypatch.setattr(coverage, "PARTS", {"compile_caches": ("three",)})
 
 
 def seen(**states):
@@ -36,7 +37,12 @@ def test_a_table_is_observed_if_all_that_feeds_it_was(one, two, known):
 
 
 def test_a_source_that_the_session_does_not_know_was_not_active():
-    assert seen(one=("active", None)) == {"autotune": False, "cudagraphs": False}
+    assert seen(one=("active", None)) == {"autotune": False, "cudagraphs": False, "compile_caches": False}
+
+
+def test_a_part_of_a_table_needs_its_own_sources_alone():
+    assert seen(three=("active", None)) == {"autotune": False, "cudagraphs": False, "compile_caches": True}
+    assert blind(tables(source("three", "failed", "why"))) == {"compile_caches"}
 
 
 def test_a_source_with_nothing_to_watch_is_no_gap():
@@ -52,3 +58,4 @@ def test_a_gap_blinds_the_tables_that_it_feeds():
 
 def test_every_table_of_the_page_says_what_feeds_it():
     assert set(ALL) == set(BY_TABLE) - {"sources"}
+    assert {*PARTS["compile_caches"]} < {*ALL["cache_lookups"]}

@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from compilediag.diagnosis import FEEDS
+from compilediag.diagnosis.coverage import PARTS
 from compilediag.events import (
     BY_TABLE,
     Artifact,
@@ -329,7 +330,7 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
 def test_a_table_whose_source_was_not_active_is_not_observed(tmp_path):
     session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
     observed = ViewModel(session).snapshot()["observed"]
-    assert set(observed) == {*FEEDS, *MADE_OF}
+    assert set(observed) == {*FEEDS, *PARTS, *MADE_OF}
     assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
 
 

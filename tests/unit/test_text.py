@@ -89,8 +89,9 @@ def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
 
 
 def test_what_was_observed_in_part_is_a_lower_bound(monkeypatch):
-    monkeypatch.setattr(coverage, "FEEDS", {t: (t,) for t in ("cache_lookups", "autotune", "cudagraphs")})
-    gone = [source(name, "failed", "why") for name in coverage.FEEDS]
+    monkeypatch.setattr(coverage, "FEEDS", {t: (t,) for t in ("autotune", "cudagraphs")})
+    monkeypatch.setattr(coverage, "PARTS", {"compile_caches": ("compile_caches",)})
+    gone = [source(name, "failed", "why") for name in (*coverage.FEEDS, *coverage.PARTS)]
     text = text_of(*gone, tuning_runs=1, tuning_s=2.0, graph_records=1)
     assert "not all cache look-ups observed: 3 cache hits saved 9.8 s, 11 misses" in text
     assert "at least 1 tuning took 2.0 s; CUDA graphs: at least 1x captured" in text
