@@ -21,6 +21,8 @@ COUNTED = {
 }
 #: The caches that hold whole compiled graphs. Others (a module's file, a kernel's binary) are parts of those.
 COMPILE_CACHES = ("fx_graph", "aot_autograd")
+#: Outcomes of a look-up that gave nothing, or of one that failed.
+UNMET = ("miss", "guard_miss", "bypass", "disabled", "failed")
 #: Different reasons of one group that are told.
 SHOWN_REASONS = 20
 
@@ -73,7 +75,7 @@ class LookupGroup:
 
 def why(row: Row) -> str | None:
     """What kept a look-up from being a hit, in one line; None if nothing did, or nothing is known of it."""
-    if row["outcome"] in ("hit", "saved", "written"):
+    if row["outcome"] not in UNMET:
         return None
     told = [row["guard"], "; ".join(row["key_diff"] or ()), row["reason"]]
     return next((wording.one_line(text, 300) for text in told if text), None)

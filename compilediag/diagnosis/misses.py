@@ -66,7 +66,7 @@ def why_missed(row: Row, full: bool) -> list[str]:
         return [f"{GUARDED}: {row['guard']}" if row["guard"] else f"{GUARDED}."]
     said = [f"torch's reason: {row['reason']}"] if row["reason"] else []
     if row["nearest_key"] is None and row["cache"] not in NAMES:
-        return said or [UNCOMPARED]
+        return [row["reason"] or UNCOMPARED]
     if row["nearest_key"] is None:
         return [*said, FIRST if full else UNSEEN]
     when = f", seen {row['nearest_session']}" if row["nearest_session"] else ", of this session"

@@ -76,6 +76,7 @@ def test_what_is_not_known_is_left_out():
     text = explained(function=None, file=None, compile_id=None, key=None, tier=None, cache="pgo")
     assert text.splitlines()[0] == "unknown function: missed in the cache pgo, key unknown"
     assert text.splitlines()[1:] == ["Keys of this cache are not told against earlier ones."]
+    assert explained(cache="dynamo_code", reason="no entry yet").splitlines()[1:] == ["no entry yet"]
 
 
 def test_only_misses_are_explained():

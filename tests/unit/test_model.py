@@ -204,6 +204,7 @@ def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
         lookup("saved", **FORWARD, taken_s=1.5),
         lookup("hit", **FORWARD, tier="remote"),
         lookup("bypass", function="g", reason="Unsupported op"),
+        lookup("cleared", function="g", reason="the cache was cleared"),
     ]
     session = saved(tmp_path, *items)
     one, remote, g = derived(ViewModel(session).snapshot(), "cache_groups")
@@ -211,10 +212,10 @@ def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
     assert (one["saved_s"], one["taken_s"]) == (2.0, 1.5)
     assert one["why"] == "inductor_config[epilogue_fusion]: True -> False", "what kept the latest miss from being a hit"
     assert (remote["tier"], remote["hits"], remote["why"]) == ("remote", 1, None)
-    assert (g["bypassed"], g["why"], g["saved_s"]) == (1, "Unsupported op", None)
+    assert (g["bypassed"], g["other"], g["why"], g["saved_s"]) == (1, 1, "Unsupported op", None)
     assert (one["reasons"], g["reasons"]) == ([f"1x {one['why']}"], ["1x Unsupported op"])
     parts = [row[-1] for row in ViewModel(session).snapshot()["rows"]["cache_lookups"]]
-    assert parts == [*4 * [one["event_id"]], remote["event_id"], g["event_id"]]
+    assert parts == [*4 * [one["event_id"]], remote["event_id"], *2 * [g["event_id"]]]
 
 
 def test_what_is_a_list_and_what_is_a_dict_reach_the_page_as_such(tmp_path):
