@@ -145,14 +145,14 @@ def test_damaged_entries_are_told_and_compiled_anew(redis_server, both_remote, v
 def test_a_slow_server_shows_in_the_seconds(redis_server, fx_remote):
     def run():
         redis_server.pause()
-        again = threading.Timer(0.7, redis_server.resume)
+        again = threading.Timer(5, redis_server.resume)  # On a slow machine seconds pass before the server is asked.
         again.start()
         afresh()
         again.join()
 
     seen = in_parity_with(redis_server, run)
     (waited,), _ = remote(seen, "duration_s")
-    assert 0.4 < waited < 10 and remote(seen, "outcome") == [("miss",), ("saved",)]
+    assert 0.4 < waited < 15 and remote(seen, "outcome") == [("miss",), ("saved",)]
 
 
 def test_a_server_that_died_is_told_at_each_look_up_and_torch_goes_on(redis_server, both_remote):
