@@ -118,8 +118,8 @@ def test_the_notebook_on_autotuning_tells_what_pays_and_what_never_does(executed
 def test_the_notebook_on_cuda_graphs_tells_storms_skips_and_coverage(executed):
     notebook = executed["03_cudagraphs.ipynb"]
     told = last_line(notebook)
-    assert {"record", "rerecord", "skip", "limit", "warmup", "replays", "user_capture"} <= set(told["actions"])
-    assert {"cudagraph_sizes", "cudagraph_skip", "cudagraph_limit", "cudagraph_paths"} <= set(told["rules"])
+    assert {"record", "rerecord", "skip", "limit", "stuck", "warmup", "replays", "user_capture"} <= set(told["actions"])
+    assert {"cudagraph_sizes", "cudagraph_skip", "cudagraph_limit", "cudagraph_stuck"} <= set(told["rules"])
     assert told["functions"] > 5 and told["replays"] > 500
     assert told["least_covered"] == 0.0, "what is skipped is replayed never"
     actions, coverage, skips, captures = figures(notebook)
