@@ -16,7 +16,7 @@ from typing import Any
 from ..events import Artifact, Event
 from . import dynamic, metrics, values
 from .caches import EVENT as CACHE_EVENT
-from .caches import cache_lookup
+from .caches import cache_lookup, located
 from .compiles import compile_event
 from .graph_breaks import graph_break, logged_break
 from .keys import KeyHistory
@@ -177,9 +177,13 @@ class LogProcess:
         guard.user_file = self._whole_path(guard.user_file)
 
     def _whole_path(self, path: str | None) -> str | None:
-        """Guards tell the end of a path; the whole of it is among the names of files."""
+        """Guards tell the end of a path; the whole of it is among the names of files.
+
+        torch cuts off the folders that a path shares with its own, and a character more for the slash: where they
+        share none that is the first letter.
+        """
         if path is not None and path not in self._files:
-            whole = (name for name in self._strings.values() if name.endswith(f"/{path}"))
+            whole = (name for name in self._strings.values() if name.endswith(f"/{path}") or name[2:] == path)
             self._files[path] = path if path.startswith("/") else next(whole, path)
         return path and self._files[path]
 
@@ -234,9 +238,7 @@ class LogProcess:
         if lookup is None:
             return
         lookup.compile_id = known_id(lookup.compile_id)
-        frame = self._frame(lookup.compile_id)
-        lookup.function, lookup.file, lookup.line = (frame.get(column) for column in ("function", "file", "line"))
-        yield self._history.compare(lookup, told.get("components") or ())
+        yield self._history.compare(located(lookup, self._frame(lookup.compile_id)), told.get("components") or ())
 
     def _artifact(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         name = record_name(record.metadata) or ""

@@ -198,6 +198,14 @@ def test_interleaved_processes_are_told_apart(ingested):
     assert session.phases["duration_s"].round(3).tolist() == [0.3, 0.6]
 
 
+@pytest.mark.parametrize("told", ["user/model.py", "rv/user/model.py"], ids=["some shared", "none shared"])
+def test_a_path_that_torch_cut_is_whole_again(ingested, told):
+    """torch cuts off what a path shares with its own, and a character more."""
+    log = string("/srv/user/model.py") + start() + metrics() + start(2, compile_id="0/1")
+    log += reasons(f"0/0: L['n'] == 1  # return x * n  # {told}:31 in f", at=3) + metrics(4, "0/1")
+    assert ingested(log).recompiles["user_file"].tolist() == ["/srv/user/model.py"]
+
+
 def test_ranks_mixed_in_one_file_under_one_pid(ingested):
     """Logs of several machines put together: the same pid is not the same process."""
     mixed = [string(rank=0), string("/other.py", rank=1), start(rank=0), start(0, "g", rank=1)]
