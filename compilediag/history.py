@@ -54,9 +54,10 @@ PRUNE = (
 
 
 def program() -> str:
-    """The name of the notebook (as its server tells the kernel) or of the script; "" if there is none."""
+    """The name of the notebook (as its server tells the kernel), script or package that runs; "" if there is none."""
     path = Path(os.environ.get("JPY_SESSION_NAME") or sys.argv[0])
-    return " ".join(path.name.split())
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return " ".join(name.split())
 
 
 def default_path() -> Path | None:

@@ -18,16 +18,19 @@ from compilediag.errors import CompilediagError
 
 @dataclass(frozen=True)
 class Program:
-    """What is to be run. `folder` becomes `sys.path[0]`; `file` is None where it becomes `sys.argv[0]` as given."""
+    """What is to be run. `folder` becomes `sys.path[0]`, and `argv0` the first of its arguments."""
 
     folder: str
     code: Callable[[], types.CodeType]
     attributes: dict[str, Any]
-    argv0: str | None = None
+    argv0: str
 
-    def run(self, argv: list[str]) -> None:
+    def take_over(self, args: list[str]) -> None:
+        """From here on the arguments of this process are the program's."""
+        sys.argv[:] = [self.argv0, *args]
+
+    def run(self) -> None:
         """Run it as `__main__`, which stays: pickles, threads and spawned workers look it up later."""
-        sys.argv[:] = [self.argv0 or argv[0], *argv[1:]]
         _set_first_path(self.folder)
         module = types.ModuleType("__main__")
         module.__dict__.update({"__builtins__": builtins, "__cached__": None, **self.attributes})
@@ -45,7 +48,7 @@ def find_script(script: str) -> Program:
         raise CompilediagError(f"can't run {script}: {error.strerror}") from None
     attributes = {"__file__": file, "__loader__": SourceFileLoader("__main__", file), "__package__": None}
     folder = os.path.dirname(os.path.realpath(file))
-    return Program(folder, lambda: compile(source, file, "exec", dont_inherit=True), attributes)
+    return Program(folder, lambda: compile(source, file, "exec", dont_inherit=True), attributes, argv0=script)
 
 
 def find_module(name: str) -> Program:

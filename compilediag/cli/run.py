@@ -53,17 +53,18 @@ class Run:
 
         from compilediag.watch import start
 
+        program.take_over(args.args)
         session = start(args.save, args.detail, args.replays)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
-        _execute(program, [args.script, *args.args])
+        _execute(program)
         return 0
 
 
-def _execute(program: Program, argv: list[str]) -> None:
+def _execute(program: Program) -> None:
     """Run to the end or to the script's own exception, which is shown without our frames."""
     try:
-        program.run(argv)
+        program.run()
     except SystemExit:
         raise
     except BaseException as error:

@@ -60,7 +60,8 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
     ]
     assert "failed" not in set(session.sources["status"])
     assert session.summary() in done.stderr
-    assert "double" in (tmp_path / "run.html").read_text()
+    page = (tmp_path / "run.html").read_text()
+    assert "double" in page and "<title>compilediag: script.py</title>" in page
 
 
 @pytest.mark.parametrize("asked", [True, False])
