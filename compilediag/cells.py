@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from .events import Event
 
@@ -34,12 +35,16 @@ class CellNames:
         return known
 
 
-def _cell(file: str) -> str | None:
-    """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
+def running_shell() -> Any:
+    """The IPython that runs in this process; None if none does."""
     # Another thread may be about to import IPython: it is there, and has nothing in it yet.
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = get_ipython() if get_ipython is not None else None
-    compiler = getattr(shell, "compile", None)
+    return get_ipython() if get_ipython is not None else None
+
+
+def _cell(file: str) -> str | None:
+    """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
+    compiler = getattr(running_shell(), "compile", None)
     if not hasattr(compiler, "format_code_name"):
         return None
     label = compiler.format_code_name(file)

@@ -65,6 +65,27 @@ def _schema() -> Iterable[str]:
     yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
 
 
+def is_session(file: Path) -> bool:
+    """True of a file that begins as a session does, even of a damaged one. OSError if it can't be read."""
+    return file.is_file() and _head(file) == SQLITE
+
+
+def is_replaceable(file: Path) -> bool:
+    """True of an earlier session and of an empty file: what else is there is somebody's, and stays."""
+    return file.is_file() and _head(file) in (b"", SQLITE)
+
+
+def _head(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(len(SQLITE))
+
+
+def remove(file: Path) -> None:
+    """Remove a session's file and WAL's files beside it; none of them need be there."""
+    for name in (file, f"{file}-wal", f"{file}-shm"):
+        Path(name).unlink(missing_ok=True)
+
+
 def clean(text: str) -> str:
     """The text as SQLite can keep it: a lone surrogate, which UTF-8 has no code for, becomes its escape."""
     try:

@@ -23,7 +23,7 @@ from .history import VARIABLE as HISTORY
 from .history import program
 from .recorder import Recorder
 from .session import Session
-from .store import SQLITE, Store
+from .store import Store, is_replaceable, remove
 
 DETAILS = ("lean", "full")
 
@@ -160,7 +160,7 @@ def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: set[str]
         raise CompilediagError(f"{file} can't be written: {error}") from None
     session = Session(file, recorder=recorder)
     if path is None:
-        weakref.finalize(session, _remove, file, os.getpid())
+        weakref.finalize(session, _remove_own, file, os.getpid())
     try:
         sources.attach(recorder, detail, asked_for)
     except BaseException:
@@ -180,23 +180,15 @@ def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
         file = Path(path).absolute()
         if not file.parent.is_dir():
             raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-        if file.exists() and not _replaceable(file):
+        if file.exists() and not is_replaceable(file):
             raise CompilediagError(f"{file} is there and is no session, so it is not replaced: give another path")
         if _recorded_elsewhere(file):
             return file, True
     try:
-        _remove(file, os.getpid())
+        remove(file)
     except OSError as error:
         raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
     return file, False
-
-
-def _replaceable(file: Path) -> bool:
-    """True of an earlier session, even a damaged one, and of an empty file."""
-    if not file.is_file():
-        return False
-    with file.open("rb") as opened:
-        return opened.read(len(SQLITE)) in (b"", SQLITE)
 
 
 def _recorded_elsewhere(file: Path) -> bool:
@@ -210,11 +202,10 @@ def _recorded_elsewhere(file: Path) -> bool:
     return elsewhere
 
 
-def _remove(file: Path, pid: int) -> None:
-    """Remove a session's file and WAL's files beside it, in the process that made it."""
+def _remove_own(file: Path, pid: int) -> None:
+    """Remove a temporary session, in the process that made it and not in a forked one."""
     if os.getpid() == pid:
-        for name in (file, f"{file}-wal", f"{file}-shm"):
-            Path(name).unlink(missing_ok=True)
+        remove(file)
 
 
 def _meta(detail: str) -> dict[str, object]:

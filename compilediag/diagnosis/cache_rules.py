@@ -10,7 +10,7 @@ from . import wording
 from .breaks import MANY_BREAKS
 from .finding import Finding, severity_of
 from .misses import ADVICE, GONE
-from .rows import Row, first, ids, is_timed, rows_of, seconds
+from .rows import Row, first, ids, is_timed, place_in, place_of, rows_of, seconds
 
 COLUMNS = (
     *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "exception_type", "taken_s"),
@@ -85,7 +85,7 @@ def _settings(names: tuple[str, ...], rows: list[Row], cost: dict[Any, float]) -
         suggestion=_advice(names) + (f" The earlier key was seen {wording.one_line(earlier)}." if earlier else ""),
         count=len(rows),
         details=tuple(wording.one_line(text, 200) for text in texts[:64]),
-        **_place(rows),
+        **place_of(map(place_in, rows)),
     )
 
 
@@ -112,7 +112,7 @@ def _gone(cache: str | None, rows: list[Row], cost: dict[Any, float]) -> Finding
         evidence=ids(rows),
         suggestion=GONE,
         count=len(rows),
-        **_place(rows),
+        **place_of(map(place_in, rows)),
     )
 
 
@@ -137,7 +137,7 @@ def _bypass(cache: str | None, tier: str | None, reason: str, rows: list[Row]) -
         suggestion=f"{usual} {special}".strip(),
         count=len(rows),
         details=(reason,) if reason else (),
-        **_place(rows),
+        **place_of(map(place_in, rows)),
     )
 
 
@@ -164,15 +164,9 @@ def _failed(cache: str | None, tier: str | None, reason: str, rows: list[Row]) -
         suggestion=remote if is_remote else local,
         count=len(rows),
         details=(why,) if why else (),
-        **_place(rows),
+        **place_of(map(place_in, rows)),
     )
 
 
 def _name(cache: str | None) -> str:
     return wording.one_line(cache or "a cache", 40)
-
-
-def _place(rows: list[Row]) -> dict[str, Any]:
-    """function, file and line where all of them belong to one function."""
-    places = {(row["function"], row["file"], row["line"]) for row in rows}
-    return dict(zip(("function", "file", "line"), places.pop(), strict=True)) if len(places) == 1 else {}

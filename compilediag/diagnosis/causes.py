@@ -9,7 +9,7 @@ from typing import Any
 
 from ..decode.guard_names import readable
 from . import paths, wording
-from .rows import Row, first, ids, is_timed, row_order, rows_of, seconds
+from .rows import Place, Row, first, ids, is_timed, place_in, row_order, rows_of, seconds
 
 COLUMNS = (
     "function",
@@ -39,8 +39,6 @@ _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _VARYING = ("tensor_size", "symbolic_shape")
 #: File, line, function, family, text and source: what the recompiles of one cause in one function have in common.
 Key = tuple[Any, ...]
-#: Function, file and line.
-Place = tuple[str | None, str | None, int | None]
 #: Failing guards by recompile.
 Failures = dict[tuple[Any, ...], list[Row]]
 
@@ -75,7 +73,7 @@ class Cause:
     @property
     def most(self) -> int:
         """The recompiles of the function that it struck most often: once in each of five functions is once."""
-        return max(Counter((row["function"], row["file"], row["line"]) for row in self.rows).values())
+        return max(Counter(place_in(row) for row in self.rows).values())
 
     @property
     def seconds(self) -> float:
@@ -93,7 +91,7 @@ class Cause:
     @property
     def places(self) -> tuple[Place, ...]:
         """The functions that it recompiled, in order of appearance."""
-        return tuple(dict.fromkeys((row["function"], row["file"], row["line"]) for row in self.rows))
+        return tuple(dict.fromkeys(place_in(row) for row in self.rows))
 
     @property
     def timed(self) -> int:

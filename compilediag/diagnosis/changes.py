@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import coverage, wording
-from .rows import Row, first, ids, rows_of, seconds
+from .rows import Row, first, ids, place_in, rows_of, seconds
 
 #: What a change can be of, in the order in which they are told.
 KINDS = ("failure", "recompile", "graph_break", "compile", "cache", "autotune", "phase")
@@ -279,7 +279,7 @@ def _phases(names: _Names, before: Any, after: Any) -> Iterable[Change]:
 
 
 def _place(row: Row) -> str:
-    return wording.place(row["function"], row["file"], row["line"])
+    return wording.place(*place_in(row))
 
 
 def counts(tables: Any) -> Counter[str]:

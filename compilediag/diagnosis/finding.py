@@ -6,14 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..decode.settings import module_of
+
 SEVERITIES = ("high", "medium", "low")
 
-#: Where a key of `Finding.fix` is a setting; all others are of torch._dynamo.config.
-_OWNER = {
-    "dynamic_sources": "torch.compiler.config",
-    "unbacked_sources": "torch.compiler.config",
-    "use_duck_shape": "torch.fx.experimental._config",
-}
 #: Beyond these a cause is worth that severity: (severity, seconds lost, times).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
 
@@ -59,7 +55,7 @@ class Finding:
 
 def fix_code(fix: dict[str, Any] | None) -> str | None:
     """The statements that apply `fix`, in one line of Python; None if there is none."""
-    statements = (f"{_OWNER.get(key, 'torch._dynamo.config')}.{key} = {value!r}" for key, value in (fix or {}).items())
+    statements = (f"{module_of(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from . import wording
 from .costs import cost_of
 from .finding import Finding, merged, severity_of
-from .rows import Row, first, ids, is_timed, rows_of, seconds
+from .rows import Row, first, ids, is_timed, place_in, rows_of, seconds
 
 COLUMNS = ("function", "file", "line", "outcome", "duration_s", "fail_type", "fail_reason", "limit")
 #: What torch says of a frame that it leaves to Python.
@@ -29,11 +29,11 @@ def limit_findings(tables: Any, causes: list[Finding]) -> list[Finding]:
 def limits_hit(tables: Any, limit: str | None, places: tuple[Any, ...]) -> int:
     """How often these functions hit this limit."""
     rows = rows_of(tables, "compiles", COLUMNS)
-    return sum(row["limit"] == limit and (row["function"], row["file"], row["line"]) in places for row in rows)
+    return sum(row["limit"] == limit and place_in(row) in places for row in rows)
 
 
 def _of_function(causes: list[Finding], row: Row) -> list[Finding]:
-    place = (row["function"], row["file"], row["line"])
+    place = place_in(row)
     own = [c for c in causes if place in c.places]
     return sorted(own, key=lambda c: (-c.count, -c.seconds_lost, c.title))
 

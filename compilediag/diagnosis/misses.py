@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import CompilediagError
 from . import wording
-from .rows import Row, rows_of
+from .rows import Row, place_in, rows_of
 
 COLUMNS = (
     *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "guard"),
@@ -53,7 +53,7 @@ def explain_miss(tables: Any, event_id: int) -> str:
 
 
 def _head(row: Row) -> str:
-    where = wording.place(row["function"], row["file"], row["line"])
+    where = wording.place(*place_in(row))
     which = f", compile {row['compile_id']}" if row["compile_id"] else ""
     cache = NAMES.get(row["cache"], f"the cache {row['cache']}")
     tier = f" ({row['tier']})" if row["tier"] else ""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
+#: function, file and line.
+Place = tuple[str | None, str | None, int | None]
 
 
 def rows_of(tables: Any, table: str, names: Iterable[str]) -> list[Row]:
@@ -43,6 +45,16 @@ def is_timed(value: Any) -> bool:
 
 def ids(rows: Iterable[Row]) -> tuple[int, ...]:
     return tuple(int(row["event_id"]) for row in rows if row["event_id"] is not None)
+
+
+def place_in(row: Row) -> Place:
+    return row["function"], row["file"], row["line"]
+
+
+def place_of(places: Iterable[Place]) -> dict[str, Any]:
+    """function, file and line where there is but one place."""
+    found = set(places)
+    return dict(zip(("function", "file", "line"), found.pop(), strict=True)) if len(found) == 1 else {}
 
 
 def first(rows: Iterable[Row], name: str) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import wording
-from .rows import Row, first, ids, is_timed, rows_of
+from .rows import Place, Row, first, ids, is_timed, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +91,10 @@ class Run:
     stages: tuple[str, ...]
     order: tuple[int, ...]
     evidence: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.function, self.file, self.line
 
     @property
     def label(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import wording
 from .finding import Finding, severity_of
-from .rows import seconds
+from .rows import place_of, seconds
 from .tuning import Run, break_even, tuning_runs
 
 #: Below this gain over the extern kernel tuning is hardly felt.
@@ -62,7 +62,7 @@ def _small_gain(runs: list[Run]) -> Finding | None:
         suggestion=_small_advice(small, spent),
         count=len(small),
         details=tuple(f"{run.label}: {_percent(run.margin_extern or 0.0)}" for run in small[:64]),
-        **_place(small),
+        **place_of(run.place for run in small),
     )
 
 
@@ -96,7 +96,7 @@ def _repeated(runs: list[Run]) -> Finding | None:
         "whether it is on (torch._inductor.config.autotune_local_cache, and not force_disable_caches), and whether the "
         "cache directory stays the same. Other choices, layouts of the output or epilogues are not told apart here.",
         count=len(runs) - 1,
-        **_place(runs),
+        **place_of(run.place for run in runs),
     )
 
 
@@ -117,7 +117,7 @@ def _nothing_works(run: Run) -> Finding:
         evidence=run.evidence,
         suggestion=_NO_CHOICE if run.tuner == "select_algorithm" else _NO_CONFIGURATION,
         details=tuple(f"{reason} ({count}x)" for reason, count in run.fail_reasons),
-        **_place([run]),
+        **place_of([run.place]),
     )
 
 
@@ -162,7 +162,7 @@ def _failing_choices(kind: str, found: list[tuple[Run, int]]) -> Finding:
         suggestion=advice,
         count=failed,
         details=tuple(dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason))[:64],
-        **_place(runs),
+        **place_of(run.place for run in runs),
     )
 
 
@@ -172,9 +172,3 @@ def _percent(share: float) -> str:
 
 def _ids(runs: Iterable[Run]) -> tuple[int, ...]:
     return tuple(sorted(event_id for run in runs for event_id in run.evidence))
-
-
-def _place(runs: list[Run]) -> dict[str, Any]:
-    """function, file and line where all of them belong to one function."""
-    places = {(run.function, run.file, run.line) for run in runs}
-    return dict(zip(("function", "file", "line"), places.pop(), strict=True)) if len(places) == 1 else {}

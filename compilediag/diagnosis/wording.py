@@ -97,9 +97,9 @@ def _was_many(values: Sequence[str]) -> str:
     return f"was {one_line(values[0], 40)}, then {shown} and {len(values) - 3} more"
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """`1 miss`, `3 misses`."""
-    return f"{number} {one if number == 1 else many}"
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 compile`, `3 misses`; `many` where that is not `one` with an s."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _multiples(numbers: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ from ..diagnosis.coverage import FEEDS
 from ..errors import CompilediagError
 from ..events import SourceStatus
 from ..outputs import check_output
-from ..store import SQLITE, Store
+from ..store import Store, is_replaceable, is_session, remove
 from .decoding import LogDecoder, Tally
 from .files import LogFile, find_logs, open_log, without_copies
 from .progress import Progress
@@ -66,7 +66,7 @@ def ingest(
     file, _ = read_logs(paths, out, strict)
     session = Session(file)
     if out is None:
-        weakref.finalize(session, _remove, file)
+        weakref.finalize(session, remove, file)
     return session
 
 
@@ -92,11 +92,7 @@ def opened(path: str | os.PathLike[str]) -> Session:
     from ..session import load
 
     file = Path(path)
-    if file.is_file():
-        with file.open("rb") as stream:
-            if stream.read(len(SQLITE)) == SQLITE:
-                return load(file)
-    return ingest(file)
+    return load(file) if is_session(file) else ingest(file)
 
 
 class _Job:
@@ -233,10 +229,8 @@ def _meta(job: _Job) -> dict[str, Any]:
 def _target(file: Path) -> Path:
     """`file` if a session may be written there. CompilediagError if not."""
     check_output(file)
-    if file.exists():
-        with file.open("rb") as opened:
-            if opened.read(len(SQLITE)) not in (b"", SQLITE):
-                raise CompilediagError(f"{file} is there and is no session, so it is not replaced: give another path")
+    if file.exists() and not is_replaceable(file):
+        raise CompilediagError(f"{file} is there and is no session, so it is not replaced: give another path")
     return file
 
 
@@ -248,28 +242,18 @@ def _opened(file: Path, job: _Job) -> Store:
         store = None
     if store is not None:
         meta = store.meta()
-        if meta.get("stopped_ns") is None and meta.get("pid") != os.getpid() and _alive(meta.get("pid")):
+        if store.is_recorded_elsewhere():
             store.connection.close()
             raise CompilediagError(f"{file} is being written by process {meta['pid']}: give another path")
         if job.is_of(meta.get("ingest")):
             store.set_meta(pid=os.getpid())
             return store
         store.connection.close()
-    _remove(file)
+    remove(file)
     try:
         return Store.create(file, _meta(job))
     except (OSError, sqlite3.Error) as error:
         raise CompilediagError(f"{file} can't be written: {error}") from None
-
-
-def _alive(pid: object) -> bool:
-    try:
-        os.kill(int(str(pid)), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _temporary(job: _Job) -> tuple[Path, Store]:
@@ -278,8 +262,3 @@ def _temporary(job: _Job) -> tuple[Path, Store]:
     file = Path(name)
     file.unlink()
     return file, Store.create(file, _meta(job))
-
-
-def _remove(file: Path) -> None:
-    for name in (file, f"{file}-wal", f"{file}-shm"):
-        Path(name).unlink(missing_ok=True)

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from ..diagnosis import unobserved
-from ..diagnosis.wording import one_line, place, position, spent
+from ..diagnosis.wording import counted, one_line, place, position, spent
 from .explorer_model import unpacked
 from .model import ViewModel
-from .text import counted, printable, wrapped
+from .text import printable, wrapped
 
 #: Functions, and lines of each of their lists, that are told; the rest is counted.
 FUNCTIONS, LINES = 8, 12

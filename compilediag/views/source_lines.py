@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
+
+from ..cells import running_shell
 
 #: Lines before and after.
 AROUND = 4
@@ -62,9 +63,7 @@ def _without_waiting(file: str, flags: int) -> int:
 
 def _cell_lines(number: int) -> list[str] | None:
     """The lines of a notebook cell as they ran (IPython drops empty ones before the first), from its own history."""
-    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = get_ipython() if get_ipython is not None else None
-    ran = getattr(getattr(shell, "history_manager", None), "input_hist_parsed", None)
+    ran = getattr(getattr(running_shell(), "history_manager", None), "input_hist_parsed", None)
     if not isinstance(ran, list) or not 0 < number < len(ran):
         return None
     return ran[number].splitlines()

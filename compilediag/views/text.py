@@ -8,7 +8,7 @@ from collections.abc import Set
 from typing import Any
 
 from ..diagnosis import Finding, blind, fix_code, unobserved
-from ..diagnosis.wording import one_line, position, spent
+from ..diagnosis.wording import counted, one_line, position, spent
 
 WIDTH = 100
 SHOWN = 10
@@ -101,11 +101,6 @@ def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:
 def _own_cost(totals: dict[str, Any]) -> str:
     share = totals["own_share"]
     return f"own cost {spent(totals['own_s'])}" + (f" ({100 * share:.1f} %)" if share is not None else "")
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 compile`, `2 compiles`; `many` where that is not `one` with an s."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _findings(findings: list[Finding], totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..diagnosis.lookups import COMPILE_CACHES, COUNTED
-from ..diagnosis.tuning import UNTIMED
+from ..diagnosis.tuning import UNTIMED, run_key
 
 Cells = dict[str, Any]
 
@@ -128,7 +128,7 @@ class _TuningTotals:
         self._measured: set[tuple[Any, ...]] = set()
 
     def add(self, cells: Cells) -> None:
-        key = (cells["rank"], cells["pid"], cells["run_id"] or f"event {cells['event_id']}")
+        key = run_key(cells)
         self._choices += 1
         self._failed += cells["time_ms"] is None and cells["fail_reason"] is not None
         if cells["from_cache"] is None:

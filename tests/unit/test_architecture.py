@@ -43,7 +43,7 @@ MAY_IMPORT = {
     },
     "advise": {"diagnosis", "verify"},
     "verify": {"errors", "diagnosis", "sources", "watch"},
-    "views": {"errors", "events", "decode", "store", "tables", "session", "diagnosis", "outputs", ""},
+    "views": {"errors", "events", "decode", "store", "tables", "session", "diagnosis", "cells", "outputs", ""},
     "logs": {"errors", "events", "store", "decode", "diagnosis", "outputs", "session", ""},
     "watch": {"errors", "events", "store", "history", "recorder", "session", "sources", ""},
     "exporting": {"errors", "events", "outputs", "session", "tables", "views"},

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...decode.settings import module_of
 from ..base import Unavailable
 from . import member
 
@@ -165,11 +166,7 @@ def clear_memory_of_caches() -> None:
 
 def config_of(key: str) -> Any:
     """The torch config module that a key of `Finding.fix` belongs to; Unavailable if this torch lacks the setting."""
-    module = {
-        "dynamic_sources": "torch.compiler.config",
-        "unbacked_sources": "torch.compiler.config",
-        "use_duck_shape": "torch.fx.experimental._config",
-    }.get(key, "torch._dynamo.config")
+    module = module_of(key)
     try:
         __import__(module)
         owner = sys.modules[module]
