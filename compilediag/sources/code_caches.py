@@ -189,9 +189,6 @@ def _row(
 ) -> CacheLookup:
     start, found = began
     taken_s = None if found or error is not None else (time.time_ns() - start) / 1e9
-    trouble = (
-        {} if error is None else {"reason": shield.told(error)[:MAX_REASON], "exception_type": type(error).__name__}
-    )
     outcome = "failed" if error is not None else "hit" if found else "miss"
     columns = {
         "cache": cache,
@@ -200,6 +197,6 @@ def _row(
         "outcome": outcome,
         "key": key,
         "taken_s": taken_s,
-        **trouble,
+        **shield.columns(error, MAX_REASON),
     }
     return CacheLookup(time_ns=start, **(owner or {}), **columns)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..events import CudaGraphAction
 from ..recorder import Made
+from .whose import Frames, code_of
 
 #: Compile ids of what the backend `cudagraphs` compiled, which does not hand them on to the tree.
 of_backend: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
 #: Inputs whose sizes are told, of those that are not static.
 SIZES = 8
-
-Frames = Mapping[str, Mapping[str, Any]]
-
-
-def known_code(compile_id: str | None, frames: Frames) -> dict[str, Any]:
-    """function, file and line of a compile id; `frames` is what the recorder knows by compile id."""
-    frame = frames.get(compile_id or "", {})
-    return {name: frame.get(name) for name in ("function", "file", "line")}
 
 
 def known_function(manager: Any, function_id: Any, frames: Frames) -> dict[str, Any]:
@@ -35,7 +28,7 @@ def known_function(manager: Any, function_id: Any, frames: Frames) -> dict[str, 
         "backend": "cudagraphs" if by_backend else "trees",
         "mode": manager.id_to_mode[function_id].name.lower(),
         "device": f"cuda:{manager.device_index}",
-        **known_code(compile_id, frames),
+        **code_of(compile_id, frames),
     }
 
 

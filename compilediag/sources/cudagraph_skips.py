@@ -16,8 +16,9 @@ from ..decode.cudagraphs import limit_columns, skip_columns
 from . import _compat
 from ._compat import graphs
 from .base import Source
-from .cudagraph_rows import action, input_names, known_code, known_function
+from .cudagraph_rows import action, input_names, known_function
 from .patching import Args, Kwargs, Patch, Raised
+from .whose import whose
 
 #: What can't be captured, operation by operation: torch's reason and the user's stack.
 Cuts = list[tuple[str, str | None]]
@@ -131,9 +132,7 @@ class CudaGraphSkips(Source):
         self._told(_silent_skip, (reason, cuts or []), "trees", mode, action="skip", counted=counted)
 
     def _told(self, columns: Any, args: Args, backend: str, mode: str | None, **known: Any) -> None:
-        compile_id = _compat.current_compile_id()
-        code = known_code(compile_id, self.recorder.frames)
-        known.update(time_ns=time.time_ns(), compile_id=compile_id, backend=backend, mode=mode, **code)
+        known.update(time_ns=time.time_ns(), backend=backend, mode=mode, **whose(self.recorder))
         self.emit(action, columns, args, known)
 
 

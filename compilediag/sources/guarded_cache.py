@@ -21,7 +21,6 @@ from ..decode.caches import (
     Store,
     Trouble,
     failing_guards,
-    located,
     lookup_events,
     store_event,
 )
@@ -32,6 +31,7 @@ from ._compat import caches as places
 from .base import Source, made
 from .keys import history_of
 from .patching import Args, Kwargs, Patch, Raised
+from .whose import whose
 
 Record = TypeVar("Record", LookUp, Store)
 #: Why a guard miss has no single failing guard: AOTAutogradCache asks for the entry that it was saved with.
@@ -205,10 +205,8 @@ class GuardedCache(Source):
             self._tell_cleared(f"fresh_cache {stage}: {what}")
 
     def _tell_cleared(self, reason: str) -> None:
-        compile_id = _compat.current_compile_id()
         names = {"cache": self.cache, "tier": "local", "action": "clear", "outcome": "cleared"}
-        row = CacheLookup(time_ns=time.time_ns(), compile_id=compile_id, reason=reason, **names)
-        self.emit(made, located(row, self.recorder.frames.get(compile_id or "", {})))
+        self.emit(made, CacheLookup(time_ns=time.time_ns(), reason=reason, **names, **whose(self.recorder)))
 
 
 def _store_events(store: Store) -> Made:

@@ -52,6 +52,6 @@ class Pgo(Source):
 
     def _tell(self, action: str, key: str, error: Raised, columns: dict[str, Any]) -> None:
         if error is not None:
-            columns = {"outcome": "failed", "reason": shield.told(error), "exception_type": type(error).__name__}
+            columns = {"outcome": "failed", **shield.columns(error)}
         row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **whose(self.recorder), **columns}
         self.emit(made, CacheLookup(time_ns=time.time_ns(), **row))

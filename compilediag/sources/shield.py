@@ -17,6 +17,11 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def columns(error: BaseException | None, longest: int | None = None) -> dict[str, str]:
+    """What a row says of an error: its text, of at most `longest` characters, and its type; nothing without one."""
+    return {} if error is None else {"reason": told(error)[:longest], "exception_type": type(error).__name__}
+
+
 def swallowed(name: str, error: BaseException) -> None:
     """Tell the listeners. Never raises."""
     for listener in listeners:

@@ -274,13 +274,7 @@ def _is_walked(cls: type) -> bool:
     root = module.partition(".")[0]
     if root == "torch":
         return module.startswith(_THEIR_TORCH) or module == "torch._dynamo.eval_frame" and _is_module(cls)
-    return root not in sys.stdlib_module_names and root not in (
-        "compilediag",
-        "IPython",
-        "ipykernel",
-        "pytest",
-        "_pytest",
-    )
+    return root not in sys.stdlib_module_names and root not in _TOOLS
 
 
 def _is_module(cls: type) -> bool:

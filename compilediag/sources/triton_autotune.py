@@ -53,7 +53,7 @@ class TritonAutotune(Tuner):
 
     @classmethod
     def probe(cls) -> None:
-        places.require_triton()
+        _compat.require_triton()
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         return {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from typing import Any
 
 from ..events import CacheLookup
 from . import _compat, shield
 from ._compat import triton_bundle as places
-from .base import NothingToWatch, Source, made
+from .base import Source, made
 from .patching import Args, Kwargs, Patch, Raised
 from .whose import whose
 
@@ -20,8 +19,7 @@ class TritonBundle(Source):
     @classmethod
     def probe(cls) -> None:
         places.bundler()
-        if importlib.util.find_spec("triton") is None:
-            raise NothingToWatch("triton is not installed")
+        _compat.require_triton()
 
     def patches(self) -> list[Patch]:
         owner = places.bundler()
@@ -51,9 +49,8 @@ class TritonBundle(Source):
             if written:
                 self._tell("write", "local", "written", **places.kernel_columns(written))
             if len(written) < len(bundle.kernel_artifacts):
-                self._tell(
-                    "local", "hit", kernels=len(bundle.kernel_artifacts) - len(written), reason="the files were there"
-                )
+                there = len(bundle.kernel_artifacts) - len(written)
+                self._tell("look_up", "local", "hit", kernels=there, reason="the files were there")
 
     def _loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         wanted = _compat.argument(args, kwargs, 1, "static_autotuners") or ()
@@ -72,14 +69,6 @@ class TritonBundle(Source):
             )
 
     def _tell(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
-        if error is not None:
-            columns.update(reason=shield.told(error), exception_type=type(error).__name__)
-        row = {
-            "cache": "triton_bundle",
-            "tier": tier,
-            "action": action,
-            "outcome": outcome,
-            **whose(self.recorder),
-            **columns,
-        }
-        self.emit(made, CacheLookup(time_ns=time.time_ns(), **row))
+        row = {"cache": "triton_bundle", "tier": tier, "action": action, "outcome": outcome}
+        told = {**whose(self.recorder), **shield.columns(error), **columns}
+        self.emit(made, CacheLookup(time_ns=time.time_ns(), **row, **told))

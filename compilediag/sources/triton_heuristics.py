@@ -18,6 +18,7 @@ from typing import Any
 
 from ..decode.tuning import Timed, Tuning, next_run_id, rows
 from . import _compat
+from ._compat import caches
 from ._compat import tuning as places
 from .kernel_tuning import input_texts, parameters_of, timed
 from .patching import Args, Kwargs, Patch, Raised
@@ -73,7 +74,7 @@ class TritonHeuristics(Tuner):
 
     @classmethod
     def probe(cls) -> None:
-        places.require_triton()
+        _compat.require_triton()
         places.require(places.HEURISTICS, places.REMOTE_CACHE)
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
@@ -96,7 +97,7 @@ class TritonHeuristics(Tuner):
         return Patch(owner, name, ended, self.guarded, lambda args, kwargs: self._here.stages.append(Stage()))
 
     def _cache_patches(self) -> list[Patch]:
-        owner = places.remote_cache()
+        owner = caches.remote_cache()
         return [
             Patch(owner, "get", self._looked_up, self.guarded),
             Patch(owner, "put", self._saved, self.guarded),

@@ -8,7 +8,8 @@ from typing import Any
 from ..events import CacheLookup
 from .base import Source, made
 from .patching import Raised
-from .shield import told
+from .shield import columns
+from .whose import code_of
 
 
 class Tuner(Source):
@@ -16,7 +17,7 @@ class Tuner(Source):
 
     def frame(self, compile_id: str | None) -> dict[str, Any]:
         """Function, file and line of what is compiled, as far as known."""
-        return dict(self.recorder.frames.get(compile_id or "", ()))
+        return code_of(compile_id, self.recorder.frames)
 
     def look_up(
         self,
@@ -31,19 +32,15 @@ class Tuner(Source):
         error: Raised = None,
     ) -> None:
         """Tell that a cache was asked, or given something to keep."""
-        frame = self.frame(compile_id)
         event = CacheLookup(
             time_ns=time.time_ns(),
             compile_id=compile_id,
-            function=frame.get("function"),
-            file=frame.get("file"),
-            line=frame.get("line"),
             cache=cache,
             tier=tier,
             action=action,
             outcome=outcome,
             key=key,
-            reason=reason if error is None else told(error),
-            exception_type=None if error is None else type(error).__name__,
+            **self.frame(compile_id),
+            **{"reason": reason, **columns(error)},
         )
         self.emit(made, event)

@@ -8,14 +8,15 @@ sources share is here; what one family of hooks needs is in the module of that f
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..base import Unavailable
+from ..base import NothingToWatch, Unavailable
 
 
 def member(module: str, *path: str) -> Any:
@@ -31,11 +32,30 @@ def member(module: str, *path: str) -> Any:
     return owner
 
 
+def class_with(module: str, cls: str, *names: str) -> type:
+    """A class, after checking that all of `names` are there."""
+    owners = [member(module, cls, name) for name in names]
+    return owners[0]
+
+
+def require_triton() -> None:
+    """NothingToWatch without triton. It is not imported for us: its own places are looked for when it is."""
+    if importlib.util.find_spec("triton") is None:
+        raise NothingToWatch("triton is not installed")
+
+
+def frames(depth: int) -> Iterator[types.FrameType]:
+    """The frames above the function that asks, the innermost first, at most `depth` of them."""
+    frame = sys._getframe(1).f_back
+    while frame is not None and depth > 0:
+        yield frame
+        frame, depth = frame.f_back, depth - 1
+
+
 def event_logger() -> type:
     """The class whose `log_event_start`, `log_event_end` and `log_instant_event` see every timed phase."""
-    for name in ("log_event_start", "log_event_end", "log_instant_event"):
-        owner = member("torch._dynamo.utils", "ChromiumEventLogger", name)
-    return owner
+    names = ("log_event_start", "log_event_end", "log_instant_event")
+    return class_with("torch._dynamo.utils", "ChromiumEventLogger", *names)
 
 
 def metrics_module() -> types.ModuleType:
@@ -107,15 +127,11 @@ def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
 
     The start of a compile is announced without the function's name; a few frames up it is a local variable.
     """
-    frame = sys._getframe(1)
-    for _ in range(depth):
-        if frame is None:
-            return None
+    for frame in frames(depth):
         if frame.f_code.co_name == "_compile" and frame.f_globals.get("__name__") == "torch._dynamo.convert_frame":
             local = frame.f_locals
             code = local.get("code")
             return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
-        frame = frame.f_back
     return None
 
 

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import member
+from . import class_with, frames, member
 
 CODECACHE = "torch._inductor.codecache"
 AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache"
@@ -25,9 +25,7 @@ def guarded_cache() -> type:
 def fx_graph_cache() -> type:
     """FxGraphCache. `load_with_key` sees every look-up, also those of AOTAutogradCache, which nobody announces."""
     names = ("prepare_key", "load_with_key", "_save_graph", "_record_result", "_write_to_local_cache", "clear")
-    for name in names:
-        owner = member(CODECACHE, "FxGraphCache", name)
-    return owner
+    return class_with(CODECACHE, "FxGraphCache", *names)
 
 
 def codecache() -> types.ModuleType:
@@ -47,9 +45,7 @@ def aot_autograd_cache() -> type:
         *("try_load", "_lookup", "save", "_record_result", "_write_to_local_cache", "clear"),
         *("_handle_save_error", "_find_unpicklable_field"),
     )
-    for name in names:
-        owner = member(AUTOGRAD_CACHE, "AOTAutogradCache", name)
-    return owner
+    return class_with(AUTOGRAD_CACHE, "AOTAutogradCache", *names)
 
 
 def autograd_cache() -> types.ModuleType:
@@ -83,13 +79,11 @@ def registered_caches() -> list[Any]:
 
 def fresh_cache_stage() -> str | None:
     """Of a `cache_clear` that `fresh_cache` caused, a few frames up: "begins" or "ends"; None in any other."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name != "clear_caches":
-        frame = frame.f_back
-    frame = frame and frame.f_back
-    if frame is None or frame.f_code.co_name != "fresh_cache":
+    cleared = next((frame for frame in frames(60) if frame.f_code.co_name == "clear_caches"), None)
+    caller = cleared and cleared.f_back
+    if caller is None or caller.f_code.co_name != "fresh_cache":
         return None
-    return "ends" if "inductor_cache_dir" in frame.f_locals else "begins"
+    return "ends" if "inductor_cache_dir" in caller.f_locals else "begins"
 
 
 def has_files(cache: Any, key: str) -> bool:
@@ -142,17 +136,13 @@ def why_disabled() -> str | None:
 
 
 def remote_cache() -> type:
-    """The class whose `get` and `put` every remote cache inherits."""
-    for name in ("get", "put"):
-        owner = member(REMOTE_CACHE, "RemoteCache", name)
-    return owner
+    """The class whose `get(key)` and `put(key, value)` are those of all small caches, on disk or a server."""
+    return class_with(REMOTE_CACHE, "RemoteCache", "get", "put")
 
 
 def remote_backend() -> type:
     """The class whose `get` and `put` move the bytes of every remote cache."""
-    for name in ("get", "put"):
-        owner = member(REMOTE_CACHE, "RemoteCacheBackend", name)
-    return owner
+    return class_with(REMOTE_CACHE, "RemoteCacheBackend", "get", "put")
 
 
 def redis_cache() -> type:

@@ -8,7 +8,7 @@ import types
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from . import member
+from . import class_with, member
 
 CODECACHE = "torch._inductor.codecache"
 ASYNC = "torch._inductor.async_compile"
@@ -21,14 +21,12 @@ def py_code_cache() -> type:
 
 def cpp_code_cache() -> type:
     """The class whose `load_async(code, ...)` gives what loads a C++ library; its subclasses have a `cache` each."""
-    member(CODECACHE, "CppCodeCache", "cache")
-    return member(CODECACHE, "CppCodeCache", "load_async")
+    return class_with(CODECACHE, "CppCodeCache", "cache", "load_async")
 
 
 def cutlass_code_cache() -> type:
     """The class whose `compile(source_code, extension)` gives the path of a CUDA object, its hash and its source's."""
-    member(CODECACHE, "CUTLASSCodeCache", "cache")
-    return member(CODECACHE, "CUTLASSCodeCache", "compile")
+    return class_with(CODECACHE, "CUTLASSCodeCache", "cache", "compile")
 
 
 def cpp_worker_module() -> types.ModuleType:
@@ -43,9 +41,7 @@ def triton_kernels() -> type:
 
 def async_compile() -> type:
     """The class whose methods give kernels, or futures of them, to the generated module that calls `wait` last."""
-    for name in ("cpp", "cpp_pybinding", "wait"):
-        member(ASYNC, "AsyncCompile", name)
-    return member(ASYNC, "AsyncCompile", "triton")
+    return class_with(ASYNC, "AsyncCompile", "cpp", "cpp_pybinding", "triton", "wait")
 
 
 def kernel_info_module() -> types.ModuleType:

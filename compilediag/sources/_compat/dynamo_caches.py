@@ -7,15 +7,13 @@ import sys
 import types
 from typing import Any
 
-from . import member
+from . import frames, member
 
 EVAL_FRAME = "torch._C._dynamo.eval_frame"
 PGO = "torch._dynamo.pgo"
+CONVERT = "torch._dynamo.convert_frame"
 #: What stands for the guards of an entry whose object is gone.
 DELETED = "DeletedGuardManagerWrapper"
-
-
-CONVERT = "torch._dynamo.convert_frame"
 
 
 def conversion_module() -> types.ModuleType:
@@ -71,13 +69,9 @@ def pgo_module() -> types.ModuleType:
 
 def converted_code(depth: int = 8) -> Any:
     """The code object of the frame whose conversion has just begun in this thread; None if it is not found."""
-    frame = sys._getframe(1)
-    for _ in range(depth):
-        if frame is None:
-            return None
+    for frame in frames(depth):
         if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == CONVERT:
             return getattr(frame.f_locals.get("frame"), "f_code", None)
-        frame = frame.f_back
     return None
 
 
@@ -109,14 +103,7 @@ def is_dropped(check: Any) -> bool:
 
 def interpreter_ends(depth: int = 12) -> bool:
     """True while weakref calls, as the interpreter ends, the finalizers of all objects that are still there."""
-    frame = sys._getframe(1)
-    for _ in range(depth):
-        if frame is None:
-            return False
-        if frame.f_code.co_name == "_exitfunc" and frame.f_globals.get("__name__") == "weakref":
-            return True
-        frame = frame.f_back
-    return False
+    return any(f.f_code.co_name == "_exitfunc" and f.f_globals.get("__name__") == "weakref" for f in frames(depth))
 
 
 def profile_bytes(key: str) -> int | None:

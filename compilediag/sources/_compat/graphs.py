@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..base import NothingToWatch
-from . import is_torch_file, member
+from . import class_with, frames, is_torch_file, member
 
 TREES = "torch._inductor.cudagraph_trees"
 #: Modules that hold a reference of their own to the function that announces a skip.
@@ -31,29 +31,21 @@ def skips(module: str) -> types.ModuleType:
 
 def compiled_graph() -> type:
     """The class whose `__init__` and `post_compile` decide whether a graph is captured."""
-    member("torch._inductor.output_code", "CompiledFxGraph", "__init__")
-    return member("torch._inductor.output_code", "CompiledFxGraph", "post_compile")
+    return class_with("torch._inductor.output_code", "CompiledFxGraph", "__init__", "post_compile")
 
 
 def scheduler() -> type:
     """The class whose `graph_partition()` cuts a graph, and whose `should_partition(node)` says why."""
-    member(SCHEDULER, "Scheduler", "should_partition")
-    return member(SCHEDULER, "Scheduler", "graph_partition")
+    return class_with(SCHEDULER, "Scheduler", "should_partition", "graph_partition")
 
 
 def tree_manager() -> type:
     """The class that warms up, records and replays the graphs of one device and thread."""
-    owner = None
-    for name in (
-        "record_function",
-        "run_eager",
-        "execute_node",
-        "_run",
-        "dealloc_current_path_weakrefs",
-        "check_warn_on_unable_to_start_executing",
-    ):
-        owner = member(TREES, "CUDAGraphTreeManager", name)
-    return owner
+    names = (
+        *("record_function", "run_eager", "execute_node", "_run"),
+        *("dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"),
+    )
+    return class_with(TREES, "CUDAGraphTreeManager", *names)
 
 
 def trees_module() -> types.ModuleType:
@@ -63,9 +55,7 @@ def trees_module() -> types.ModuleType:
 
 def cuda_graph() -> type:
     """The class whose `capture_begin` and `capture_end` are around every capture in Python."""
-    for name in ("capture_begin", "capture_end", "replay"):
-        owner = member("torch.cuda.graphs", "CUDAGraph", name)
-    return owner
+    return class_with("torch.cuda.graphs", "CUDAGraph", "capture_begin", "capture_end", "replay")
 
 
 def need_cuda() -> None:
@@ -77,14 +67,6 @@ def need_cuda() -> None:
 def wanted() -> bool:
     """True while torch is told to capture what it compiles."""
     return bool(sys.modules["torch._inductor.config"].triton.cudagraphs)
-
-
-def frames(depth: int) -> Iterator[types.FrameType]:
-    """The frames of torch's and the user's above a hook, the innermost first."""
-    frame = sys._getframe(2)
-    while frame is not None and depth > 0:
-        yield frame
-        frame, depth = frame.f_back, depth - 1
 
 
 def running_tree() -> tuple[Any, Any] | None:

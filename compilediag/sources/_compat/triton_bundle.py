@@ -6,14 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from . import member
+from . import class_with
 
 
 def bundler() -> type:
     """The class whose `collect()` makes a bundle and whose `read_and_emit(bundle)` puts its files in place."""
-    for name in ("collect", "load_autotuners"):
-        member("torch._inductor.triton_bundler", "TritonBundler", name)
-    return member("torch._inductor.triton_bundler", "TritonBundler", "read_and_emit")
+    names = ("collect", "load_autotuners", "read_and_emit")
+    return class_with("torch._inductor.triton_bundler", "TritonBundler", *names)
 
 
 def kernel_columns(artifacts: list[Any]) -> dict[str, int]:

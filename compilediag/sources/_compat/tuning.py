@@ -11,8 +11,8 @@ import sys
 import types
 from typing import Any
 
-from ..base import NothingToWatch, Unavailable
-from . import member
+from ..base import Unavailable
+from . import class_with, frames, member
 
 SELECT = "torch._inductor.select_algorithm"
 PROCESS = "torch._inductor.autotune_process"
@@ -20,7 +20,6 @@ IR = "torch._inductor.ir"
 SCHEDULER = "torch._inductor.scheduler"
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"
 CODECACHE = "torch._inductor.codecache"
-REMOTE_CACHE = "torch._inductor.remote_cache"
 TRITON_TUNER = "triton.runtime.autotuner"
 TRITON_ERRORS = "triton.runtime.errors"
 TRITON_COMPILER_ERRORS = "triton.compiler.errors"
@@ -37,18 +36,10 @@ def require(*modules: str) -> None:
             raise Unavailable(f"this torch has no {name}")
 
 
-def require_triton() -> None:
-    """NothingToWatch without triton. It is not imported for us: its own places are looked for when it is."""
-    if importlib.util.find_spec("triton") is None:
-        raise NothingToWatch("triton is not installed")
-
-
 def selector_cache() -> type:
     """The class that tunes the choices of an operator: called, it looks up, compiles, times and picks."""
-    owner: Any = None
-    for name in ("__call__", "do_autotuning", "benchmark", "benchmark_choice", "prescreen_choices", "log_results"):
-        owner = member(SELECT, "AlgorithmSelectorCache", name)
-    return owner
+    names = ("__call__", "do_autotuning", "benchmark", "benchmark_choice", "prescreen_choices", "log_results")
+    return class_with(SELECT, "AlgorithmSelectorCache", *names)
 
 
 def select_algorithm() -> types.ModuleType:
@@ -72,12 +63,6 @@ def persistent_cache() -> type:
     return member(CODECACHE, "PersistentCache", "lookup")
 
 
-def remote_cache() -> type:
-    """The class whose `get(key)` and `put(key, value)` are those of all small caches, on disk or a server."""
-    member(REMOTE_CACHE, "RemoteCache", "put")
-    return member(REMOTE_CACHE, "RemoteCache", "get")
-
-
 def tuner_process() -> type:
     """The class of a process that times choices; `get()` takes the answer."""
     return member(PROCESS, "TuningProcess", "get")
@@ -95,26 +80,20 @@ def pipelined() -> type:
 
 def template_buffer() -> type:
     """The class of an operator whose choice is left open until what follows it has been fused to it."""
-    member(IR, "MultiTemplateBuffer", "finalize_as_triton_callers")
-    return member(IR, "MultiTemplateBuffer", "finalize_as_triton_caller")
+    return class_with(IR, "MultiTemplateBuffer", "finalize_as_triton_caller", "finalize_as_triton_callers")
 
 
 def scheduler() -> type:
     """The class that times fused kernels and settles what is still open in `finalize_multi_template_buffers`."""
-    member(SCHEDULER, "Scheduler", "benchmark_codegened_module")
-    return member(SCHEDULER, "Scheduler", "finalize_multi_template_buffers")
+    return class_with(SCHEDULER, "Scheduler", "benchmark_codegened_module", "finalize_multi_template_buffers")
 
 
 def fused_choice(depth: int = 10) -> Any:
     """The choice whose fusion is being timed, from the scheduler's frame a few frames up; None if it is no choice's."""
-    frame = sys._getframe(1)
-    for _ in range(depth):
-        if frame is None:
-            return None
+    for frame in frames(depth):
         name = frame.f_code.co_name
         if name in ("benchmark_when_ready", "speedup_by_fusion") and frame.f_globals.get("__name__") == SCHEDULER:
             return frame.f_locals.get("choice")
-        frame = frame.f_back
     return None
 
 
@@ -133,10 +112,8 @@ def compilers(choices: int, in_processes: bool) -> int | None:
 
 def caching_autotuner() -> type:
     """The class that tunes the configurations of one Inductor kernel, at compile time or at its first run."""
-    owner: Any = None
-    for name in ("benchmark_all_configs", "_coordinate_descent_tuning", "bench", "_precompile_config", "precompile"):
-        owner = member(HEURISTICS, "CachingAutotuner", name)
-    return owner
+    names = ("benchmark_all_configs", "_coordinate_descent_tuning", "bench", "_precompile_config", "precompile")
+    return class_with(HEURISTICS, "CachingAutotuner", *names)
 
 
 def compile_results() -> list[type]:
@@ -147,10 +124,7 @@ def compile_results() -> list[type]:
 
 def triton_autotuner() -> type:
     """The class behind `triton.autotune`."""
-    owner: Any = None
-    for name in ("prune_configs", "_bench", "check_disk_cache"):
-        owner = member(TRITON_TUNER, "Autotuner", name)
-    return owner
+    return class_with(TRITON_TUNER, "Autotuner", "prune_configs", "_bench", "check_disk_cache")
 
 
 def launch_errors() -> list[type]:
