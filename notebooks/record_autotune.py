@@ -6,10 +6,8 @@ function takes tuned and not tuned, and how long compiling it took, for the numb
 """
 
 import json
-import linecache
 import os
 import statistics
-import sys
 import tempfile
 import time
 import types
@@ -157,19 +155,7 @@ def record(path):
     print(f"{path}: {Path(path).stat().st_size / 1000:.0f} kB")
 
 
-def main():
-    if len(sys.argv) != 2:
-        raise SystemExit(__doc__.splitlines()[0])
-    if not torch.cuda.is_available():
-        raise SystemExit("record_autotune: there is no GPU here")
-    # Compiled anew under its bare name: a session that is handed on holds no path of the machine that recorded it.
-    file = Path(__file__)
-    source = file.read_text()
-    linecache.cache[file.name] = (len(source), None, source.splitlines(keepends=True), file.name)
-    program = {"__name__": file.stem}
-    exec(compile(source, file.name, "exec"), program)
-    program["record"](sys.argv[1])
-
-
 if __name__ == "__main__":
-    main()
+    from recording import main
+
+    main(__file__, __doc__)

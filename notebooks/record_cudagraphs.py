@@ -4,8 +4,6 @@ Small programs that are captured and replayed, captured again and again, cut, sk
 happens in a training or inference loop. The notebook 03_cudagraphs reads the session.
 """
 
-import linecache
-import sys
 import warnings
 from pathlib import Path
 
@@ -184,19 +182,7 @@ def record(path):
     print(f"{path}: {Path(path).stat().st_size / 1000:.0f} kB")
 
 
-def main():
-    if len(sys.argv) != 2:
-        raise SystemExit(__doc__.splitlines()[0])
-    if not torch.cuda.is_available():
-        raise SystemExit("record_cudagraphs: there is no GPU here")
-    # Compiled anew under its bare name: a session that is handed on holds no path of the machine that recorded it.
-    file = Path(__file__)
-    source = file.read_text()
-    linecache.cache[file.name] = (len(source), None, source.splitlines(keepends=True), file.name)
-    program = {"__name__": file.stem}
-    exec(compile(source, file.name, "exec"), program)
-    program["record"](sys.argv[1])
-
-
 if __name__ == "__main__":
-    main()
+    from recording import main
+
+    main(__file__, __doc__)

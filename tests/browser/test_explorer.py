@@ -10,6 +10,8 @@ from compilediag.events import Artifact, Compile, GuardFailure, Recompile
 from compilediag.views import esm, island
 from compilediag.views.report import write_report
 
+from .keystrokes import KEYSTROKES
+
 MS = 1_000_000
 KEYSTROKE_MS, USABLE_MS = 50, 1_000
 
@@ -346,17 +348,6 @@ def test_hostile_text_is_text(recorded, open_explorer):
 def test_an_empty_session_says_so(recorded, open_explorer):
     page = open_explorer(recorded.snapshot())
     assert page.text_content(".cdiag-page") == "nothing compiled so far"
-
-
-#: From the key event to the frame in which its result was painted.
-KEYSTROKES = """() => {
-  window.keystrokes = [];
-  document.querySelector(".cdiag-search").addEventListener("input", (event) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => window.keystrokes.push(performance.now() - event.timeStamp);
-    requestAnimationFrame(() => channel.port2.postMessage(null));
-  }, true);
-}"""
 
 
 def test_two_thousand_recompiles_of_two_hundred_functions_are_quick(recorded, open_explorer):

@@ -8,6 +8,8 @@ from compilediag.events import CacheLookup, Compile, Phase, Recompile
 from compilediag.views import island
 from compilediag.views.report import write_report
 
+from .keystrokes import KEYSTROKES
+
 KEYSTROKE_MS, TO_INTERACTIVE_MS, REPORT_BYTES = 50, 1_000, 5_000_000
 MS = 1_000_000
 
@@ -70,17 +72,6 @@ def test_a_keystroke_over_ten_thousand_rows_is_painted_in_time(ten_thousand_rows
     assert len(times) == 16
     assert times[8] <= KEYSTROKE_MS  # the slowest are the machine's: other work shares its cores
     assert page.text_content('[data-tab="recompiles"] .cdiag-count') == "250 of 10,000"
-
-
-#: From the key event to the frame in which its result was painted.
-KEYSTROKES = """() => {
-  window.keystrokes = [];
-  document.querySelector(".cdiag-search").addEventListener("input", (event) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => window.keystrokes.push(performance.now() - event.timeStamp);
-    requestAnimationFrame(() => channel.port2.postMessage(null));
-  }, true);
-}"""
 
 
 def test_a_hundred_thousand_rows_scroll(recorded, open_widget):

@@ -1,9 +1,7 @@
 """CUDA graphs of `mode="reduce-overhead"`: each scenario against torch's counters, its trees and its skip reasons."""
 
 import functools
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,10 +9,10 @@ import torch
 import compilediag as cd
 from compilediag import sources
 from tests.gpu import graph_programs as programs
+from tests.live.entered import entered
 from tests.live.parity.assertion import in_parity
 from tests.live.parity.cudagraph_state import captured, in_graph_parity, managers
 
-PACKAGE = str(Path(cd.__file__).parent)
 patched = torch._inductor.config.patch
 
 
@@ -325,19 +323,10 @@ def replayed(calls):
 
 
 def test_a_replay_enters_nothing_of_ours_unless_it_is_asked_for():
-    entered = []
-
-    def profile(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            entered.append(frame.f_code.co_qualname)
-
     with cd.watch() as session, torch.no_grad():
         compiled, x = replayed(4)
-        sys.setprofile(profile)
-        for _ in range(1000):
-            compiled(x)
-        sys.setprofile(None)
-    assert entered == [] and actions(session) == ["warmup", "record"]
+        ours = entered(lambda: [compiled(x) for _ in range(1000)])
+    assert not ours and actions(session) == ["warmup", "record"]
 
 
 def test_replays_are_counted_if_it_is_asked_for():

@@ -1,16 +1,13 @@
 """Tuning of a user's own kernels by `triton.autotune`, outside of torch.compile."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
 import compilediag as cd
+from tests.live.entered import entered
 from tests.live.parity.assertion import in_parity
 
 pytest.importorskip("triton")
-PACKAGE = str(Path(cd.__file__).parent)
 
 
 @pytest.fixture
@@ -53,18 +50,7 @@ def test_each_configuration_with_its_time_and_the_one_that_was_taken(kernels):
 def test_a_launch_that_knows_its_configuration_enters_nothing_of_ours(kernels):
     with cd.watch() as session:
         kernels.launch(kernels.add_one, ones())
-        entered = []
-
-        def profile(frame, event, argument):
-            if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-                entered.append(frame.f_code.co_name)
-
-        sys.setprofile(profile)
-        try:
-            kernels.launch(kernels.add_one, ones())
-        finally:
-            sys.setprofile(None)
-        assert entered == []
+        assert not entered(lambda: kernels.launch(kernels.add_one, ones()))
         kernels.launch(kernels.add_one, ones(1 << 10))
     assert session.autotune["run_id"].nunique() == 2
 

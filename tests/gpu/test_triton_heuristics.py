@@ -1,8 +1,5 @@
 """Tuning of Inductor's own triton kernels: configurations, times, what was taken, and what a cache answered."""
 
-import sys
-from pathlib import Path
-
 import pandas as pd
 import pytest
 import torch
@@ -11,9 +8,9 @@ from torch._inductor.codecache import PyCodeCache
 
 import compilediag as cd
 from tests.gpu.tuning import pool_is_ready
+from tests.live.entered import entered
 from tests.live.parity.assertion import in_parity
 
-PACKAGE = str(Path(cd.__file__).parent)
 #: Kernels are compiled in this process, and pointwise ones have more than one configuration.
 HERE = {"compile_threads": 1, "max_autotune_pointwise": True}
 
@@ -159,15 +156,4 @@ def test_a_kernel_that_is_tuned_is_launched_past_us(fresh_inductor_cache, option
     with cd.watch(), config.patch(HERE | options):
         function = torch.compile(lambda x: x.sum(1) + 1)
         function(x)
-        entered = []
-
-        def profile(frame, event, argument):
-            if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-                entered.append(frame.f_code.co_name)
-
-        sys.setprofile(profile)
-        try:
-            function(x)
-        finally:
-            sys.setprofile(None)
-    assert entered == []
+        assert not entered(lambda: function(x))

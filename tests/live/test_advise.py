@@ -6,9 +6,7 @@ import torch
 
 import compilediag
 
-
-def compiled(function, **options):
-    return torch.compile(function, **{"backend": "eager", **options})
+from .programs import Growing, compiled
 
 
 def advised(work):
@@ -81,17 +79,8 @@ def test_nothing_to_mend_and_nothing_to_compare():
 
 
 def test_a_counter_up_to_the_limit_needs_one_setting():
-    class Counter(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.step = 2
-
-        def forward(self, x):
-            self.step += 1
-            return x * self.step
-
     def work():
-        f = compiled(Counter())
+        f = compiled(Growing())
         return [f(torch.ones(2)) for _ in range(5)]
 
     with torch._dynamo.config.patch(recompile_limit=3):

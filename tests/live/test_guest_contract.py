@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +15,8 @@ from compilediag import sources
 from compilediag.sources import patching
 from compilediag.sources.base import MAX_ERRORS
 from tests.live import programs
+from tests.live.entered import entered
 
-PACKAGE = str(Path(cd.__file__).parent)
 NAMES = [
     *("compiles", "phases", "recompiles", "graph_breaks", "fx_graph_cache", "aot_autograd_cache", "remote_cache"),
     *("keys", "dynamo_cache", "code_caches", "pgo", "workers", "cudagraph_skips", "dynamic", "trace"),
@@ -490,22 +489,6 @@ def test_a_changed_signature_is_survived_and_shown(name, module, hook, monkeypat
 
 
 # 5. Nothing on the path of a compiled call that hits
-
-
-def entered(call):
-    """The functions of compilediag that a call enters in this thread."""
-    found = collections.Counter()
-
-    def profile(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            found[frame.f_code.co_name] += 1
-
-    sys.setprofile(profile)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return found
 
 
 @pytest.mark.parametrize("detail", ["lean", "full"])

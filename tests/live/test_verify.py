@@ -14,9 +14,7 @@ from torch._dynamo.utils import counters
 import compilediag
 from compilediag.errors import CompilediagError
 
-
-def compiled(function, **options):
-    return torch.compile(function, **{"backend": "eager", **options})
+from .programs import Growing, compiled
 
 
 def sizes(f, *lengths):
@@ -55,17 +53,8 @@ def test_a_fix_that_does_not_help_says_so():
 
 
 def test_a_fix_that_helps_in_part_says_what_is_left():
-    class Counter(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.step = 2
-
-        def forward(self, x):
-            self.step += 1
-            return x * self.step
-
     def work():
-        f = compiled(Counter())
+        f = compiled(Growing())
         return [f(torch.ones(2)) for _ in range(5)]
 
     with compilediag.watch() as session:

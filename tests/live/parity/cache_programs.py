@@ -54,6 +54,13 @@ def the_row(session: cd.Session, cache: str, **equal: Any) -> pd.Series:
     return row.where(row.notna(), None)
 
 
+def assert_not_loaded(seen: Any, cache: str, with_why: bool) -> None:
+    """A damaged entry was a miss that says what torch's log says, if that is on, and the result is right."""
+    row = the_row(seen.session, cache, action="look_up")
+    assert row["outcome"] == "miss" and row["reason"].startswith("an entry could not be loaded: ")
+    assert ("UnpicklingError" in row["reason"]) is with_why and seen.result.eq(4).all()
+
+
 def files_of(folder: Path, cache: str) -> list[Path]:
     """The entries of a cache on disk."""
     return [path for path in (folder / cache).rglob("*") if path.is_file()]

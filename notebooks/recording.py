@@ -1,0 +1,22 @@
+"""How the scripts that record the notebooks' sessions run: on a GPU, under a bare name."""
+
+import linecache
+import sys
+from pathlib import Path
+
+import torch
+
+
+def main(script, usage):
+    """Run the function `record` of a script with the path that it was given."""
+    file = Path(script)
+    if len(sys.argv) != 2:
+        raise SystemExit(usage.splitlines()[0])
+    if not torch.cuda.is_available():
+        raise SystemExit(f"{file.stem}: there is no GPU here")
+    # Compiled anew under its bare name: a session that is handed on holds no path of the machine that recorded it.
+    source = file.read_text()
+    linecache.cache[file.name] = (len(source), None, source.splitlines(keepends=True), file.name)
+    program = {"__name__": file.stem}
+    exec(compile(source, file.name, "exec"), program)
+    program["record"](sys.argv[1])
