@@ -1,17 +1,21 @@
 """What reading logs costs, against tlparse: time, memory, files and bytes written.
 
     python benchmarks/ingest.py [--tlparse PATH] [LOG ...]
+    python benchmarks/ingest.py --ranks
 
 Without logs: the golden log of the tests, as it is and repeated with new ids to 256 MB. Both tools read each log in
 turn, logs interleaved, three times; the best time counts. A small log is read in this warm process, as a library; the
-large one by the command in a process of its own.
+large one by the command in a process of its own. Last, or with `--ranks` alone: 64 logs of 4 MB, a rank each, read by
+one process and by two, in turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,17 +23,28 @@ import tempfile
 import time
 from pathlib import Path
 
+from measure import in_turn
+
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "torch-2.13.log.gz"
 LARGE = 256 << 20
+RANKS, EACH = 64, 4_000_000
 ROUNDS = 3
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tlparse", default=shutil.which("tlparse"), help="the command; pip install tlparse")
+    parser.add_argument("--ranks", action="store_true", help="only the logs of many ranks")
     parser.add_argument("logs", nargs="*", type=Path)
     args = parser.parse_args()
+    if not args.ranks:
+        _against(args)
+    if not args.logs:
+        _ranks()
+
+
+def _against(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         small = args.logs or [_golden(Path(folder))]
         rows = [(log, _best(_library, log), args.tlparse and _best(_tlparse, log, args.tlparse)) for log in small]
@@ -39,6 +54,28 @@ def main() -> None:
         for log, own, other in rows:
             _print(log, own, other)
         print(f"start of the command: {_start():.2f} s")
+
+
+def _ranks() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        logs = Path(folder, "logs")
+        logs.mkdir()
+        size = _many(logs)
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for number in in_turn(list(times), ROUNDS):
+            times[number].append(_command(logs, "-j", str(number))["s"])
+        one, two = (min(times[number]) for number in (1, 2))
+        print(f"{RANKS} logs, {size / 2**20:.0f} MB: one process {one:.1f} s, two {two:.1f} s, {one / two:.2f} times")
+
+
+def _many(folder: Path) -> int:
+    """A log a rank, of one program: the same records of other processes. Their bytes in all."""
+    data = gzip.decompress(GOLDEN.read_bytes())
+    data = b"".join(_renumbered(data, number * 100) for number in range(round(EACH / len(data))))
+    for rank in range(RANKS):
+        name = f"dedicated_log_torch_trace_rank_{rank}_x.log"
+        (folder / name).write_bytes(re.sub(rb"(?m)^([VIWEC]\d{4} [\d:.]+ )4242 ", rb"\g<1>%d " % (5000 + rank), data))
+    return sum(log.stat().st_size for log in folder.iterdir())
 
 
 def _golden(folder: Path) -> Path:
@@ -59,8 +96,6 @@ def _repeated(folder: Path, data: bytes) -> Path:
 
 def _renumbered(data: bytes, by: int) -> bytes:
     """The log with other frames. Payloads with ids in them get the md5 that they then have."""
-    import hashlib
-    import re
 
     def frame(match: re.Match[bytes]) -> bytes:
         return match[1] + str(int(match[2]) + by).encode() + match[3]
@@ -93,10 +128,10 @@ def _library(log: Path) -> dict[str, float]:
         return {"s": time.perf_counter() - begin, "files": 1, "bytes": out.stat().st_size}
 
 
-def _command(log: Path) -> dict[str, float]:
+def _command(log: Path, *options: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "run.cdiag")
-        command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet"]
+        command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet", *options]
         found = _run(command, {**os.environ, "PYTHONPATH": str(ROOT)})
         return {**found, "files": 1, "bytes": out.stat().st_size}
 

@@ -19,13 +19,16 @@ class Ingest:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a directory with logs")
         parser.add_argument("-o", "--output", metavar="OUT.cdiag", required=True, help="the session file to write")
         parser.add_argument("--strict", action="store_true", help="fail on anything that can't be read")
+        parser.add_argument(
+            "-j", "--processes", metavar="N", type=int, help="processes that read; else one a core, at most 8"
+        )
         parser.add_argument("--quiet", action="store_true", help="no summary")
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.logs import read_logs
 
         try:
-            file, told = read_logs(args.paths, args.output, args.strict)
+            file, told = read_logs(args.paths, args.output, args.strict, args.processes)
         except KeyboardInterrupt:
             print("compilediag: interrupted; the same command goes on from here", file=sys.stderr)
             return 130

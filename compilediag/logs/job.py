@@ -16,12 +16,15 @@ from .. import __version__
 from ..diagnosis.coverage import FEEDS
 from ..errors import CompilediagError
 from ..events import SourceStatus
+from ..merging import add_part
 from ..outputs import check_output
 from ..store import Store, is_replaceable, is_session, remove
-from .decoding import LogDecoder, Tally
-from .files import LogFile, find_logs, open_log, without_copies
+from .decoding import Tally
+from .files import LogFile, find_logs, without_copies
+from .parallel import processes_for, read_parts
 from .progress import Progress
-from .writing import LogWriter
+from .reading import last_id, read_log
+from .writing import MAX_TEXTS, LogWriter
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -53,24 +56,29 @@ def ingest(
     paths: Paths,
     out: str | os.PathLike[str] | None = None,
     strict: bool = False,
+    processes: int | None = None,
 ) -> Session:
     """Logs that TORCH_TRACE wrote (torch 2.4 and later; files or directories; plain, gzip or zstd) as a session.
 
     `out`: the session's file, replaced if it is there; a temporary one if None. If reading them into `out` was cut off
     before, it goes on from there. A log that is given twice, or is the beginning of another, is read once. Nothing
     that a log names is opened. What can't be read is counted: `session.sources` says it in the row "logs".
+    `processes`: how many read, each whole logs; None for as many as there are cores, at most eight, and one if there is
+    little to read. The session is the same whatever their number.
     UnreadRecords, at the end, if there is any and `strict`; CompilediagError if there are no logs.
     """
     from ..session import Session
 
-    file, _ = read_logs(paths, out, strict)
+    file, _ = read_logs(paths, out, strict, processes)
     session = Session(file)
     if out is None:
         weakref.finalize(session, remove, file)
     return session
 
 
-def read_logs(paths: Paths, out: str | os.PathLike[str] | None, strict: bool) -> tuple[Path, str]:
+def read_logs(
+    paths: Paths, out: str | os.PathLike[str] | None, strict: bool, processes: int | None = None
+) -> tuple[Path, str]:
     """As `ingest`: the session's file, and what was read in a sentence."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     target = None if out is None else _target(Path(out).absolute())
@@ -78,7 +86,7 @@ def read_logs(paths: Paths, out: str | os.PathLike[str] | None, strict: bool) ->
     job = _Job(logs, copies, given)
     file, store = _temporary(job) if target is None else (target, _opened(target, job))
     try:
-        tally = job.run(store)
+        tally = job.run(store, processes_for(logs, processes))
     finally:
         store.close()
     if strict and tally.faults:
@@ -119,26 +127,45 @@ class _Job:
         own = self.state()
         return isinstance(state, dict) and all(state.get(name) == own[name] for name in ("version", "logs"))
 
-    def run(self, store: Store) -> Tally:
-        begin = time.process_time()
+    def run(self, store: Store, processes: int) -> Tally:
         state = store.meta()["ingest"]
         done, tally = state["done"], Tally.from_json(state["tally"])
-        written = _last_id(store) - state["events"]
+        written = last_id(store) - state["events"]
         progress = Progress(sum(log.size for log in self.logs))
         writer = LogWriter(store, skip=written)
-        before = sum(log.size for log in self.logs[:done])
         try:
-            for number, log in enumerate(self.logs[done:], done + 1):
-                tally.add(_read(log, store, writer, progress, before))
-                before += log.size
-                store.set_meta(ingest=self.state(number, _last_id(store), tally))
+            # A log that is in the file in part is gone on with here, whatever reads the others.
+            alone = len(self.logs) if processes == 1 else done + bool(written)
+            for log in self.logs[done:alone]:
+                tally.add(read_log(log, store, writer, progress, self._before(done)))
+                done += 1
+                store.set_meta(ingest=self.state(done, last_id(store), tally))
+            self._run_beside(store, processes, done, tally, progress, writer)
         finally:
             progress.end()
-        store.append(self._statuses(store, tally, writer.dropped, time.process_time() - begin))
+        store.append(self._statuses(store, tally, writer.dropped))
         store.set_meta(**_finished(store, tally))
         return tally
 
-    def _statuses(self, store: Store, tally: Tally, dropped: int, taken_s: float) -> list[SourceStatus]:
+    def _before(self, done: int) -> int:
+        return sum(log.size for log in self.logs[:done])
+
+    def _run_beside(
+        self, store: Store, processes: int, done: int, tally: Tally, progress: Progress, writer: LogWriter
+    ) -> None:
+        """Let processes read the logs that are left; each is added whole, with the state that it leaves."""
+        left = self.logs[done:]
+        if not left:
+            return
+        progress.at(self._before(done), left[0].path.name)
+        for log, part, read, dropped in read_parts(left, min(processes, len(left)), MAX_TEXTS, store.path):
+            tally.add(read)
+            writer.dropped += dropped
+            done += 1
+            add_part(store, part, after=lambda last, done=done: {"ingest": self.state(done, last, tally)})
+            progress.at(self._before(done), log.path.name)
+
+    def _statuses(self, store: Store, tally: Tally, dropped: int) -> list[SourceStatus]:
         """A state for every source of a live watch, by what a log tells, and what was read."""
         now = time.time_ns()
         told = {name for table in TOLD for name in FEEDS[table]}
@@ -152,7 +179,7 @@ class _Job:
                 name=SOURCE,
                 status="active",
                 reason=self.told(tally),
-                events=_last_id(store),
+                events=last_id(store),
                 dropped=tally.faults.total() + dropped,
             ),
         ]
@@ -170,24 +197,6 @@ class _Job:
         return ", ".join(parts)
 
 
-def _read(log: LogFile, store: Store, writer: LogWriter, progress: Progress, before: int) -> Tally:
-    """Read one log to its end. OSError becomes a CompilediagError."""
-    first = _last_id(store)
-    try:
-        with open_log(log.path) as stream:
-            decoder = LogDecoder(log, stream)
-            for item, pid, rank in decoder.items():
-                writer.put(item, pid, rank)
-                progress.at(before + stream.position, log.path.name)
-    except OSError as error:
-        raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
-    writer.flush()
-    with store.connection as db:
-        for pid, rank in decoder.ranks().items():
-            db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
-    return decoder.tally
-
-
 def _times(counts: Counter[str]) -> str:
     shown = [f"{number}x {what}" for what, number in counts.most_common(5)]
     return ", ".join(shown) + (f", {len(counts) - 5} more kinds" if len(counts) > 5 else "")
@@ -195,10 +204,6 @@ def _times(counts: Counter[str]) -> str:
 
 def _in_brackets(counts: Counter[str]) -> str:
     return f" ({_times(counts)})" if counts else ""
-
-
-def _last_id(store: Store) -> int:
-    return store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
 
 
 def _finished(store: Store, tally: Tally) -> dict[str, Any]:

@@ -23,16 +23,18 @@ INT64 = 1 << 63
 
 
 class LogWriter:
-    """Writes what logs give to a store. The first `skip` items are in it already, from a run that was cut off."""
+    """Writes what logs give to `store`, which may be another one once all is flushed: texts that were written to the
+    first are not written again. The first `skip` items are in it already, from a run that was cut off.
+    """
 
-    def __init__(self, store: Store, skip: int = 0):
+    def __init__(self, store: Store | None, skip: int = 0, max_texts: int = MAX_TEXTS):
         self.dropped = 0
-        self._store = store
+        self.store = store
         self._skip = skip
         self._events: list[Event] = []
         self._texts: list[tuple[str, bytes]] = []
         self._bytes = 0
-        self._left = MAX_TEXTS
+        self._left = max_texts
         self._digests: set[str] = set()
 
     def put(self, item: Item, pid: int | None, rank: int | None) -> None:
@@ -68,7 +70,7 @@ class LogWriter:
         """What was put so far is in the file when this returns."""
         if self._events:
             packed = [(digest, len(text), zlib.compress(_legible(text), 1)) for digest, text in self._texts]
-            self._store.append(self._events, packed=packed)
+            self.store.append(self._events, packed=packed)
         self._events, self._texts, self._bytes = [], [], 0
 
 
