@@ -75,10 +75,10 @@ class TritonHeuristics(Tuner):
     @classmethod
     def probe(cls) -> None:
         _compat.require_triton()
-        places.require(places.HEURISTICS, places.REMOTE_CACHE)
+        places.require(places.HEURISTICS, caches.REMOTE_CACHE)
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        return {places.HEURISTICS: self._tuner_patches, places.REMOTE_CACHE: self._cache_patches}
+        return {places.HEURISTICS: self._tuner_patches, caches.REMOTE_CACHE: self._cache_patches}
 
     def _tuner_patches(self) -> list[Patch]:
         owner = places.caching_autotuner()

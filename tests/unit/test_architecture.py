@@ -124,6 +124,45 @@ def test_a_part_imports_only_what_lies_before_it(module):
     assert used - {part} <= MAY_IMPORT[part]
 
 
+def modules_of_ours(path):
+    """Name in a module -> the file of the module of ours that it was imported as."""
+    package = path.parent
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = package.joinpath(*[".."] * (node.level - 1), *(node.module or "").split(".")).resolve()
+            for alias in node.names:
+                for file in (folder / f"{alias.name}.py", folder / alias.name / "__init__.py"):
+                    if file.exists():
+                        yield alias.asname or alias.name, file
+
+
+def bound(node):
+    """The names that a statement or an assignment's target binds."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name for alias in node.names]
+    return []
+
+
+def names_in(path):
+    """All names that a module binds anywhere, and the modules of a package."""
+    beside = {file.stem for file in path.parent.glob("*.py")} if path.name == "__init__.py" else set()
+    return beside.union(*(bound(node) for node in ast.walk(tree_of(path))))
+
+
+def test_what_is_asked_of_a_module_of_ours_is_there(module):
+    """Some hooks run on a GPU alone: a name that they have wrong would be found there only."""
+    known = {name: names_in(file) for name, file in modules_of_ours(module)}
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            assert node.attr in known[node.value.id] | {"__file__"}, (
+                f"line {node.lineno}: {ast.unparse(node)} is nowhere"
+            )
+
+
 def test_the_host_is_imported_only_where_it_may_be(module):
     own = part_of(name_of(module))
     for name, node in imports(module):
