@@ -26,7 +26,10 @@ class GraphBreaks(Source):
         reason = args[0]
         if reason.graph_break:
             stack = list(reason.user_stack or ())
-            self.emit(_break, str(reason.reason), stack[-1:], time.time_ns(), _compat.current_compile_id())
+            text = str(reason.reason)
+            if text.startswith(_compat.JUMP):
+                text = _compat.jump_text() or text
+            self.emit(_break, text, stack[-1:], time.time_ns(), _compat.current_compile_id())
 
 
 def _break(text: str, user: list[Any], time_ns: int, compile_id: str | None) -> Made:

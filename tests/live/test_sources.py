@@ -252,7 +252,13 @@ def test_graph_breaks_have_torchs_id_and_the_users_line():
     assert row["user_file"] == programs.__file__ and row["user_code"] == "torch._dynamo.graph_break()"
     assert row["compile_id"] in set(session.compiles["compile_id"])
     assert row["hints"] and row["explanation"]
-    assert any("jump" in reason for reason in session.graph_breaks["reason"])
+
+
+def test_a_branch_on_data_is_explained_as_in_torchs_log():
+    session, _ = metrics_of(programs.graph_breaks)
+    row = session.graph_breaks.query("break_id == 'GB0170'").iloc[0]
+    assert row["reason"] == "Data-dependent branching" and "torch.cond" in " ".join(row["hints"])
+    assert row["user_code"] == "if y.sum() > 3:" and "dynamic control flow" in row["explanation"]
 
 
 def test_what_torch_makes_dynamic_by_itself_is_told():

@@ -77,6 +77,19 @@ def graph_break_reason() -> type:
     return member("torch._dynamo.output_graph", "GraphCompileReason", "__post_init__")
 
 
+#: How torch begins the reason of a break at a branch on data; what it tells its log is longer.
+JUMP = "generic_jump"
+
+
+def jump_text(depth: int = 12) -> str | None:
+    """What torch's log is told of the break at a branch on data that this thread is at: with explanation and hints."""
+    for frame in frames(depth):
+        if frame.f_code.co_name == "jump_graph_break":
+            error = frame.f_locals.get("exc")
+            return None if error is None else str(error)
+    return None
+
+
 def trace_logger() -> logging.Logger:
     """The logger of the structured trace. It feeds any handler, without a variable set."""
     member("torch._logging._internal", "trace_log")
