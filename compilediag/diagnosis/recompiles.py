@@ -36,6 +36,7 @@ ADVISERS: dict[str, Callable[[Cause], Advice]] = {
 }
 
 MAX_DETAILS = 64
+_ONE_MORE = "1 more recompile, told of another cause, that stays"
 #: Kinds whose fix is told by `also` itself, so that it needn't be said again.
 _SIZES = ("tensor_size", "symbolic_shape")
 
@@ -74,7 +75,9 @@ def _beside(cause: Cause) -> str:
     others = [_told(*pair) for pair in cause.also if not (marked and pair[0] in _SIZES)]
     told = f" At the same calls these failed too: {wording.listed(others)}." if others else ""
     if cause.shared:
-        told += f" It failed at {len(cause.shared)} more recompiles, told of other causes, that stay while it does."
+        several = len(cause.shared) > 1
+        more = f"{len(cause.shared)} more recompiles, told of other causes, that stay" if several else _ONE_MORE
+        told += f" It failed at {more} while it does."
     return told
 
 

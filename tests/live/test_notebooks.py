@@ -28,13 +28,21 @@ def load_executor():
 executor = load_executor()
 
 
+class Executed(dict):
+    """Name -> notebook, run in a fresh kernel when it is first asked for."""
+
+    def __missing__(self, name):
+        self[name] = executor.execute(NOTEBOOKS / name)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def executed():
-    """Name -> notebook run in a fresh kernel that finds this checkout; a cell that fails is an error here."""
+    """The notebooks, run where this checkout is found; a cell that fails is an error here."""
     with pytest.MonkeyPatch.context() as patch:
         path = os.pathsep.join(filter(None, (str(NOTEBOOKS.parent), os.environ.get("PYTHONPATH"))))
         patch.setenv("PYTHONPATH", path)
-        yield {file.name: executor.execute(file) for file in ALL}
+        yield Executed()
 
 
 def outputs(notebook):
@@ -64,9 +72,13 @@ def figures(notebook):
     return [o["data"][PLOTLY] for o in outputs(notebook) if PLOTLY in o.get("data", {})]
 
 
-def test_there_are_notebooks_and_none_of_their_cells_fails(executed):
-    assert "01_quickstart.ipynb" in executed
-    assert not [o for notebook in executed.values() for o in outputs(notebook) if o["output_type"] == "error"]
+@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+def test_no_cell_of_a_notebook_fails(executed, file):
+    assert not [o for o in outputs(executed[file.name]) if o["output_type"] == "error"]
+
+
+def test_the_quickstart_is_among_the_notebooks():
+    assert "01_quickstart.ipynb" in [file.name for file in ALL]
 
 
 def test_quickstart_finds_five_causes_at_the_first_run(told):
@@ -126,6 +138,39 @@ def test_the_notebook_on_cuda_graphs_tells_storms_skips_and_coverage(executed):
     assert [trace["name"] for trace in coverage["data"]] == ["replayed", "captured", "no graph"]
     assert sum(len(figure["data"]) for figure in (actions, skips, captures)) > 5
     assert "recorded" in printed(notebook).splitlines()[0]
+
+
+#: Program of the notebook on the explorer -> the rule that is to be first, and the setting that is to mend it.
+PROGRAMS = {
+    "requests": ("size_changes", "dynamic_sources"),
+    "training": ("counter", "dynamic_sources"),
+    "rates": ("float_changes", None),
+    "epochs": ("grad_mode", None),
+    "calls": ("fresh_object", None),
+    "decoding": ("recompile_limit", "recompile_limit"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_notebook_on_the_explorer_goes_from_each_symptom_to_a_program_that_does_not_recompile(executed, program):
+    told = last_line(executed["04_guard_explorer.ipynb"])
+    rule, setting = PROGRAMS[program]
+    assert told[program]["recompiles"] >= 2
+    assert rule in (told[program]["rules"] if program == "epochs" else told[program]["rules"][:1])
+    assert told[f"{program}_fixed"] == {**told[f"{program}_fixed"], "recompiles": 0, "rules": []}
+    verified = told["verified"].get(program, {"holds": False, "fix": None})
+    assert (verified["holds"], list(verified["fix"] or [None])) == (setting is not None, [setting])
+
+
+def test_the_notebook_on_the_explorer_shows_it_and_advises_two_settings_and_one_change_of_the_code(executed):
+    notebook = executed["04_guard_explorer.ipynb"]
+    widgets = [o["data"] for o in outputs(notebook) if WIDGET in o.get("data", {})]
+    assert len(widgets) == len(PROGRAMS)
+    assert all("recompiles, and what failed in which entry" in widget["text/plain"] for widget in widgets)
+    advised = last_line(notebook)["advised"]
+    assert advised["fix"]["dynamic_sources"] == "L['self'].step,L['tokens']"
+    assert (advised["recompiles"], advised["left"]) == (4, 1)
+    assert "the same numbers come out: True" in printed(notebook)
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
