@@ -7,11 +7,12 @@ from functools import lru_cache
 
 #: A path of names, attributes, items and calls, as in `L['self'].layers[0].weight.size()[1]`.
 PATH = (
-    r"(?:[\w.]|\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"\[]*)\]"
+    r"(?:[\w.]|\[(?:b?'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"\[]*)\]"
     r"|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+"
 )
 #: A source in torch's own words, without calls: it begins in the locals (L) or globals (G).
 SCOPED = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\]|\(\))*")
+_ENVIRON = re.compile(r"\bos\.environ\._data\[b('(?:[^'\\]|\\.)*')\]")
 _KEY = r"'((?:[^'\\]|\\.)*)'"
 _MODULE_DICTS = re.compile(rf"\.(?:_modules|_parameters|_buffers|__dict__)\[{_KEY}\]")
 _LOCAL = re.compile(rf"\bL\[{_KEY}\]")
@@ -50,7 +51,7 @@ def readable(source: str) -> str:
         text = pattern.sub(plain, text)
     text = _DICT_KEYS.sub(r"\1.keys()", text)
     text = _GETATTR.sub(r"\1.\2", text)
-    text = _WRAPPED.sub(r"\1", text)
+    text = _ENVIRON.sub(r"os.environ[\1]", _WRAPPED.sub(r"\1", text))
     return _MODULE_DICTS.sub(_member, text).strip()
 
 

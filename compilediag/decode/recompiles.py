@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..events import GuardFailure, Recompile
 from .guards import ParsedGuard, parse_guard
+from .stacks import FROZEN
 
 
 @dataclass(slots=True)
@@ -26,6 +27,11 @@ class FailingGuard:
     user_code: str | None = None
 
 
+#: Kinds of guards that differ in what there is, not in how large it is: what would have been guarded behind them was
+#: not, so that such an entry lacks fewer guards than one that is nearer.
+_STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
+
+
 @dataclass
 class Entry:
     """One earlier entry of the frame, and why it did not fit. `age`: (is it alive?, its number)."""
@@ -37,9 +43,16 @@ class Entry:
 
     @property
     def distance(self) -> tuple[Any, ...]:
-        """Smaller is closer: a live entry, few failing guards, a recent one."""
+        """Smaller is closer: a live entry, made for the same structure, few failing guards, a recent one."""
         live, number = self.age
-        return (not live, len(self.guards), -number)
+        return (not live, sum(map(_is_structural, self.guards)), len(self.guards), -number)
+
+
+def _is_structural(guard: FailingGuard) -> bool:
+    """True if it tells apart what there is: another type, length or rank; something in the place of None."""
+    if guard.kind == "value":
+        return (guard.expected == "None") != (guard.actual == "None") and guard.actual is not None
+    return guard.kind in _STRUCTURE
 
 
 def told(parsed: ParsedGuard) -> FailingGuard:
@@ -80,8 +93,8 @@ def recompile_events(
     A line inside of torch (`F.linear` in nn.Linear), as `is_torchs` says of its file, is where the guard was made,
     but no line of the user's.
     """
-    main = closest.guards[0] if closest.guards else None
     function, file, line = where
+    main = _main(closest, function)
     yield Recompile(
         time_ns=time_ns,
         compile_id=compile_id,
@@ -92,7 +105,7 @@ def recompile_events(
         reason=closest.reason,
         entries_checked=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
-        **(_main_columns(main, is_torchs) if main else {"guard_kind": "other"}),
+        **(_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
     )
     for entry in entries:
         for guard in entry.guards:
@@ -107,18 +120,31 @@ def recompile_events(
             )
 
 
-def _main_columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+def _main(closest: Entry, function: str | None) -> FailingGuard | None:
+    """The guard that is told: the first to fail. Modules of torch.nn are all called by one function, `inner`: there
+    another module is told before what follows from it.
+    """
+    others = (g for g in closest.guards if function == "inner" and (g.kind, g.source) == ("type", "fn"))
+    return next(others, closest.guards[0] if closest.guards else None)
+
+
+def _main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+    if reason and (guard.user_file or "").startswith(FROZEN):
+        told = parse_guard(reason)
+        if told.user_file is not None:
+            guard = replace(guard, user_file=told.user_file, user_line=told.user_line, user_code=told.user_code)
     columns = _columns(guard, is_torchs)
     return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
 
 
 def _columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
-    users = guard.user_file is not None and not is_torchs(guard.user_file)
+    file = guard.user_file
+    users = file is not None and not file.startswith(FROZEN) and not is_torchs(file)
     return {
         "guard_source": guard.source,
         "guard_kind": guard.kind,
         "expected": guard.expected,
         "actual": guard.actual,
-        "user_file": guard.user_file if users else None,
+        "user_file": file if users else None,
         "user_line": guard.user_line if users else None,
     }

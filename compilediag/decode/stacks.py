@@ -7,12 +7,19 @@ import re
 _FRAME = re.compile(
     r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
+#: What is part of Python itself, such as os.environ.
+FROZEN = "<frozen "
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 
 
 def is_torch_file(path: str) -> bool:
     """True for a file of an installed torch, by its path alone: a log comes from another machine."""
     return _TORCH_FILE.search(path) is not None
+
+
+def _is_others(path: str) -> bool:
+    """True for torch's files and for what is frozen into Python."""
+    return is_torch_file(path) or path.startswith(FROZEN)
 
 
 def user_frame(stack: str) -> tuple[str, int, str | None] | None:
@@ -22,7 +29,7 @@ def user_frame(stack: str) -> tuple[str, int, str | None] | None:
     frames = list(_FRAME.finditer(stack))
     if not frames:
         return None
-    frame = next((f for f in reversed(frames) if not is_torch_file(f["file"])), frames[-1])
+    frame = next((f for f in reversed(frames) if not _is_others(f["file"])), frames[-1])
     return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
 
 

@@ -8,9 +8,10 @@ from .breaks import break_findings
 from .cache_rules import cache_findings
 from .causes import find_causes, strikes_of
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
+from .failures import failure_findings, with_empty
 from .finding import Finding, fix_code, merged, rank_key
 from .graph_rules import graph_findings
-from .limits import failure_findings, limit_findings, limits_hit
+from .limits import limit_findings, limits_hit
 from .misses import explain_miss
 from .recompiles import finding_of
 from .tuning_rules import tuning_findings
@@ -38,7 +39,7 @@ def diagnose(tables: Any) -> list[Finding]:
     recompiled = [finding_of(cause) for cause in find_causes(tables)]
     found = [
         *limit_findings(tables, recompiled),
-        *recompiled,
+        *with_empty(tables, recompiled),
         *failure_findings(tables),
         *break_findings(tables),
         *cache_findings(tables),

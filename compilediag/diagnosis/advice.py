@@ -65,7 +65,9 @@ def is_branch(cause: Cause) -> bool:
 
 def branch(cause: Cause) -> Advice:
     """A size or number on which the code takes one way or another."""
-    shown = f"{wording.spoken(cause.source)} {wording.one_line(cause.bounds[0], 80)}".strip()
+    bound = wording.spoken(cause.bounds[0])
+    shown = bound if cause.source and cause.source in cause.bounds[0] else f"{wording.spoken(cause.source)} {bound}"
+    shown = shown.strip()
     text = (
         f"The closest entry holds only for {shown}: the code takes another way beyond it{at_line(cause)}. One entry a "
         "way is expected. To have fewer, stay on one side of it, or take the branch out of the compiled function."

@@ -10,8 +10,8 @@ from .causes import Cause
 _STATES = {
     "grad_mode": (
         "grad_mode",
-        "The same function runs with gradients and under torch.no_grad(): one entry for each is expected. To have "
-        "one, call it in one mode only.",
+        "The same function runs with gradients and under torch.no_grad() or inference_mode(): one entry for each is "
+        "expected. To have one, call it in one mode only.",
     ),
     "autocast": (
         "autocast",

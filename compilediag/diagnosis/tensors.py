@@ -7,6 +7,7 @@ import re
 from . import wording
 from .advice import Advice, at_line, name_of, usual_price
 from .causes import Cause
+from .values import optional
 
 _KEYS = re.compile(r"\w+")
 
@@ -56,11 +57,32 @@ def advise_type(cause: Cause) -> Advice:
     if any(_class_name(row["expected"]) == _class_name(row["actual"]) for row in cause.rows):
         text = f"{name}'s class is likely made anew in a function each time: define the class once, at module level."
         return Advice("fresh_class", text)
+    if cause.source == "fn" and wording.is_wrapper(*cause.places[0][:2]):
+        return _modules_of_torch(cause)
+    if "NoneType" in cause.values:
+        return _died(name) if name.endswith("()") else optional(cause)
     text = (
         f"Each class that {name} has needs its own entry. Pass one kind: convert before the call, for example a "
         "Parameter or tensor subclass to a plain tensor, or an int to a float."
     )
     return Advice("type_changes", text, None, usual_price(cause))
+
+
+def _modules_of_torch(cause: Cause) -> Advice:
+    text = (
+        "torch calls every compiled module of torch.nn through one function of its own, and each class of them is an "
+        "entry there: nothing to fix, unless there are so many that they reach the recompile limit. A module of "
+        "your own around them has code, and entries, of its own."
+    )
+    return Advice("modules_share_code", text, None, "low", f"the module {wording.was_then(cause.values)}")
+
+
+def _died(name: str) -> Advice:
+    text = (
+        f"{name} is a weak reference, and what it referred to is gone: keep that alive for as long as the compiled "
+        "code is called, or look outside of it whether it is there."
+    )
+    return Advice("dead_reference", text, None, "medium", f"{name} was deallocated")
 
 
 def _class_name(told: str | None) -> str:

@@ -46,7 +46,9 @@ def advise_value(cause: Cause) -> Advice:
     if types == {"str"}:
         return _string(cause)
     if "none" in types:
-        return _optional(cause)
+        return optional(cause)
+    if types <= {"int", "float", "bool", "other"} and _has_tensor(cause.values) and types != {"other"}:
+        return _number_or_tensor(cause)
     return _built_in(cause)
 
 
@@ -138,7 +140,20 @@ def _string(cause: Cause) -> Advice:
     return Advice("string_changes", text, None, usual_price(cause))
 
 
-def _optional(cause: Cause) -> Advice:
+def _has_tensor(values: tuple[str, ...]) -> bool:
+    return any(value.startswith("Tensor ") for value in values)
+
+
+def _number_or_tensor(cause: Cause) -> Advice:
+    name = name_of(cause)
+    text = (
+        f"{name} is a number at some calls and a tensor at others: one entry for each, and one more for each other "
+        f"number. Always pass a tensor: torch.as_tensor({name})."
+    )
+    return Advice("type_changes", text, None, usual_price(cause))
+
+
+def optional(cause: Cause) -> Advice:
     text = (
         f"{name_of(cause)} is given at some calls and None at others: one entry for each is expected. To have one, "
         "always pass it, with a neutral value in place of None."

@@ -34,10 +34,15 @@ def place(function: str | None, file: str | None, line: int | None) -> str:
     name = one_line(function, 100) if function else "unknown function"
     if resumed := _RESUMED.fullmatch(name):
         name = f"{resumed[1]} after its graph break at line {resumed[2]}"
-    if name == "inner" and _WRAPPER.search(file or ""):
+    if is_wrapper(function, file):
         return "a compiled module of torch.nn"  # Its own forward is torch's, and called through this function.
     where = position(file, line)
     return f"{name} ({where})" if where else name
+
+
+def is_wrapper(function: str | None, file: str | None) -> bool:
+    """True for the function through which torch calls a module of torch.nn that is compiled by itself."""
+    return function == "inner" and bool(_WRAPPER.search(file or ""))
 
 
 def is_resumed(function: str | None) -> bool:

@@ -44,7 +44,7 @@ def test_one_compile_a_function_and_no_more_is_healthy():
     healthy = tables(
         compiled(),
         compiled(function="other", line=60),
-        compiled(outcome="empty"),
+        compiled(function="torch_dynamo_resume_in_forward_at_31", outcome="empty"),
         lookup("miss"),
         lookup("saved"),
         lookup("hit", saved_s=3.0),
@@ -227,12 +227,10 @@ def test_a_limit_whose_causes_were_not_seen_says_so():
 
 
 def test_failed_compiles_are_told_with_the_first_line_of_the_error():
-    failed = compiled(
-        outcome="failed", fail_type="Unsupported", fail_reason="no such op\nFile x, line 3", duration_s=7.0
-    )
+    failed = compiled(outcome="failed", fail_type="NoSuchOp", fail_reason="no such op\nFile x, line 3", duration_s=7.0)
     found = only(diagnose(tables(failed)))
     assert found.rule == "compile_failed"
-    assert found.title == "forward (model.py:30) failed to compile once, 7.0 s lost: Unsupported: no such op"
+    assert found.title == "forward (model.py:30) failed to compile once, 7.0 s lost: NoSuchOp: no such op"
     announced = compiled(
         outcome="failed", fail_type="BackendCompilerFailed", fail_reason="backend='b' raised:\nOSError: x"
     )

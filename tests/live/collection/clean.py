@@ -83,7 +83,47 @@ def the_whole_graph(compiled):
     return [f(torch.ones(4)) for _ in range(3)]
 
 
+def room_for_all_keys(compiled):
+    def attend(x, keys, place):
+        keys.index_copy_(0, place, x)
+        return torch.softmax(x @ keys.T, -1) @ keys
+
+    f, keys = compiled(attend), torch.zeros(8, 4)
+    return [f(torch.ones(1, 4), keys, torch.tensor([place])) for place in range(5)]
+
+
+def a_schedule_of_a_tensor(compiled):
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1))
+    schedule, step = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5), compiled(optimizer.step)
+    for _ in range(4):
+        weight.grad = torch.ones(4)
+        step()
+        schedule.step()
+    return weight.detach()
+
+
+def batch_normalization(compiled):
+    torch.manual_seed(0)
+    f = compiled(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)))
+    return [f(torch.ones(2, 3, 8, 8)).detach() for _ in range(4)]
+
+
+def a_mode_inside(compiled):
+    def f(x):
+        with torch.no_grad():
+            scale = x.mean()
+        return x / scale
+
+    g = compiled(f)
+    return [g(torch.ones(4)) for _ in range(3)]
+
+
 CLEAN = [
+    room_for_all_keys,
+    a_schedule_of_a_tensor,
+    batch_normalization,
+    a_mode_inside,
     the_same_again,
     sizes_that_are_dynamic,
     sizes_that_are_marked,

@@ -4,6 +4,8 @@ torch.compile with the backend of the test. Each makes its objects itself, so th
 
 import enum
 import gc
+import os
+import weakref
 
 import torch
 
@@ -99,6 +101,26 @@ def a_buffer_of_another_size(compiled):
 def modules_of_other_widths_share_their_code(compiled):
     torch.manual_seed(0)
     return [compiled(Block(4, n))(ones(2, 4)).detach() for n in (4, 8, 16)]
+
+
+def keys_and_values_that_grow(compiled):
+    """The first call has none, and so an entry that guards nothing of what is in them."""
+
+    def attend(x, past=None):
+        keys = x if past is None else torch.cat([past[0], x], 1)
+        values = -x if past is None else torch.cat([past[1], -x], 1)
+        return torch.softmax(x @ keys.mT, -1) @ values, (keys, values)
+
+    f, past, found = compiled(attend, dynamic=False), None, []
+    for _ in range(5):
+        y, past = f(ones(1, 2, 4), past)
+        found.append(y)
+    return found
+
+
+def a_size_that_has_to_divide(compiled):
+    f = compiled(lambda x: x * 2 if x.size(0) % 8 == 0 else x * 3, dynamic=True)
+    return [f(ones(n)) for n in (16, 24, 13)]
 
 
 # Other properties of tensors
@@ -217,6 +239,50 @@ def a_flag(compiled):
 def an_optional_argument(compiled):
     f = compiled(lambda x, mask=None: x + 1 if mask is None else x * mask)
     return [f(ones(4)), f(ones(4), ones(4))]
+
+
+def nothing_to_do_at_first(compiled):
+    f = compiled(lambda x, mask=None: x if mask is None else x * mask)
+    return [f(ones(4)), f(ones(4), ones(4)), f(ones(4), ones(4))]
+
+
+def nothing_to_do_later(compiled):
+    f = compiled(lambda x, mask=None: x if mask is None else x * mask)
+    return [f(ones(4), ones(4)), f(ones(4)), f(ones(4), ones(4))]
+
+
+def a_number_or_a_tensor(compiled):
+    f = compiled(lambda x, k: x * k)
+    return [f(ones(4), 2.0), f(ones(4), torch.tensor(2.0))]
+
+
+def the_environment(compiled):
+    f = compiled(lambda x: x + 1 if os.environ.get("COMPILEDIAG_A_FLAG") == "1" else x - 1)
+    found = []
+    try:
+        for flag in "01":
+            os.environ["COMPILEDIAG_A_FLAG"] = flag
+            found.append(f(ones(4)))
+        return found
+    finally:
+        del os.environ["COMPILEDIAG_A_FLAG"]
+
+
+def a_weak_reference(compiled):
+    class Held:
+        scale = 3
+
+    held = Held()
+    f, reference = compiled(lambda x, r: x + 1 if r() is None else x * r().scale), weakref.ref(held)
+    found = [f(ones(4), reference)]
+    del held
+    gc.collect()
+    return [*found, f(ones(4), reference)]
+
+
+def two_modules_of_torch(compiled):
+    torch.manual_seed(0)
+    return [compiled(m)(ones(1, 2, 4)).detach() for m in (torch.nn.Linear(4, 4), torch.nn.Conv1d(2, 2, 1))]
 
 
 def a_string(compiled):
@@ -439,6 +505,27 @@ def a_graph_break_in_a_loop(compiled):
     return compiled(f)(ones(4))
 
 
+def a_graph_break_in_a_try_block(compiled):
+    def f(x):
+        try:
+            x = x + 1
+            print(end="")
+            return x * 2
+        except ValueError:
+            return x
+
+    return compiled(f)(ones(4))
+
+
+def a_mark_that_the_code_does_not_allow(compiled):
+    x = ones(4)
+    torch._dynamo.mark_dynamic(x, 0)
+    try:
+        compiled(lambda x: x + 1 if x.size(0) == 4 else x - 1)(x)
+    except Exception as error:
+        return type(error).__name__
+
+
 def a_backend_that_fails(compiled):
     def failing(graph, inputs):
         raise RuntimeError("no kernels today")
@@ -450,10 +537,12 @@ def a_backend_that_fails(compiled):
 
 
 class Case:
-    """A program, the rule of its first finding, words of its title, and whether a setting mends it."""
+    """A program, the rule of its first finding, words of its title, whether a setting mends it, and how many recompiles
+    are `left` with that, of another cause.
+    """
 
-    def __init__(self, program, rule, says, fixed=False):
-        self.program, self.rule, self.says, self.fixed = program, rule, says, fixed
+    def __init__(self, program, rule, says, fixed=False, left=0):
+        self.program, self.rule, self.says, self.fixed, self.left = program, rule, says, fixed, left
 
     def __repr__(self):
         return self.program.__name__
@@ -472,6 +561,8 @@ CASES = [
     Case(equal_sizes_at_first, "duck_sizing", "no longer y.size(0) == x.size(0)", True),
     Case(a_buffer_of_another_size, "module_tensor_size", "table.size(1) was 4, then 6, 8", True),
     Case(modules_of_other_widths_share_their_code, "modules_share_code", "self.lin", True),
+    Case(keys_and_values_that_grow, "size_changes", "past[0].size(1) was 2, then 4, 6", True, left=1),
+    Case(a_size_that_has_to_divide, "branch", "x.size(0) was 13"),
     Case(memory_format, "stride_changes", "x.stride("),
     Case(rank, "rank_changes", "x.dim() was 2, then 1, 3"),
     Case(dtype, "dtype_changes", "x.dtype was torch.float32, then torch.float64, torch.bfloat16"),
@@ -488,6 +579,12 @@ CASES = [
     Case(a_global, "global_int", "SCALE was 9, then 5, 7", True),
     Case(a_flag, "flag", "flag was True, then False"),
     Case(an_optional_argument, "optional_argument", "mask was None, then Tensor"),
+    Case(nothing_to_do_at_first, "nothing_to_compile", "its first call had nothing to compile"),
+    Case(nothing_to_do_later, "optional_argument", "mask was Tensor"),
+    Case(a_number_or_a_tensor, "type_changes", "k was 2.0, then Tensor"),
+    Case(the_environment, "value_changes", "os.environ['COMPILEDIAG_A_FLAG'] was b'0', then b'1'"),
+    Case(a_weak_reference, "dead_reference", "r() was deallocated"),
+    Case(two_modules_of_torch, "modules_share_code", "the module was Linear, then Conv1d"),
     Case(a_string, "string_changes", "mode was 'sum', then 'mean', 'a'"),
     Case(a_number_that_a_loop_needs, "specialized", "k was 3, then 5, 4"),
     Case(an_enum, "identity_changes", "c was another object: Colour.GREEN"),
@@ -514,5 +611,7 @@ CASES = [
     Case(a_graph_break, "graph_break", "graph break at programs.py:"),
     Case(a_storm_of_graph_breaks, "graph_break_storm", "graph breaks at 3 lines of programs.py"),
     Case(a_graph_break_in_a_loop, "runs_eagerly", "in a loop"),
+    Case(a_graph_break_in_a_try_block, "runs_eagerly", "is not compiled and runs eagerly"),
+    Case(a_mark_that_the_code_does_not_allow, "compile_failed", "ConstraintViolationError"),
     Case(a_backend_that_fails, "compile_failed", "no kernels today"),
 ]

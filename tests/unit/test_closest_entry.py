@@ -1,0 +1,74 @@
+"""Which of the earlier entries a recompile is told against, and which guard of it."""
+
+import pytest
+
+from compilediag.decode.guard_names import readable
+from compilediag.decode.guards import parse_guard
+from compilediag.decode.recompiles import Entry, FailingGuard, recompile_events
+
+WRAPPER = ("inner", "/site-packages/torch/_dynamo/external_utils.py", 67)
+
+
+def guard(source, kind, expected, actual, **more):
+    return FailingGuard(f"{source} == {expected}", source, kind, expected, actual, **more)
+
+
+def entry(number, *guards, reason=None):
+    return Entry(f"0/{number}", (True, number), list(guards), reason)
+
+
+SIZES = [guard(f"past[{n}].size()[1]", "tensor_size", "4", "5") for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        guard("past", "value", "None", "((Tensor float32[1], ...)"),
+        guard("past", "type", "tuple", "list"),
+        guard("len(past)", "length", "0", "4"),
+        guard("x.dim()", "tensor_rank", "3", "2"),
+    ],
+    ids=lambda other: other.kind,
+)
+def test_an_entry_of_the_same_structure_is_closer_than_one_of_another_that_guards_less(other):
+    assert min(entry(0, other), entry(1, *SIZES), key=lambda e: e.distance).compile_id == "0/1"
+
+
+def test_among_entries_of_one_structure_the_fewest_failing_guards_decide_then_the_latest():
+    assert min(entry(0, SIZES[0]), entry(1, *SIZES), key=lambda e: e.distance).compile_id == "0/0"
+    assert min(entry(0, SIZES[0]), entry(1, SIZES[1]), key=lambda e: e.distance).compile_id == "0/1"
+
+
+def test_a_number_for_none_is_another_structure_and_an_unknown_value_is_not():
+    unknown = entry(0, guard("n", "value", "None", None))
+    number = entry(1, guard("n", "value", "None", "3"))
+    assert unknown.distance < number.distance
+
+
+def told(closest, where):
+    return next(recompile_events(1, "0/2", where, [closest], closest, lambda file: "/torch/" in file))
+
+
+def test_of_modules_of_torch_another_module_is_told_before_what_follows_from_it():
+    both = entry(0, guard("args[0].dim()", "tensor_rank", "2", "3"), guard("fn", "type", "Linear", "Conv1d"))
+    assert told(both, WRAPPER).guard_source == "fn"
+    assert told(both, ("forward", "model.py", 3)).guard_source == "args[0].dim()"
+
+
+def test_a_guard_made_in_pythons_own_code_is_told_with_the_users_line():
+    reason = (
+        "0/0: G['os'].environ._data[b'FLAG'] == b'0'  #   # <frozen os>:761 in decode\n"
+        'User stack trace:\n  File "/home/ada/model.py", line 7, in f\n    if os.environ["FLAG"]:\n'
+        '  File "<frozen os>", line 761, in decode'
+    )
+    parsed = parse_guard(reason)
+    assert (parsed.source, parsed.kind, parsed.expected) == ("os.environ['FLAG']", "value", "b'0'")
+    made = guard(parsed.source, parsed.kind, parsed.expected, "b'1'", user_file="<frozen os>", user_line=761)
+    row = told(entry(0, made, reason=reason), ("f", "/home/ada/model.py", 6))
+    assert (row.user_file, row.user_line, row.user_code) == ("/home/ada/model.py", 7, 'if os.environ["FLAG"]:')
+    assert told(entry(0, made), ("f", "/home/ada/model.py", 6)).user_file is None
+
+
+def test_keys_of_bytes_are_read_in_any_source():
+    assert readable("L['d'][b'k']") == "d[b'k']"
+    assert parse_guard("L['d'][b'k'] == 3").source == "d[b'k']"
