@@ -30,7 +30,8 @@ def add_part(store: Store, part: Path, after: Callable[[int], dict[str, Any]] | 
     try:
         with db:
             db.execute("BEGIN IMMEDIATE")
-            meta = after(_copy(db)) if after else {}
+            last = _copy(db)
+            meta = after(last) if after else {}
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in meta.items()])
     except sqlite3.DatabaseError as error:
         raise CompilediagError(f"{part} can't be added to {store.path}: {error}") from None

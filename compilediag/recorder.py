@@ -55,10 +55,17 @@ class Recorder:
     """Takes events from any thread, writes them from one.
 
     `path` must not exist, or with `meta` None be the file of another process's recording. `max_payload_mb` bounds
-    the texts that are kept; what is beyond is counted as dropped.
+    the texts that are kept; what is beyond is counted as dropped. `rank` tells the process's rank in a distributed
+    job, None while it has none.
     """
 
-    def __init__(self, path: Path, meta: dict[str, Any] | None, max_payload_mb: float = 256):
+    def __init__(
+        self,
+        path: Path,
+        meta: dict[str, Any] | None,
+        max_payload_mb: float = 256,
+        rank: Callable[[], int | None] = lambda: None,
+    ):
         self.path = path
         self.feeds: list[Feed] = []
         self.progress: dict[int, Running] = {}
@@ -74,6 +81,9 @@ class Recorder:
         self._cells = CellNames()
         self._waiting: deque[tuple[Feed, Callable[..., Made], tuple[Any, ...]]] = deque()
         self._lock = threading.RLock()
+        self._ask_rank = rank
+        self._rank: int | None = None
+        self._has_no_rank_yet = False
         self._shown_progress: dict[int, dict[str, Any]] = {}
         self._shown_status: dict[str, SourceStatus] = {}
         self._status_due = 0.0
@@ -126,6 +136,7 @@ class Recorder:
         if self._store is None:
             return
         begin = time.thread_time_ns()
+        self._note_rank()
         events, payloads = self._take()
         events += self._changed_statuses(final)
         states = {thread: self._state(running) for thread, running in list(self.progress.items())}
@@ -141,6 +152,21 @@ class Recorder:
             logger.debug("compilediag: a batch is written one by one: %s", error)
             self._write_singly(events, payloads)
         self.cpu_ns += time.thread_time_ns() - begin
+
+    def _note_rank(self) -> None:
+        """A process has no rank until torch.distributed begins, and keeps its rank when that ends: what it recorded
+        before gets it too.
+        """
+        rank = self._ask_rank()
+        if rank is None or rank == self._rank:
+            return
+        self._rank = rank
+        if self._has_no_rank_yet:
+            try:
+                self._store.set_rank(os.getpid(), rank)
+                self._has_no_rank_yet = False
+            except sqlite3.OperationalError as error:
+                logger.debug("compilediag: the rank of earlier events in %s stays unknown: %s", self.path, error)
 
     def _state(self, running: Running) -> dict[str, Any]:
         state = running.state()
@@ -158,9 +184,10 @@ class Recorder:
                 continue
             events += made
             feed.events += len(made)
-        pid, rank = os.getpid(), _rank()
+        pid = os.getpid()
+        self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)
         for event in events:
-            event.pid, event.rank = pid, rank
+            event.pid, event.rank = pid, self._rank
             self._cells.rename(event)
         return events, payloads
 
@@ -186,7 +213,7 @@ class Recorder:
         self._status_due = now + STATUS_INTERVAL_S
         changed = []
         for status in self._statuses():
-            status.pid, status.rank = os.getpid(), _rank()
+            status.pid, status.rank = os.getpid(), self._rank
             shown = self._shown_status.get(status.name)
             if shown is None or _state(shown) != _state(status):
                 self._shown_status[status.name] = status
@@ -237,6 +264,7 @@ class Recorder:
         self._waiting.clear()
         self.progress.clear()
         self._shown_progress, self._shown_status = {}, {}
+        self._rank, self._has_no_rank_yet = None, False
         for feed in self.feeds:
             feed.events = feed.dropped = 0
         self._asleep = True
@@ -255,9 +283,3 @@ class Recorder:
 def _state(status: SourceStatus) -> tuple[Any, ...]:
     """What makes a status worth a new row; its cost to the millisecond, as the writer's own grows with each row."""
     return (status.status, status.reason, status.events, status.dropped, round(status.overhead_s or 0, 3))
-
-
-def _rank() -> int | None:
-    """The rank of this process in a torch.distributed job, from the variable that its launchers set."""
-    rank = os.environ.get("RANK", "")
-    return int(rank) if rank.isdigit() else None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .advise import Advised
     from .diagnosis import Finding
     from .diagnosis.whatif import WhatIf
+    from .ranks import Ranks
     from .recorder import Recorder
     from .verify import Verification, Workload
 
@@ -36,8 +37,14 @@ if TYPE_CHECKING:
 def load(path: str | os.PathLike[str]) -> Session:
     """Open a saved session, or one that another process is recording. Executes nothing that is in the file.
 
+    Of a folder all sessions in it are one, as they are now: the ranks of a job that each watched into it, or the
+    partitions that a cluster wrote.
     NotASession or NewerSchema, in one line, if it can't be read. Of a damaged file the tables hold what is legible.
     """
+    if Path(path).is_dir():
+        from .folders import load_folder
+
+        return load_folder(Path(path))
     return Session(Path(path))
 
 
@@ -200,9 +207,12 @@ class Session:
         self.flush()
         source = "artifacts a JOIN payloads p ON p.digest = a.digest"
         wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
+        kept = f"payloads p WHERE p.digest IN (SELECT a.digest FROM artifacts a {wanted})"
         with self._lock:
-            rows = fetch_rows(self._store, ["a.event_id", "hex(p.body)"], f"{source} {wanted}", "a.event_id")
-        return {event_id: bytes.fromhex(body) for event_id, body in rows}
+            events = fetch_rows(self._store, ["a.event_id", "a.digest"], f"{source} {wanted}", "a.event_id")
+            bodies = fetch_rows(self._store, ["p.digest", "hex(p.body)"], kept, "p.digest")
+        by_digest = {digest: bytes.fromhex(body) for digest, body in bodies}
+        return {event_id: by_digest[digest] for event_id, digest in events if digest in by_digest}
 
     def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
@@ -300,6 +310,14 @@ class Session:
         from .diagnosis.whatif import what_if
 
         return what_if(finding, self, buckets)
+
+    def ranks(self) -> Ranks:
+        """The ranks of a distributed job, told against each other: where they first went different ways and at which
+        guard or cache, what each compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
+        """
+        from .ranks import Ranks
+
+        return Ranks(self)
 
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""

@@ -228,7 +228,11 @@ class Store:
                 " upgrade it"
             )
         if not writable:
-            store._complete()
+            try:
+                store._complete()
+            except sqlite3.DatabaseError as error:
+                store.connection.close()
+                raise NotASession(f"{path} is no compilediag session ({error})") from None
         return store
 
     def _complete(self) -> None:
@@ -253,6 +257,11 @@ class Store:
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
+
+    def set_rank(self, pid: int, rank: int) -> None:
+        """Give the events of a process its rank, where they have none."""
+        with self.connection as db:
+            db.execute("UPDATE events SET rank = ? WHERE pid = ? AND rank IS NULL", (rank, pid))
 
     def append(
         self,

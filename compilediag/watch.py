@@ -45,10 +45,12 @@ _lock = threading.RLock()
 def watch(path: str | os.PathLike[str] | None = None, detail: str = "full", replays: bool = False) -> Iterator[Session]:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
-    `path`: the session's file (`.cdiag`), replaced if it is there; a temporary one if None, which goes with
-    the session. `detail`: "full", or "lean" for the cheap hooks only (no graphs or code are kept, and only
-    the closest earlier entry's failing guards are all found). `replays`: count the replays of CUDA graphs too, which
-    puts a microsecond or two on each. Inside another watch the session is that one's, as that one was begun.
+    `path`: the session's file (`.cdiag`), replaced if it is there; a temporary one if None, which goes with the
+    session; a folder (one that is there, or a name that ends with a slash) in a distributed job, where each rank has
+    a file of its own in it and `load(folder)` gives all of them as one session. `detail`: "full", or "lean" for the
+    cheap hooks only (no graphs or code are kept, and only the closest earlier entry's failing guards are all found).
+    `replays`: count the replays of CUDA graphs too, which puts a microsecond or two on each. Inside another watch the
+    session is that one's, as that one was begun.
     CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
     """
     session = start(path, detail, replays)
@@ -155,7 +157,7 @@ def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: set[str]
     sources.require_torch()
     file, join = _new_file(path)
     try:
-        recorder = Recorder(file, None if join else _meta(detail))
+        recorder = Recorder(file, None if join else _meta(detail), rank=sources.rank)
     except Exception as error:
         raise CompilediagError(f"{file} can't be written: {error}") from None
     session = Session(file, recorder=recorder)
@@ -177,7 +179,7 @@ def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
         os.close(handle)
         file = Path(name)
     else:
-        file = Path(path).absolute()
+        file = _in_folder(path) or Path(path).absolute()
         if not file.parent.is_dir():
             raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
         if file.exists() and not is_replaceable(file):
@@ -189,6 +191,25 @@ def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
     except OSError as error:
         raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
     return file, False
+
+
+def _in_folder(path: str | os.PathLike[str]) -> Path | None:
+    """The file of this process where `path` is a folder, which is made if need be; None where it is none.
+
+    It is named by the rank. A process that has none yet, as torch.distributed has not begun and no launcher set RANK,
+    has a name that no other has.
+    """
+    from . import sources
+
+    folder = Path(path).absolute()
+    if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
+        return None
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
+    rank = sources.rank()
+    return folder / (f"{platform.node()}-{os.getpid()}.cdiag" if rank is None else f"rank-{rank}.cdiag")
 
 
 def _recorded_elsewhere(file: Path) -> bool:

@@ -17,18 +17,26 @@ class Ingest:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a directory with logs")
-        parser.add_argument("-o", "--output", metavar="OUT.cdiag", required=True, help="the session file to write")
+        parser.add_argument(
+            "-o", "--output", metavar="OUT.cdiag", required=True, help="the session file to write; with --dask a folder"
+        )
         parser.add_argument("--strict", action="store_true", help="fail on anything that can't be read")
         parser.add_argument(
             "-j", "--processes", metavar="N", type=int, help="processes that read; else one a core, at most 8"
         )
+        parser.add_argument(
+            "--dask", metavar="ADDRESS", help="let this Dask cluster read, into the folder OUT, which load() opens"
+        )
         parser.add_argument("--quiet", action="store_true", help="no summary")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.logs import read_logs
+        from compilediag.logs import read_logs, read_on_dask
 
         try:
-            file, told = read_logs(args.paths, args.output, args.strict, args.processes)
+            if args.dask:
+                file, told = read_on_dask(args.paths, args.output, args.strict, args.dask)
+            else:
+                file, told = read_logs(args.paths, args.output, args.strict, args.processes)
         except KeyboardInterrupt:
             print("compilediag: interrupted; the same command goes on from here", file=sys.stderr)
             return 130

@@ -7,19 +7,17 @@ import sqlite3
 import tempfile
 import time
 import weakref
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..diagnosis.coverage import FEEDS
 from ..errors import CompilediagError
-from ..events import SourceStatus
 from ..merging import add_part
 from ..outputs import check_output
 from ..store import Store, is_replaceable, is_session, remove
 from .decoding import Tally
+from .ending import finish, times, told
 from .files import LogFile, find_logs, without_copies
 from .parallel import processes_for, read_parts
 from .progress import Progress
@@ -31,19 +29,6 @@ if TYPE_CHECKING:
 
 #: What logs are given as: one path, or several.
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-#: The tables that a log fills.
-TOLD = (
-    "compiles",
-    "recompiles",
-    "guard_failures",
-    "cache_lookups",
-    "graph_breaks",
-    "phases",
-    "artifacts",
-    "dynamic_decisions",
-)
-#: The source that says what was read.
-SOURCE = "logs"
 
 
 class UnreadRecords(CompilediagError):
@@ -57,6 +42,7 @@ def ingest(
     out: str | os.PathLike[str] | None = None,
     strict: bool = False,
     processes: int | None = None,
+    dask: str | None = None,
 ) -> Session:
     """Logs that TORCH_TRACE wrote (torch 2.4 and later; files or directories; plain, gzip or zstd) as a session.
 
@@ -65,10 +51,15 @@ def ingest(
     that a log names is opened. What can't be read is counted: `session.sources` says it in the row "logs".
     `processes`: how many read, each whole logs; None for as many as there are cores, at most eight, and one if there is
     little to read. The session is the same whatever their number.
+    `dask`: the address of a Dask cluster's scheduler, which then reads, a task a log, each into a Parquet partition;
+    `out` is a folder that its workers see as well, and `load(out)` gives the session again.
     UnreadRecords, at the end, if there is any and `strict`; CompilediagError if there are no logs.
     """
-    from ..session import Session
+    from ..session import Session, load
 
+    if dask is not None:
+        folder, _ = read_on_dask(paths, out, strict, dask)
+        return load(folder)
     file, _ = read_logs(paths, out, strict, processes)
     session = Session(file)
     if out is None:
@@ -80,7 +71,7 @@ def read_logs(
     paths: Paths, out: str | os.PathLike[str] | None, strict: bool, processes: int | None = None
 ) -> tuple[Path, str]:
     """As `ingest`: the session's file, and what was read in a sentence."""
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    given = _given(paths)
     target = None if out is None else _target(Path(out).absolute())
     logs, copies = without_copies(find_logs(given))
     job = _Job(logs, copies, given)
@@ -91,16 +82,33 @@ def read_logs(
         store.close()
     if strict and tally.faults:
         kept = "" if target is None else f" (the rest is in {target})"
-        raise UnreadRecords(f"not everything could be read: {_times(tally.faults)}{kept}")
+        raise UnreadRecords(f"not everything could be read: {times(tally.faults)}{kept}")
     return file, job.told(tally)
 
 
+def read_on_dask(paths: Paths, out: str | os.PathLike[str] | None, strict: bool, address: str) -> tuple[Path, str]:
+    """As `ingest` on a cluster: the folder of the partitions, and what was read in a sentence."""
+    from .cluster import read_on_cluster
+
+    if out is None:
+        raise CompilediagError("a cluster writes into a folder that its workers see too: say which (out, or -o)")
+    tally, said = read_on_cluster(_given(paths), Path(out).absolute(), address)
+    if strict and tally.faults:
+        raise UnreadRecords(f"not everything could be read: {times(tally.faults)} (the rest is in {out})")
+    return Path(out).absolute(), said
+
+
+def _given(paths: Paths) -> list[str | os.PathLike[str]]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
 def opened(path: str | os.PathLike[str]) -> Session:
-    """The session of a path: a session's file, or logs, which are ingested into a temporary one."""
+    """The session of a path: a session's file, a folder of them, or logs, which are ingested into a temporary one."""
+    from ..folders import is_of_sessions
     from ..session import load
 
     file = Path(path)
-    return load(file) if is_session(file) else ingest(file)
+    return load(file) if is_session(file) or is_of_sessions(file) else ingest(file)
 
 
 class _Job:
@@ -143,8 +151,7 @@ class _Job:
             self._run_beside(store, processes, done, tally, progress, writer)
         finally:
             progress.end()
-        store.append(self._statuses(store, tally, writer.dropped))
-        store.set_meta(**_finished(store, tally))
+        finish(store, tally, writer.dropped, self.told(tally))
         return tally
 
     def _before(self, done: int) -> int:
@@ -165,57 +172,9 @@ class _Job:
             add_part(store, part, after=lambda last, done=done: {"ingest": self.state(done, last, tally)})
             progress.at(self._before(done), log.path.name)
 
-    def _statuses(self, store: Store, tally: Tally, dropped: int) -> list[SourceStatus]:
-        """A state for every source of a live watch, by what a log tells, and what was read."""
-        now = time.time_ns()
-        told = {name for table in TOLD for name in FEEDS[table]}
-        untold = {name for names in FEEDS.values() for name in names} - told
-        reason = "torch's trace log does not tell of it"
-        return [
-            *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(told)),
-            *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=reason) for name in sorted(untold)),
-            SourceStatus(
-                time_ns=now,
-                name=SOURCE,
-                status="active",
-                reason=self.told(tally),
-                events=last_id(store),
-                dropped=tally.faults.total() + dropped,
-            ),
-        ]
-
     def told(self, tally: Tally) -> str:
         """What was read, in a sentence."""
-        files = len(self.logs)
-        parts = [f"ingested from {files} {'file' if files == 1 else 'files'}: {tally.records} records"]
-        parts.append(f"{len(tally.unknown)} unknown kinds kept and counted" + _in_brackets(tally.unknown))
-        parts.append(f"{tally.faults.total()} unread" + _in_brackets(tally.faults))
-        if self.copies:
-            parts.append(f"{len(self.copies)} copies of them left out")
-        if tally.other_ranks:
-            parts.append(f"in {tally.other_ranks} the records have another rank than the file's name")
-        return ", ".join(parts)
-
-
-def _times(counts: Counter[str]) -> str:
-    shown = [f"{number}x {what}" for what, number in counts.most_common(5)]
-    return ", ".join(shown) + (f", {len(counts) - 5} more kinds" if len(counts) > 5 else "")
-
-
-def _in_brackets(counts: Counter[str]) -> str:
-    return f" ({_times(counts)})" if counts else ""
-
-
-def _finished(store: Store, tally: Tally) -> dict[str, Any]:
-    query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
-    first, last = store.connection.execute(query).fetchone()
-    now = time.time_ns()
-    return {
-        "torch_version": tally.torch_version,
-        "created_ns": first or now,
-        "stopped_ns": int(last or now),
-        "ingest": None,
-    }
+        return told(len(self.logs), len(self.copies), tally)
 
 
 def _meta(job: _Job) -> dict[str, Any]:

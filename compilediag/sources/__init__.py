@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Collection, Iterator
 
@@ -17,7 +18,7 @@ from ..recorder import Recorder
 from . import imports, patching
 from .base import NothingToWatch, Source, Unavailable
 
-__all__ = ["attach", "detach", "installed", "notice", "paused", "probe_all", "require_torch", "torch_version"]
+__all__ = ["attach", "detach", "installed", "notice", "paused", "probe_all", "rank", "require_torch", "torch_version"]
 
 _attached: list[Source] = []
 
@@ -36,6 +37,16 @@ def torch_version() -> str | None:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def rank() -> int | None:
+    """The rank of this process in a distributed job: of torch.distributed if it has begun, else what launchers set."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        with contextlib.suppress(RuntimeError, ValueError):  # It ended just now.
+            return distributed.get_rank()
+    told = os.environ.get("RANK", "")
+    return int(told) if told.isdecimal() else None
 
 
 def _classes() -> list[type[Source]]:

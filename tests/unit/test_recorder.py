@@ -45,15 +45,13 @@ def test_reading_a_table_first_writes_what_was_put(running):
         assert session.phases["name"].iloc[-1] == str(n)
 
 
-def test_pid_and_rank_are_those_of_the_process(running, monkeypatch):
-    session, recorder, _ = running
-    put(recorder, Phase(time_ns=1))
-    recorder.flush()
-    monkeypatch.setenv("RANK", "3")
-    put(recorder, Phase(time_ns=2))
-    frame = session.phases
-    assert frame["pid"].tolist() == [os.getpid()] * 2
-    assert frame["rank"].astype(object).where(frame["rank"].notna(), None).tolist() == [None, 3]
+def test_pid_and_rank_are_those_of_the_process(tmp_path):
+    session, recorder, _ = recording(tmp_path, Phase(time_ns=1), rank=lambda: 3)
+    try:
+        frame = session.phases
+        assert frame["pid"].tolist() == [os.getpid()] and frame["rank"].tolist() == [3]
+    finally:
+        recorder.close()
 
 
 def test_events_of_many_threads_are_all_there(running):

@@ -1,0 +1,124 @@
+"""A folder of sessions as one session: what each has, what can't be read, what is no session."""
+
+import sqlite3
+
+import pytest
+
+import compilediag as cd
+from compilediag.errors import CompilediagError, NotASession
+from compilediag.events import Artifact, Compile
+from compilediag.merging import add_part
+from compilediag.recorder import Recorder
+from compilediag.store import SCHEMA_VERSION, Store
+
+from .session_builder import META, SECOND, Feed, put
+from .tables_builder import compiled, recompile
+
+
+def written(path, *items, rank=None, **meta):
+    """A session file of these items, whose process had `rank`: a number, or a function that tells it."""
+    recorder = Recorder(path, {**META, **meta}, rank=rank if callable(rank) else lambda: rank)
+    recorder.feeds = [Feed()]
+    put(recorder, *items)
+    recorder.close()
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for rank in (10, 2):
+        text = (Artifact(time_ns=SECOND, name="code"), f"of rank {rank}")
+        rows = [compiled(compile_id=f"{rank}/0"), recompile("x", "value", "1", str(rank)), text]
+        written(tmp_path / f"rank-{rank}.cdiag", *rows, rank=rank, created_ns=(20 - rank) * SECOND)
+    return tmp_path
+
+
+def test_all_files_are_one_session_in_order(folder):
+    session = cd.load(folder)
+    assert session.compiles["compile_id"].tolist() == ["2/0", "10/0"] and session.state == "loaded"
+    assert session.compiles["rank"].tolist() == [2, 10] and session.recompiles["actual"].tolist() == ["2", "10"]
+    assert [session.artifact(at) for at in session.artifacts["event_id"]] == ["of rank 2", "of rank 10"]
+    assert session.meta["created_ns"] == 10 * SECOND and session.meta["title"] == folder.name
+    told = session.sources.set_index("name").loc["files"]
+    assert (told["status"], told["reason"], told["dropped"]) == ("active", "read from 2 of 2 files", 0)
+    assert session.path.parent != folder and len(list(folder.iterdir())) == 2
+
+
+def test_a_file_that_can_not_be_read_is_left_out_and_said_to_be(folder):
+    (folder / "rank-3.cdiag").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    (folder / "notes.txt").write_text("something else")
+    session = cd.load(folder)
+    told = session.sources.set_index("name").loc["files"]
+    assert told["status"] == "failed" and "read from 2 of 3 files; " in told["reason"] and "rank-3" in told["reason"]
+    assert any("rank-3.cdiag is no compilediag session" in f.title for f in session.findings())
+    assert len(session.compiles) == 2
+
+
+def test_a_folder_without_sessions_and_one_without_any_that_can_be_read(tmp_path):
+    with pytest.raises(NotASession, match="neither sessions"):
+        cd.load(tmp_path)
+    (tmp_path / "a.cdiag").write_text("no session")
+    with pytest.raises(CompilediagError, match="a.cdiag is no compilediag session"):
+        cd.load(tmp_path)
+
+
+def test_a_session_of_a_newer_version_is_left_out(folder):
+    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (SCHEMA_VERSION + 1,))
+    session = cd.load(folder)
+    assert (
+        set(session.compiles["rank"]) == {10} and "newer compilediag" in set(session.sources["reason"].dropna()).pop()
+    )
+
+
+def test_what_an_older_file_lacks_is_missing(folder):
+    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+        db.execute("ALTER TABLE compiles DROP COLUMN backend")
+        db.execute("DROP TABLE kernels")
+    assert cd.load(folder).compiles["backend"].isna().all()
+
+
+def test_a_view_in_somebody_elses_file_runs_nothing(folder):
+    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+        db.execute("DROP TABLE graph_breaks")
+        db.execute("CREATE VIEW graph_breaks AS SELECT 1 AS event_id, load_extension('/tmp/none') AS reason")
+    session = cd.load(folder)
+    assert "rank-2.cdiag is no compilediag session (unsafe use" in str(session.sources["reason"].tolist())
+    assert set(session.compiles["rank"]) == {10}, "all of a file or nothing"
+
+
+def test_a_recording_that_goes_on_is_read_as_it_is(folder):
+    recorder = Recorder(folder / "rank-4.cdiag", dict(META), rank=lambda: 4)
+    try:
+        put(recorder, compiled(), feed=Feed())
+        recorder.flush()
+        assert set(cd.load(folder).compiles["rank"]) == {2, 4, 10}
+    finally:
+        recorder.close()
+
+
+def test_what_was_recorded_before_a_process_had_a_rank_gets_it(tmp_path):
+    ranks = iter([None, None])
+    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, 5))
+    for number in range(4):
+        put(recorder, Compile(time_ns=number, compile_id=f"{number}/0"), feed=Feed())
+        recorder.flush()
+    recorder.close()
+    assert cd.load(tmp_path / "run.cdiag").compiles["rank"].tolist() == [5] * 4
+
+
+def test_a_rank_stays_when_the_job_is_over(tmp_path):
+    ranks = iter([1])
+    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, None))
+    for number in range(3):
+        put(recorder, Compile(time_ns=number), feed=Feed())
+        recorder.flush()
+    recorder.close()
+    assert cd.load(tmp_path / "run.cdiag").compiles["rank"].tolist() == [1] * 3
+
+
+def test_a_part_that_is_not_there_is_one_line(tmp_path):
+    store = Store.create(tmp_path / "all.cdiag", {})
+    with pytest.raises(CompilediagError, match="none.cdiag can't be read: unable to open"):
+        add_part(store, tmp_path / "none.cdiag")
+    store.close()
