@@ -13,6 +13,7 @@ from .finding import Finding, fix_code, merged, rank_key
 from .graph_rules import graph_findings
 from .limits import limit_findings, limits_hit
 from .misses import explain_miss
+from .rank_rules import rank_findings
 from .recompiles import finding_of
 from .tuning_rules import tuning_findings
 
@@ -41,6 +42,7 @@ def diagnose(tables: Any) -> list[Finding]:
         *limit_findings(tables, recompiled),
         *with_empty(tables, recompiled),
         *failure_findings(tables),
+        *rank_findings(tables),
         *break_findings(tables),
         *cache_findings(tables),
         *tuning_findings(tables),

@@ -22,6 +22,7 @@ from ..store import deflate, inflate
 from ..tables import table_columns
 from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
 from .explorer_model import Explorer
+from .rank_model import rank_part
 from .redact import Redactor
 from .source_lines import SourceLines
 from .totals import Totals
@@ -64,6 +65,7 @@ class ViewModel:
         self._last = 0
         self._dirty = True
         self._findings: list[dict[str, Any]] | None = None
+        self._ranks: dict[str, Any] | None = None
         lines = None if redact else SourceLines(own=session.state != "loaded")
         self._explorer = Explorer(session.meta.get("detail") == "full", lines)
 
@@ -98,6 +100,7 @@ class ViewModel:
             "observed": self._observed(),
             "now": self._now(),
             **({"findings": self._findings} if self._findings is not None else {}),
+            **({"ranks": self._ranks} if self._ranks is not None else {}),
         }
         changed = {name: part for name, part in parts.items() if everything or self._sent.get(name) != part}
         self._sent.update(changed)
@@ -167,17 +170,23 @@ class ViewModel:
         return why_missed(cells, any(s["name"] == "keys" and s["status"] == "active" for s in states))
 
     def _texts(self, artifacts: list[list[Any]]) -> tuple[dict[str, dict[str, Any]], list[list[Any]]]:
-        """Texts within the budget, the short ones first, of the others the beginning; and guard trees, taken apart."""
+        """Texts within the budget, the short ones first, of the others the beginning, beyond twice the budget none; and
+        guard trees, taken apart. What many ranks have alike is there once: the others name the first that has it.
+        """
         if self._redactor is not None or not artifacts or not self._whole_budget:
             return {}, []
         bodies = self.session.artifact_bodies(after=artifacts[0][0] - 1, last=artifacts[-1][0])
-        texts = {}
-        for event_id, body in sorted(bodies.items(), key=lambda item: len(item[1])):
-            cut = len(body) * 4 // 3 > self._text_budget
-            kept = _beginning(body) if cut else body
-            encoded = base64.b64encode(kept).decode()
-            self._text_budget -= len(encoded)
-            texts[str(event_id)] = {"z": encoded, "cut": cut}
+        texts: dict[str, dict[str, Any]] = {}
+        first: dict[bytes, int] = {}
+        for event_id, body in sorted(bodies.items(), key=lambda item: (len(item[1]), item[0])):
+            if body in first:
+                texts[str(event_id)] = {"same": first[body]}
+            elif self._text_budget > -self._whole_budget:
+                cut = len(body) * 4 // 3 > self._text_budget
+                encoded = base64.b64encode(_beginning(body) if cut else body).decode()
+                self._text_budget -= len(encoded)
+                texts[str(event_id)] = {"z": encoded, "cut": cut}
+                first[body] = event_id
         return texts, self._trees(artifacts, bodies)
 
     def _trees(self, artifacts: list[list[Any]], bodies: dict[int, bytes]) -> list[list[Any]]:
@@ -203,6 +212,7 @@ class ViewModel:
         self._dirty = False
         tables = self.session if self._redactor is None else self._redactor.tables(self.session)
         self._findings = [_finding(found) for found in diagnose(tables)]
+        self._ranks = rank_part(tables, self.session.state == "watching")
         recompiles = tables.recompiles[["event_id", "lost_s"]].dropna()
         lost = dict(zip(recompiles["event_id"].tolist(), recompiles["lost_s"].tolist(), strict=True))
         self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})

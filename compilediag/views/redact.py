@@ -64,7 +64,8 @@ class Redactor:
 
     def tables(self, session: Any) -> SimpleNamespace:
         """The session's tables with redacted cells, for the rules to work on."""
-        return SimpleNamespace(**{name: self._frame(name, getattr(session, name)) for name in BY_TABLE})
+        frames = {name: self._frame(name, getattr(session, name)) for name in BY_TABLE}
+        return SimpleNamespace(state=session.state, **frames)
 
     def _frame(self, table: str, frame: pd.DataFrame) -> pd.DataFrame:
         changed = {c: self.cell(table, c) for c in frame.columns}

@@ -408,3 +408,19 @@ def test_times_that_are_infinite_or_no_number_become_null(tmp_path):
     items = [Compile(time_ns=1, duration_s=float("inf")), Compile(time_ns=2, duration_s=float("nan"))]
     text = dumps(ViewModel(saved(tmp_path, *items)).snapshot())
     assert "Infinity" not in text and "NaN" not in text
+
+
+def test_a_text_that_many_ranks_have_is_there_once(tmp_path):
+    items = [(Artifact(time_ns=n, name="code"), ("long " * 2_000) if n % 2 else "short") for n in range(6)]
+    texts = ViewModel(saved(tmp_path, *items)).snapshot()["texts"]
+    whole = {number: entry for number, entry in texts.items() if "z" in entry}
+    assert sorted(text_of(entry)[:5] for entry in whole.values()) == ["long ", "short"] and len(texts) == 6
+    assert {entry["same"] for entry in texts.values() if "same" in entry} == set(map(int, whole))
+    assert all(entry["same"] < int(number) for number, entry in texts.items() if "same" in entry)
+
+
+def test_far_beyond_the_budget_texts_are_left_out(tmp_path):
+    noise = random.Random(0)
+    items = [(Artifact(time_ns=n, name="code"), f"{noise.getrandbits(80_000):x}") for n in range(40)]
+    texts = ViewModel(saved(tmp_path, *items), text_budget=40_000).snapshot()["texts"]
+    assert 2 < len(texts) < 30 and sum(len(entry["z"]) for entry in texts.values()) < 90_000

@@ -3,7 +3,7 @@ import { Detail } from "./detail.js";
 import { make, makeButton, setShown, setText } from "./dom.js";
 import { Filter } from "./filter.js";
 import { Findings } from "./findings.js";
-import { formatClock } from "./format.js";
+import { formatClock, formatCount } from "./format.js";
 import { Groups } from "./groups.js";
 import { Header } from "./header.js";
 import { Lanes } from "./lanes.js";
@@ -24,11 +24,12 @@ const whenIdle = globalThis.requestIdleCallback ?? ((run) => setTimeout(() => ru
 let appCount = 0;
 
 export class App {
-  /** `onExplore(place)` leads to the explorer. */
-  constructor(root, store, onExplore) {
+  /** `onExplore(place)` leads to the explorer, `onRanks()` to the ranks. */
+  constructor(root, store, onExplore, onRanks) {
     this.root = root;
     this.store = store;
     this.onExplore = onExplore;
+    this.onRanks = onRanks;
     this.groups = new Groups(store);
     this.filter = new Filter(store, this.groups);
     this.lanes = new Lanes(store, this.groups);
@@ -68,7 +69,8 @@ export class App {
     this.tabs = new Tabs(main, (tab) => this.showTab(tab));
     this.foot = make("footer", "cdiag-foot");
     const explore = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => this.onExplore({}));
-    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, explore);
+    this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", () => this.onRanks());
+    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, this.toRanks, explore);
     const parts = [this.header, this.now, this.findings, this.timeline].map((part) => part.node);
     root.replaceChildren(...parts, strip, main, this.foot);
   }
@@ -107,6 +109,7 @@ export class App {
     this.paintFiltered();
     this.detail.paint();
     this.paintFoot();
+    this.paintRanks();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warm();
     const end = performance.now();
@@ -169,6 +172,12 @@ export class App {
       meta.stopped_ms ? `to ${formatClock(meta.stopped_ms)}` : null,
     ];
     setText(this.foot, parts.filter(Boolean).join(" · "));
+  }
+
+  paintRanks() {
+    const { ranks } = this.store;
+    setShown(this.toRanks, ranks !== null);
+    setText(this.toRanks, ranks ? `${formatCount(ranks.count)} ranks ›` : "");
   }
 
   tick() {

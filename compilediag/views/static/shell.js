@@ -1,7 +1,8 @@
-// The two pages of a session, the dashboard and the explorer, and the way between them.
+// The pages of a session, the dashboard, the explorer and the ranks, and the way between them.
 import { App } from "./app.js";
 import { make, setShown } from "./dom.js";
 import { Explorer } from "./explore.js";
+import { RanksPage } from "./ranks.js";
 
 /** Where a page is: {page, function, guard, tree, other, event}. In a report it is the part of the address after #. */
 export class Trail {
@@ -20,6 +21,7 @@ const STEPS = ["guard", "tree", "event"];
 
 /** {page: "explorer", function: 18, guard: "x"} -> "explorer/18/guard/x"; the dashboard's is "". */
 export function writePlace(place) {
+  if (place.page === "ranks") return place.page;
   if (place.page !== "explorer") return "";
   const step = STEPS.find((name) => place[name] !== undefined);
   const parts = [place.page, place.function, step, step && place[step], place.other];
@@ -34,6 +36,7 @@ export function readPlace(text) {
   } catch {
     parts = [];
   }
+  if (parts[0] === "ranks") return { page: "ranks" };
   if (parts[0] !== "explorer") return { page: "dashboard" };
   const place = { page: "explorer" };
   const rest = parts.slice(1);
@@ -93,7 +96,11 @@ export class Shell {
     const root = make("div", "");
     this.root.append(root);
     const explore = (place) => this.trail.go({ page: "explorer", ...place });
-    const page = name === "explorer" ? new Explorer(root, this.store, this.trail) : new App(root, this.store, explore);
+    const page = {
+      explorer: () => new Explorer(root, this.store, this.trail),
+      ranks: () => new RanksPage(root, this.store, this.trail),
+      dashboard: () => new App(root, this.store, explore, () => this.trail.go({ page: "ranks" })),
+    }[name]();
     this.pages.set(name, page);
     return page;
   }

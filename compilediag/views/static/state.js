@@ -94,6 +94,7 @@ export class Store {
     this.made_of = {}; // derived table -> the table whose rows it sums up
     this.now = [];
     this.findings = [];
+    this.ranks = null; // of a session with two ranks or more
     this.tables = new Map();
     this.texts = new Map();
   }
@@ -152,9 +153,11 @@ export class Store {
     // A thread that builds kernels for a compile knows neither its id nor its function: the compile has its own line.
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;
+    if (patch.ranks) this.ranks = patch.ranks;
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
-    for (const [id, text] of Object.entries(patch.texts ?? {})) this.texts.set(Number(id), text);
+    // Ids come in order, so that what a text is the same as is there already.
+    for (const [id, text] of Object.entries(patch.texts ?? {})) this.texts.set(Number(id), this.texts.get(text.same) ?? text);
   }
 
   noteGap() {

@@ -1,0 +1,60 @@
+"""What the page shows of a job's ranks: where they parted, each rank, each compile over all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diagnosis.rank_runs import estimates, runs
+from ..diagnosis.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
+from ..diagnosis.ranks import Step, divergences, order_divergence, ranks_of, sequences
+
+#: Ranks and compiles that are shown; the page says how many there are.
+MOST_RANKS, MOST_GRAPHS = 64, 300
+
+
+def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
+    """The part of a patch for the page "Ranks"; None of a session with fewer than two.
+
+    Of many ranks those that differ are shown, then those that compiled longest.
+    """
+    if len(ranks_of(tables)) < 2:
+        return None
+    steps = sequences(tables)
+    order = order_divergence(runs(tables))
+    found = [*divergences(steps, live), *([order] if order else [])]
+    ranks, graphs = rank_rows(steps, found), graph_rows(steps, estimates(tables))
+    parted = {rank for one in found for rank in one.ranks}
+    shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in parted)][:MOST_RANKS])
+    return {
+        "count": len(steps),
+        "shown": shown,
+        "graph_count": len(graphs),
+        "differences": [
+            {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
+            for one in found
+        ],
+        "ranks": [_cells(row) for row in ranks[:MOST_RANKS]],
+        "graphs": [_graph(row, shown) for row in graphs[:MOST_GRAPHS]],
+    }
+
+
+def _cells(row: RankRow | GraphRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in columns(type(row))}
+
+
+def _graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
+    """A compile with what each shown rank has of it; None for a rank without it."""
+    told = {**_cells(row), "ranks": len(row.ranks), "missing": row.missing[:MOST_RANKS], "missed": len(row.missing)}
+    return {**told, "cells": [_cell(row.steps[rank]) if rank in row.steps else None for rank in shown]}
+
+
+def _cell(step: Step) -> dict[str, Any]:
+    guard = step.recompile or {}
+    return {
+        "seconds": step.row["duration_s"],
+        "caches": step.letters,
+        "guard": guard.get("guard_source"),
+        "expected": guard.get("expected"),
+        "actual": guard.get("actual"),
+        "collectives": list(step.collectives[:MOST_RANKS]),
+    }

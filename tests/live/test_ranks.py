@@ -1,0 +1,98 @@
+"""Two ranks of a real job, watched into one folder and logged by TORCH_TRACE: both say where they parted."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+import compilediag as cd
+from compilediag.errors import CompilediagError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """The folder of one run: `watched` and `logs` in it."""
+    folder = tmp_path_factory.mktemp("job")
+    told = {"PYTHONPATH": str(ROOT), "TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
+    command = [sys.executable, "-m", "tests.live.two_ranks"]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(folder / "meeting"), f"{folder / 'watched'}/"],
+            env={**os.environ, **told},
+            cwd=ROOT,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        assert [rank.wait(timeout=200) for rank in ranks] == [0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(job):
+    """(session of the watches, session of the logs)."""
+    return cd.load(job / "watched"), cd.ingest(job / "logs", strict=True)
+
+
+def test_the_first_difference_is_told_by_both_alike(both):
+    live, log = (session.ranks() for session in both)
+    assert live.first.sentence == log.first.sentence
+    assert live.first.sentence.startswith("rank 1 went another way at 0/2 of step (two_ranks.py:16), ")
+    assert "guard x.size()[0] 8 -> 9; rank 0 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale" in (
+        live.first.sentence
+    )
+    for ranks in (live, log):
+        assert (ranks.first.kind, ranks.first.ranks, ranks.first.value) == ("way", (1,), "9")
+        assert ranks.first.other_value == "0/0 for 4, 0/1 for 8" and len(ranks.divergences) == 1
+
+
+def test_both_sessions_have_the_same_rows(both):
+    names = ["rank", "pid", "time", "compile_id", "function", "line", "trigger", "is_recompile", "outcome"]
+    live, log = (session.compiles[names].sort_values(["rank", "time"], ignore_index=True) for session in both)
+    pd.testing.assert_frame_equal(live, log)
+    assert live.groupby("rank").size().tolist() == [3, 5]
+    graphs = [session.ranks().graphs.drop(columns="file") for session in both]
+    pd.testing.assert_frame_equal(*graphs, check_exact=False, rtol=1e-3)
+    assert {"ranks_diverge"} <= {f.rule for f in both[0].findings()} & {f.rule for f in both[1].findings()}
+
+
+def test_what_was_recorded_before_the_job_began_has_its_rank_too(both, job):
+    live = both[0]
+    named = sorted(file.name for file in (job / "watched").iterdir())
+    assert named == sorted(f"{platform.node()}-{pid}.cdiag" for pid in live.compiles["pid"].unique())
+    events = live.events[live.events["kind"] != "source"]
+    assert set(events["rank"]) == {0, 1} and events["rank"].notna().all()
+    assert live.artifact(live.artifacts["event_id"].iloc[-1]) and len(live.artifacts) > 20
+
+
+def test_a_folder_is_opened_by_the_commands_too(job, python, tmp_path):
+    done = python("-m", "compilediag", "report", job / "watched", "-o", tmp_path / "report.html")
+    assert done.returncode == 0 and "rank 1 went another way" in (tmp_path / "report.html").read_text()
+    done = python("-m", "compilediag", "diff", job / "watched", job / "logs")
+    assert done.returncode == 0 and "compiles 8 -> 8" in done.stdout
+
+
+def test_the_launchers_variable_names_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    with cd.watch(path=f"{tmp_path / 'new'}/"):
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["rank-3.cdiag"]
+    assert set(cd.load(tmp_path / "new").compiles["rank"]) == {3}
+    with cd.watch(path=tmp_path / "new") as again:
+        pass
+    assert again.path == tmp_path / "new" / "rank-3.cdiag" and len(cd.load(tmp_path / "new").compiles) == 0
+
+
+def test_a_folder_that_can_not_be_made_is_one_line(tmp_path):
+    with pytest.raises(CompilediagError, match="can't be made: No such file or directory$"):
+        cd.start(path=f"{tmp_path / 'no' / 'folder'}/")

@@ -1,0 +1,274 @@
+"""Ranks told against each other: where they part, at what, in a sentence; stragglers first."""
+
+import contextlib
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import compilediag as cd
+from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.rank_tables import graph_rows, rank_rows
+from compilediag.diagnosis.ranks import divergences, sequences
+from compilediag.events import Recompile
+from compilediag.ranks import Ranks
+from compilediag.views.rank_model import rank_part
+
+from .log_builder import compile_, record, string
+from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, tables
+
+OTHER = {"function": "scale", "line": 50}
+
+
+def compile_of(rank, number, at=None, seconds=0.5, **more):
+    """The `number`-th compile of forward on a rank, at second `at`."""
+    at = number + 1 if at is None else at
+    return compiled(
+        rank=rank, pid=100 + rank, compile_id=f"0/{number}", time_ns=int(at * SECOND), duration_s=seconds, **more
+    )
+
+
+def size(rank, number, expected, actual, at=None, **more):
+    """A recompile by the size of x and its compile."""
+    at = number + 1 if at is None else at
+    common = {"rank": rank, "pid": 100 + rank, "time_ns": int(at * SECOND)}
+    told = recompile("x.size()[0]", "tensor_size", str(expected), str(actual), number, **common)
+    return [told, compile_of(rank, number, at, **more)]
+
+
+def scale(rank, at, **more):
+    told = {"rank": rank, "pid": 100 + rank, "compile_id": "1/0", "time_ns": int(at * SECOND), "duration_s": 0.1}
+    return compiled(**told, **OTHER, **more)
+
+
+def found(*events, **options):
+    return divergences(sequences(tables(*events)), **options)
+
+
+def both(make, *args, **more):
+    return [event for rank in (0, 1) for event in _listed(make(rank, *args, **more))]
+
+
+def _listed(made):
+    return made if isinstance(made, list) else [made]
+
+
+START = [*both(compile_of, 0), *both(size, 1, 4, 8)]
+
+
+def test_the_rank_whose_guard_failed_went_another_way():
+    [one] = found(*START, *size(1, 2, 8, 9), *both(scale, 5))
+    assert one.sentence == (
+        "rank 1 went another way at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9; "
+        "rank 0 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale (model.py:50)"
+    )
+    assert (one.kind, one.ranks, one.others, one.compile_id) == ("way", (1,), (0,), "0/2")
+    assert (one.guard_source, one.value, one.other_value) == ("x.size()[0]", "9", "0/0 for 4, 0/1 for 8")
+    assert len(one.evidence) == 3 and one.position == 2
+
+
+def test_the_rank_that_recompiled_is_the_one_whichever_it_is():
+    [one] = found(*START, *size(0, 2, 8, 9), *both(scale, 5))
+    assert one.ranks == (0,) and one.sentence.startswith("rank 0 went another way at 0/2")
+
+
+def test_both_recompile_for_other_values():
+    [one] = found(*both(compile_of, 0), *size(0, 1, 4, 8), *size(1, 1, 4, 9))
+    assert one.kind == "guard" and (one.other_value, one.value) == (
+        "guard x.size()[0] 4 -> 8",
+        "guard x.size()[0] 4 -> 9",
+    )
+    assert "rank 1 recompiled for another reason at 0/1 of forward (model.py:30)" in one.sentence
+
+
+def test_the_fewest_are_those_that_differ():
+    events = [event for rank in range(5) for event in (compile_of(rank, 0), scale(rank, 9))]
+    events += [event for rank in (1, 3) for event in size(rank, 1, 4, 8)]
+    [one] = found(*events)
+    assert one.ranks == (1, 3) and one.others == (0, 2, 4)
+    assert one.sentence.startswith("ranks 1, 3 went another way") and "; ranks 0, 2, 4 went on to 1/0" in one.sentence
+
+
+def test_more_than_two_groups_are_counted():
+    events = [event for rank in range(3) for event in (compile_of(rank, 0), *size(rank, 1, 4, 8 + rank))]
+    [one] = found(*events)
+    assert one.sentence.endswith("(1 more group of ranks differ there)") and one.kind == "guard"
+
+
+def test_a_rank_that_compiles_nothing_more():
+    [one] = found(*START, scale(0, 5))
+    assert one.sentence == (
+        "rank 1 compiled nothing more after 0/1 of forward (model.py:30), 00:00:02 UTC; "
+        "rank 0 went on to 1/0 of scale (model.py:50)"
+    )
+    assert found(*START, scale(0, 5), live=True) == [], "while it runs rank 1 may come to it"
+
+
+def test_functions_in_another_order():
+    other = {**OTHER, "compile_id": "0/0"}
+    [one] = found(compile_of(0, 0), scale(0, 2), compiled(rank=1, pid=101, **other), compile_of(1, 0, at=2))
+    assert one.position == 0 and "went on to 0/0 of forward" in one.sentence
+
+
+def test_clocks_need_not_agree():
+    assert found(*START, *both(scale, 5)) == []
+    late = [e for e in both(size, 1, 4, 8) if e.rank == 0] + size(1, 1, 4, 8, at=500) + [compile_of(1, 0, at=400)]
+    assert found(compile_of(0, 0), *late) == []
+
+
+def test_addresses_and_devices_of_a_rank_are_no_difference():
+    def object_of(rank, what):
+        told = recompile("self.f", "identity", what.format(1 + rank), what.format(7 + rank), rank=rank, pid=100 + rank)
+        return [told, compile_of(rank, 1, 1)]
+
+    for what in ("<function f at 0x{}0>", "cuda:{}"):
+        assert found(*both(compile_of, 0, at=0), *object_of(0, what), *object_of(1, what)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "told"),
+    [
+        ("outcome", {"outcome": "failed", "fail_type": "Unsupported"}, "failed, Unsupported; rank 0: ok"),
+        ("graph", {"graph_ops": 3}, "compiled another graph"),
+    ],
+)
+def test_what_else_can_differ(kind, more, told):
+    [one] = found(compile_of(0, 0), compile_of(1, 0, **more))
+    assert one.kind == kind and told in one.sentence
+
+
+def test_caches_that_answer_otherwise_come_before_where_ranks_part():
+    hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
+    caches, way = found(*START, *hits, *size(1, 2, 8, 9))
+    assert caches.kind == "caches" and (caches.other_value, caches.value) == ("fx_graph miss", "fx_graph hit")
+    assert "got other answers from the caches at 0/0" in caches.sentence and way.kind == "way"
+    stored = lookup("saved", rank=0, pid=100, compile_id="0/0", action="store", time_ns=SECOND + 2)
+    assert [one.kind for one in found(*both(compile_of, 0), stored)] == []
+
+
+def test_graph_breaks_that_differ():
+    [one] = found(*both(compile_of, 0), graph_break(rank=1, pid=101, time_ns=SECOND + 5))
+    assert one.kind == "graph_breaks" and "rank 0: no graph break" in one.sentence and "line 33" in one.value
+
+
+def test_collectives_in_another_order():
+    ops = [("all_reduce", "all_gather"), ("all_gather", "all_reduce")]
+    rows = [
+        {"event_id": 90 + at, "time": pd.Timestamp(1, unit="s", tz="UTC"), "rank": rank, "pid": 100 + rank}
+        | {"compile_id": "0/0", "position": at, "op": op}
+        for rank, names in enumerate(ops)
+        for at, op in enumerate(names)
+    ]
+    given = tables(*both(compile_of, 0))
+    given.collectives = pd.DataFrame(rows)
+    [one] = divergences(sequences(given))
+    assert one.kind == "collectives" and "all_gather > all_reduce; rank 0: all_reduce > all_gather" in one.sentence
+    [told] = diagnose(given)
+    assert (told.rule, told.severity) == ("ranks_diverge", "high")
+
+
+def test_ids_that_are_used_again_after_a_reset_keep_their_own():
+    again = [*both(compile_of, 0, at=10), *both(size, 1, 4, 8, at=11)]
+    steps = sequences(tables(*START, *again))
+    assert [step.recompile is not None for step in steps[0]] == [False, True, False, True]
+    assert divergences(steps) == []
+    assert [row.order for row in graph_rows(steps)] == [0, 1, 2, 3]
+
+
+def test_a_recompile_that_is_not_over_counts():
+    told = Recompile(time_ns=9 * SECOND, rank=1, pid=101, compile_id="0/2", guard_source="x", expected="1", actual="2")
+    [one] = found(*START, told)
+    assert "rank 1 went another way at 0/2" in one.sentence and "guard x 1 -> 2" in one.sentence
+
+
+def test_one_rank_or_none_has_nothing_to_be_told_against():
+    assert found(compile_of(0, 0)) == [] and found(compiled()) == [] and found() == []
+    assert rank_part(tables(compile_of(0, 0)), live=False) is None
+
+
+def test_stragglers_come_first():
+    events = [compile_of(rank, 0, seconds=seconds) for rank, seconds in enumerate((1.0, 1.2, 9.0))]
+    events += [scale(rank, 20) for rank in range(3)] + size(0, 1, 4, 8, at=15, seconds=3.0)
+    steps = sequences(tables(*events))
+    ranks = rank_rows(steps, divergences(steps))
+    assert [(row.rank, round(row.compile_s, 1)) for row in ranks] == [(2, 9.1), (0, 4.1), (1, 1.3)]
+    assert ranks[1].first_difference == "way at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
+    first, alone, equal = graph_rows(steps)
+    assert (first.compile_id, first.slowest_rank, first.slowest_s, first.median_s) == ("0/0", 2, 9.0, 1.2)
+    assert first.spread_s == pytest.approx(7.8) and equal.spread_s == 0
+    assert (alone.compile_id, alone.ranks, alone.missing, alone.spread_s) == ("0/1", [0], [1, 2], 3.0)
+
+
+def test_a_finding_says_what_to_change():
+    told, *_ = [f for f in diagnose(tables(*START, *size(1, 2, 8, 9), *both(scale, 5))) if f.rule == "ranks_diverge"]
+    assert told.severity == "high" and "guard x.size()[0] 8 -> 9" in told.title and told.seconds_at_stake == 0.5
+    assert "same sizes" in told.suggestion and told.source == "x.size()[0]" and told.evidence
+    hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
+    assert "ranks_differ_in_caches" in {f.rule for f in diagnose(tables(*START, *hits))}
+    assert not {f.rule for f in diagnose(tables(*START))} & {"ranks_diverge", "ranks_differ_in_caches"}
+
+
+class Session(SimpleNamespace):
+    """As much of a session as is asked."""
+
+    state = "loaded"
+
+    def settled(self):
+        return contextlib.nullcontext()
+
+
+def test_text_and_tables():
+    ranks = Ranks(Session(**vars(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)))))
+    text = ranks.summary()
+    assert "2 ranks. First difference:\n  rank 1 went another way" in text
+    assert "rank 1: 1.6 s, 4 compiles, 2 recompiles" in text and "not on 1 of 2 ranks" in text
+    assert ranks.frame["rank"].tolist() == [1, 0] and ranks.graphs["missing"].tolist()[0] == [0]
+    assert ranks.differences["kind"].tolist() == ["way"] and str(ranks.frame["compile_s"].dtype) == "float64"
+    assert ranks.first.ranks == (1,) and "1 divergences" in repr(ranks)
+    none = Ranks(Session(**vars(tables(compiled()))))
+    assert none.first is None and "not two ranks" in none.summary() and len(none.frame) == 0
+    alike = Ranks(Session(**vars(tables(*START))))
+    assert "All compiled the same" in alike.summary() and len(alike.differences) == 0
+
+
+def test_the_page_has_what_each_rank_has():
+    part = rank_part(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)), live=False)
+    assert part["count"] == 2 and part["shown"] == [0, 1] and part["graph_count"] == 4
+    cells = {row["compile_id"]: row["cells"] for row in part["graphs"]}
+    assert cells["0/2"][0] is None and (cells["0/2"][1]["expected"], cells["0/2"][1]["actual"]) == ("8", "9")
+    assert cells["0/0"][0]["guard"] is None and part["differences"][0]["kind"] == "way"
+
+
+def test_of_very_many_ranks_those_that_differ_are_shown():
+    events = [compile_of(rank, 0, seconds=1 + rank / 1000) for rank in range(200)] + size(3, 1, 4, 8)
+    part = rank_part(tables(*events), live=False)
+    assert part["count"] == 200 and len(part["shown"]) == 64 == len(part["ranks"]) and 3 in part["shown"]
+    assert len(part["graphs"][0]["cells"]) == 64
+
+
+def logged(folder, *orders):
+    """A session of a log a rank, each with the order in which the rank ran its graphs."""
+    for rank, order in enumerate(orders):
+        ran = {"graph_execution_order": [{"compile_id": name} for name in order]}
+        ops = {"ops": [{"name": "mm", "estimated_runtime_ns": 1e6 * (rank + 1)}, {"name": "x"}, 3]}
+        texts = {"graph_execution": (ran, None), "inductor_runtime_and_tensor_meta": (ops, "0/0")}
+        records = [
+            record("artifact", {"name": name, "encoding": "json"}, told, compile_id=of, at=4, pid=rank + 1)
+            for name, (told, of) in texts.items()
+        ]
+        log = string(pid=rank + 1) + compile_(pid=rank + 1) + "".join(records)
+        (folder / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(log)
+    return cd.ingest(folder)
+
+
+def test_graphs_that_ran_in_another_order(tmp_path):
+    ranks = logged(tmp_path, ["0/0", "1/0", "0/0"], ["0/0", "0/0", "1/0"], ["0/0", "1/0", "0/0"]).ranks()
+    [one] = ranks.divergences
+    assert one.sentence == "rank 1 ran graph 0/0 as number 2; ranks 0, 2 ran graph 1/0"
+    assert (one.kind, one.position, one.value, one.other_value) == ("order", 1, "0/0", "1/0") and one.evidence
+    assert ranks.graphs["runtime_ms"].tolist() == [3.0] and ranks.frame["first_difference"].notna().sum() == 1
+
+
+def test_a_rank_that_ran_fewer_graphs(tmp_path):
+    [one] = logged(tmp_path, ["0/0", "1/0"], ["0/0"]).ranks().divergences
+    assert one.sentence == "rank 1 ran no more graph as number 2; rank 0 ran graph 1/0"
