@@ -70,6 +70,9 @@ SELDOM = {
     *("put", "__init__", "clear", "prepare_key"),
     *("wrap_post_compile", "_handle_save_error", "_find_unpicklable_field", "write_to_disk"),
 }
+if torch.backends.cuda.is_built():
+    SELDOM |= {"run_eager", "record_function", "cudagraphify_impl", "capture_begin", "capture_end"}
+    SELDOM |= {"dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"}
 
 
 def test_each_of_the_hosts_calls_happens_exactly_once(monkeypatch, fresh_inductor_cache):

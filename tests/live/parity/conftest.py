@@ -12,6 +12,23 @@ from tests.live.redis_server import RedisServer, missing
 
 
 @pytest.fixture
+def settings_put_back() -> Iterator[None]:
+    """For threads that compile at once: torch 2.11 has one configuration for all of them, and what one thread sets for
+    the time of a call another can leave behind for good.
+    """
+    from torch._dynamo import config as dynamo
+    from torch._functorch import config as functorch
+    from torch._inductor import config as inductor
+
+    kept = [(module, module.get_config_copy()) for module in (dynamo, functorch, inductor)]
+    yield
+    for module, settings in kept:
+        for name, value in settings.items():
+            if getattr(module, name) != value:
+                setattr(module, name, value)
+
+
+@pytest.fixture
 def redis_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     """An empty Redis where torch looks for one. Without it a test is skipped, and fails where CI=true."""
     why = missing()

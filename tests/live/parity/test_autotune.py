@@ -267,7 +267,7 @@ def test_a_cache_file_that_cannot_be_read_fails_the_compile_as_it_does_unwatched
     assert len(seen.session.autotune) > 0 and winners(seen) == []
 
 
-def test_two_threads_tune_at_once(fresh_inductor_cache):
+def test_two_threads_tune_at_once(fresh_inductor_cache, settings_put_back):
     def run():
         threads = [threading.Thread(target=tuned_product, args=(size,)) for size in (3, 5)]
         [thread.start() for thread in threads]

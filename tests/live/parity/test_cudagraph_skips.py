@@ -66,7 +66,7 @@ def test_the_backend_asks_again_for_each_graph():
     assert len(skips(seen)) == seen.counters["inductor"]["cudagraph_skips"] == 2
 
 
-def test_two_threads_that_compile_at_once_are_told_apart():
+def test_two_threads_that_compile_at_once_are_told_apart(settings_put_back):
     def work(function):
         for size in range(2, 5):
             torch.compile(function, backend="cudagraphs", dynamic=False)(torch.ones(size))

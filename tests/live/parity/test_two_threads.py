@@ -13,7 +13,7 @@ from torch.fx import _symbolic_trace
 from .assertion import in_parity
 from .cache_programs import lookups
 
-pytestmark = pytest.mark.usefixtures("fresh_inductor_cache")
+pytestmark = pytest.mark.usefixtures("fresh_inductor_cache", "settings_put_back")
 
 SIZES = (3, 4, 5, 6)
 
