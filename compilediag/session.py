@@ -232,9 +232,15 @@ class Session:
             return unless_damaged(self._store.progress, [])
 
     def status(self) -> list[dict[str, Any]]:
-        """One dict a source: name, status, reason, events, dropped, overhead_s (seconds of the user's own time)."""
-        frame = self.sources[["name", "status", "reason", "events", "dropped", "overhead_s"]]
-        return [{k: _plain(v) for k, v in row.items()} for row in frame.to_dict("records")]
+        """One dict a source: name, status, reason, events, dropped, overhead_s (s of the user's own time); and one
+        a plug-in that failed in this process, `dropped` being how often.
+        """
+        from .plugins import troubles
+
+        names = ["name", "status", "reason", "events", "dropped", "overhead_s"]
+        rows = [{k: _plain(v) for k, v in row.items()} for row in self.sources[names].to_dict("records")]
+        failed = [(p.subject, "failed", p.reason, None, p.failures, None) for p in troubles()]
+        return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
     def flush(self) -> None:
         """Everything that this process recorded so far is in the file when this returns."""

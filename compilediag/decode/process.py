@@ -28,6 +28,8 @@ from .tracelog import Record
 
 #: An event, or an artifact with its text.
 Item = Event | tuple[Artifact, bytes]
+#: What a record of a kind that is not known here means to others; None if nobody knows it.
+Plugged = Callable[[str, Record, str | None, int], list[Item] | None]
 
 #: What is remembered at most: a log may never say of anything that it is over.
 MAX_FRAMES = 10_000
@@ -51,10 +53,13 @@ class Waiting:
 
 
 class LogProcess:
-    """The state of one process of a log. `decode` takes its records in order; `rest` is for when there are no more."""
+    """The state of one process of a log. `decode` takes its records in order; `rest` is for when there are no more.
+    `plugged` is asked what records of unknown kinds mean.
+    """
 
-    def __init__(self, pid: int | None = None):
+    def __init__(self, pid: int | None = None, plugged: Plugged | None = None):
         self.pid = pid
+        self._plugged = plugged or (lambda kind, record, compile_id, time_ns: None)
         self.rank: int | None = None
         self.unknown: dict[str, int] = defaultdict(int)
         self.torch_version: str | None = None
@@ -84,7 +89,10 @@ class LogProcess:
             if handle is not None:
                 yield from handle(self, record, compile_id, time_ns)
             if kind not in KNOWN:
-                self.unknown[str(kind)[:100]] += 1
+                made = self._plugged(str(kind), record, compile_id, time_ns)
+                if made is None:
+                    self.unknown[str(kind)[:100]] += 1
+                yield from made or ()
             if kind not in metrics.KINDS:
                 yield from self._keep(record, kind, compile_id, time_ns)
 

@@ -1,15 +1,19 @@
-"""From tables to findings: what cost time, why, and what to change. Pure: tables in, findings out."""
+"""From tables to findings: what cost time, why, and what to change. Pure: tables in, findings out.
+
+Rules of plug-ins (docs/plugins.md) are asked as well.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .. import plugins
 from .breaks import break_findings
 from .cache_rules import cache_findings
 from .causes import find_causes, strikes_of
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
 from .failures import failure_findings, with_empty
-from .finding import Finding, fix_code, merged, rank_key
+from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
 from .graph_rules import graph_findings
 from .limits import limit_findings, limits_hit
 from .misses import explain_miss
@@ -48,8 +52,21 @@ def diagnose(tables: Any) -> list[Finding]:
         *tuning_findings(tables),
         *graph_findings(tables),
         *coverage_findings(tables),
+        *_plugged(tables),
     ]
     return sorted(found, key=rank_key)
+
+
+def _plugged(tables: Any) -> list[Finding]:
+    """What the rules of plug-ins found."""
+    return [finding for plugin in plugins.found("rules") for finding in plugin.call(_accepted, tables) or ()]
+
+
+def _accepted(told: Any) -> list[Finding]:
+    found = list(told or ())
+    if not all(isinstance(finding, Finding) and finding.severity in SEVERITIES for finding in found):
+        raise TypeError("a rule gives findings: compilediag.diagnosis.Finding")
+    return found
 
 
 def strikes(finding: Finding, tables: Any) -> int:

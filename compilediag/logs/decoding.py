@@ -11,6 +11,7 @@ from typing import Any
 from ..decode.clock import Clock, absolute_ns
 from ..decode.process import Item, LogProcess
 from ..decode.tracelog import Record, Unread, read_records
+from .extra_records import plugged
 from .files import LogFile, LogStream
 
 #: Records that are looked through for one with a time of the world in it.
@@ -117,7 +118,7 @@ class LogDecoder:
         if found is None:
             if len(self._processes) >= MAX_PROCESSES:
                 left = list(self._rest(self._processes.pop(next(iter(self._processes)))))
-            found = self._processes[number, rank] = LogProcess(number if number <= MAX_PID else None)
+            found = self._processes[number, rank] = LogProcess(number if number <= MAX_PID else None, plugged)
         if rank is not None:
             found.rank = rank
             if len(self._ranks) < MAX_PROCESSES:

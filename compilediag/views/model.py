@@ -22,6 +22,7 @@ from ..store import deflate, inflate
 from ..tables import table_columns
 from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
 from .explorer_model import Explorer
+from .extra_panels import panels
 from .rank_model import rank_part
 from .redact import Redactor
 from .source_lines import SourceLines
@@ -66,6 +67,7 @@ class ViewModel:
         self._dirty = True
         self._findings: list[dict[str, Any]] | None = None
         self._ranks: dict[str, Any] | None = None
+        self._panels: list[dict[str, Any]] = []
         lines = None if redact else SourceLines(own=session.state != "loaded")
         self._explorer = Explorer(session.meta.get("detail") == "full", lines)
 
@@ -101,6 +103,7 @@ class ViewModel:
             "now": self._now(),
             **({"findings": self._findings} if self._findings is not None else {}),
             **({"ranks": self._ranks} if self._ranks is not None else {}),
+            **({"panels": self._panels} if self._panels else {}),
         }
         changed = {name: part for name, part in parts.items() if everything or self._sent.get(name) != part}
         self._sent.update(changed)
@@ -213,6 +216,7 @@ class ViewModel:
         tables = self.session if self._redactor is None else self._redactor.tables(self.session)
         self._findings = [_finding(found) for found in diagnose(tables)]
         self._ranks = rank_part(tables, self.session.state == "watching")
+        self._panels = panels(tables)
         recompiles = tables.recompiles[["event_id", "lost_s"]].dropna()
         lost = dict(zip(recompiles["event_id"].tolist(), recompiles["lost_s"].tolist(), strict=True))
         self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})

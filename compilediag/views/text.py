@@ -9,6 +9,7 @@ from typing import Any
 
 from ..diagnosis import Finding, blind, fix_code, unobserved
 from ..diagnosis.wording import counted, one_line, position, spent
+from ..plugins import gaps
 
 WIDTH = 100
 SHOWN = 10
@@ -22,7 +23,8 @@ def summary(session: Any, encoding: str | None = None) -> str:
     """
     from .model import totals
 
-    text = render(totals(session), session.findings(), unobserved(session), blind(session))
+    found = session.findings()
+    text = render(totals(session), found, unobserved(session) | gaps(), blind(session))
     return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
 

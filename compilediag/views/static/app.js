@@ -12,7 +12,7 @@ import { DataTable } from "./table.js";
 import { Tabs } from "./tabs.js";
 import { followTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
-import { FILTERED, TABS, TAB_TABLES, whySilent } from "./views.js";
+import { FILTERED, tabsOf, TABS, whySilent } from "./views.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
@@ -127,7 +127,8 @@ export class App {
   }
 
   paintFiltered() {
-    this.result = this.filter.run(FILTERED);
+    const others = this.store.panels.map((panel) => panel.name);
+    this.result = this.filter.run([...FILTERED, ...others]);
     this.timeline.setLit(this.result.lit);
     this.timeline.paint();
     this.paintTable();
@@ -137,16 +138,18 @@ export class App {
   }
 
   paintTable() {
-    const { store, tab } = this;
-    this.tabs.paint(tab.table, this.counts());
+    const { store } = this;
+    const tabs = tabsOf(store);
+    const tab = (this.tab = tabs.find((known) => known.table === this.tab.table) ?? TABS[0]);
+    this.tabs.paint(tabs, tab.table, this.counts(tabs));
     const table = store.table(tab.table);
     this.table.show(tab, table, this.result.passed.get(tab.table));
     const [note, isWarning] = this.noteFor(table);
     this.table.setNote(note, isWarning);
   }
 
-  counts() {
-    return new Map(TAB_TABLES.map((name) => {
+  counts(tabs) {
+    return new Map(tabs.map(({ table: name }) => {
       const all = this.store.table(name).rows.length;
       return [name, { shown: this.result.passed.get(name).length, all, blind: this.store.observed[name] === false }];
     }));
@@ -156,8 +159,8 @@ export class App {
     if (this.store.observed[table.name] === false) {
       return [`not observed: ${whySilent(this.store.feeds[table.name] ?? [], this.store.table("sources"))}`, true];
     }
-    if (!table.rows.length) return [this.tab.empty, false];
-    return this.result.passed.get(table.name).length ? [null, false] : ["nothing matches", false];
+    if (!table.rows.length) return [this.tab.empty, Boolean(this.tab.note)];
+    return this.result.passed.get(table.name).length ? [this.tab.note ?? null, false] : ["nothing matches", false];
   }
 
   paintFoot() {

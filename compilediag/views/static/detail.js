@@ -273,9 +273,10 @@ export class Detail {
   }
 
   paintPlainRow(table, row) {
-    this.title.textContent = `${table.get(row, "name") ?? table.name}`;
+    const panel = this.store.panels.find((each) => each.name === table.name);
+    this.title.textContent = `${panel?.label ?? table.get(row, "name") ?? table.name}`;
     this.sub.textContent = "";
-    const known = table.columns.filter((column) => table.get(row, column.name) !== null);
+    const known = table.columns.filter((column) => column.name !== "c0" && table.get(row, column.name) !== null);
     const told = known.map(({ label, name, type }) => [label, formatValue(table.get(row, name), type)]);
     this.body.replaceChildren(pairs(told));
   }

@@ -90,6 +90,7 @@ export function formatValue(value, type) {
   if (type === "share") return `${value > 0 ? "+" : ""}${formatShare(value)}`;
   if (type === "bytes") return formatBytes(value);
   if (type === "int") return formatCount(value);
+  if (type === "number") return String(Number(Number(value).toPrecision(6)));
   if (type === "bool") return value ? "yes" : "no";
   if (type === "list") return formatList(value);
   return String(value);
@@ -108,7 +109,7 @@ export function formatMs(value) {
   return Math.abs(value) >= 1000 ? formatCount(Math.round(value)) : String(Number(Number(value).toPrecision(4)));
 }
 
-const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes"]);
+const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes", "number"]);
 
 /** Types whose columns are set flush right. */
 export function isNumeric(type) {

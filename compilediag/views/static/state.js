@@ -95,6 +95,7 @@ export class Store {
     this.now = [];
     this.findings = [];
     this.ranks = null; // of a session with two ranks or more
+    this.panels = []; // of plug-ins: {name, label, columns, rows, note}
     this.tables = new Map();
     this.texts = new Map();
   }
@@ -154,10 +155,22 @@ export class Store {
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;
     if (patch.ranks) this.ranks = patch.ranks;
+    if (patch.panels) this.setPanels(patch.panels);
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
     // Ids come in order, so that what a text is the same as is there already.
     for (const [id, text] of Object.entries(patch.texts ?? {})) this.texts.set(Number(id), this.texts.get(text.same) ?? text);
+  }
+
+  /** A panel comes whole: its rows have no ids of events, but numbers below zero. */
+  setPanels(panels) {
+    this.panels = panels;
+    for (const panel of panels) {
+      const table = this.table(panel.name);
+      table.clear();
+      table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: i ? "text" : "id" })));
+      table.upsert(panel.rows.map((cells, i) => [-1 - i, ...cells]));
+    }
   }
 
   noteGap() {

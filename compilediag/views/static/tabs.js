@@ -1,16 +1,27 @@
 // The tabs above the table, with counts.
 import { make, makeButton, setText } from "./dom.js";
 import { formatCount } from "./format.js";
-import { TABS } from "./views.js";
 
 export class Tabs {
   constructor(panel, onPick) {
     this.onPick = onPick;
-    this.buttons = new Map(TABS.map((tab) => [tab.table, this.button(tab, panel)]));
-    this.node = make("div", "cdiag-tabs", ...this.buttons.values());
+    this.panel = panel;
+    this.tabs = [];
+    this.buttons = new Map(); // table -> button
+    this.node = make("div", "cdiag-tabs");
     this.node.setAttribute("role", "tablist");
     this.node.addEventListener("keydown", (event) => this.onKey(event));
     panel.setAttribute("role", "tabpanel");
+  }
+
+  /** Tabs of plug-ins come when their first rows do. */
+  setTabs(tabs) {
+    this.tabs = tabs;
+    for (const tab of tabs) {
+      if (this.buttons.has(tab.table)) continue;
+      this.buttons.set(tab.table, this.button(tab, this.panel));
+      this.node.append(this.buttons.get(tab.table));
+    }
   }
 
   button(tab, panel) {
@@ -23,7 +34,8 @@ export class Tabs {
   }
 
   /** `counts`: table -> {shown, all, blind}. */
-  paint(current, counts) {
+  paint(tabs, current, counts) {
+    this.setTabs(tabs);
     this.buttons.forEach((button, name) => {
       const { shown, all, blind } = counts.get(name);
       const count = shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
@@ -39,7 +51,7 @@ export class Tabs {
     const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: names.length - 1 };
     if (!(event.key in steps)) return;
     const name = names[(steps[event.key] + names.length) % names.length];
-    this.onPick(TABS.find((tab) => tab.table === name));
+    this.onPick(this.tabs.find((tab) => tab.table === name));
     this.buttons.get(name).focus();
     event.preventDefault();
     event.stopPropagation();

@@ -1,0 +1,65 @@
+"""A panel of another package: a tab with a table, in the report and live."""
+
+import sys
+
+import pytest
+
+from compilediag import plugins
+from compilediag.views.report import write_report
+from tests.browser.test_page import text
+from tests.unit.sample_plugin import install
+
+
+@pytest.fixture
+def plugged(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    install(folder)
+    monkeypatch.syspath_prepend(folder)
+    plugins.found.cache_clear()
+    yield
+    plugins.found.cache_clear()
+    sys.modules.pop("sample_plugin", None)
+
+
+def cells(page):
+    return page.eval_on_selector_all(
+        ".cdiag-row", "all => all.map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+
+
+def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, open_report, tmp_path):
+    for number in range(3):
+        recorded.compile(number)
+    recorded.compile(0, function="<b>other</b>")
+    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page.click('[data-tab="panel:by_function"]')
+    assert text(page, '[data-tab="panel:by_function"]') == "by function2"
+    assert [row[:2] for row in cells(page)] == [["<b>other</b>", "1"], ["forward", "3"]]
+    page.click('.cdiag-head [data-column="compiles"] button')
+    assert [row[1] for row in cells(page)] == ["3", "1"]
+    page.fill(".cdiag-search", "other")
+    page.wait_for_function("document.querySelectorAll('.cdiag-row').length === 1")
+    page.click(".cdiag-row")
+    assert page.text_content(".cdiag-detail h2") == "by function"
+    assert "<b>other</b>" in page.text_content(".cdiag-detail-body")
+
+
+def test_a_panel_that_fails_says_why_in_its_tab(recorded, plugged, open_report, tmp_path):
+    recorded.compile(0)
+    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page.click('[data-tab="panel:broken_panel"]')
+    assert page.text_content(".cdiag-note") == "panel broken_panel of sample-plugin: ValueError: no such table"
+    page.click('[data-tab="compiles"]')
+    assert len(cells(page)) == 1
+
+
+def test_a_live_page_has_the_panel_anew_when_there_is_more(recorded, plugged, open_widget, deliver):
+    recorded.compile(0)
+    page = open_widget(recorded.snapshot())
+    page.click('[data-tab="panel:by_function"]')
+    assert [row[:2] for row in cells(page)] == [["forward", "1"]]
+    recorded.compile(1)
+    recorded.stop()
+    deliver(page, recorded.patch())
+    page.wait_for_function("document.querySelector('.cdiag-row [data-column=compiles]').textContent === '2'")

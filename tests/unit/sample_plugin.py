@@ -1,0 +1,62 @@
+"""A package with plug-ins, as pip would leave it in a folder: modules and a .dist-info with entry points."""
+
+from pathlib import Path
+
+MODULE = '''
+"""What a package may bring: a decoder, rules and panels."""
+
+from compilediag.diagnosis import Finding
+from compilediag.events import GraphBreak
+
+asked = []
+
+
+def decode(metadata, text, compile_id, time_ns):
+    told = metadata["sample_record"]
+    yield GraphBreak(time_ns=time_ns, compile_id=compile_id, reason=f"told by {told['by']}", user_line=7)
+    yield "sample_text", f"the text was {text!r}"
+
+
+def many_compiles(tables):
+    count = len(tables.compiles)
+    if count:
+        told = {"title": f"{count} compiles", "suggestion": "Compile less.", "evidence": ()}
+        yield Finding(rule="many_compiles", severity="low", seconds_lost=0.0, **told)
+
+
+def by_function(tables):
+    counts = tables.compiles.groupby("function", dropna=False)["duration_s"].agg(["size", "sum"]).reset_index()
+    return {"columns": ["function", "compiles", "seconds"], "rows": counts.values.tolist()}
+
+
+def broken(tables):
+    asked.append(1)
+    raise ValueError("no  such\\ntable")
+
+
+def wrong(tables):
+    return ["a finding as text"]
+'''
+ENTRY_POINTS = {
+    "decoders": {"sample_record": "sample_plugin:decode"},
+    "rules": {
+        "broken": "sample_plugin:broken",
+        "many_compiles": "sample_plugin:many_compiles",
+        "missing": "sample_plugin_that_is_not_there:rule",
+        "wrong": "sample_plugin:wrong",
+    },
+    "panels": {"by_function": "sample_plugin:by_function", "broken_panel": "sample_plugin:broken"},
+}
+
+
+def install(folder: Path) -> None:
+    """Leave the package in `folder`, which has to be on the path."""
+    (folder / "sample_plugin.py").write_text(MODULE)
+    info = folder / "sample_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-plugin\nVersion: 1.0\n")
+    groups = [
+        f"[compilediag.{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in ENTRY_POINTS.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups))

@@ -1,0 +1,104 @@
+"""Decoders, rules and panels of another package, found by its entry points; what fails costs itself alone."""
+
+import subprocess
+import sys
+
+import pytest
+
+import compilediag
+from compilediag import plugins
+from compilediag.diagnosis import diagnose
+from compilediag.views.extra_panels import MAX_ROWS, _accepted, panels
+from tests.unit.sample_plugin import install
+from tests.unit.tables_builder import compiled, tables
+
+LOG = (
+    'V0101 10:00:00.000000 77 torch/x.py:1] {"sample_record": {"by": "us"}, "frame_id": 0, "frame_compile_id": 0, '
+    '"has_payload": "5d41402abc4b2a76b9719d911017c592"}\n\thello\n'
+    'V0101 10:00:00.000001 77 torch/x.py:1] {"other_record": {}}\n'
+)
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    install(folder)
+    monkeypatch.syspath_prepend(folder)
+    plugins.found.cache_clear()
+    yield folder
+    plugins.found.cache_clear()
+    sys.modules.pop("sample_plugin", None)
+
+
+def test_a_rule_of_another_package_is_asked_with_the_tables(installed):
+    (found,) = diagnose(tables(compiled(), compiled(function="other")))
+    assert (found.rule, found.title) == ("many_compiles", "2 compiles")
+
+
+def test_nothing_is_imported_before_it_is_used(installed):
+    assert [plugin.name for plugin in plugins.found("panels")] == ["broken_panel", "by_function"]
+    assert "sample_plugin" not in sys.modules
+
+
+def test_what_fails_is_told_once_counted_and_left_out_after_five_errors(installed):
+    for _ in range(9):
+        assert [f.rule for f in diagnose(tables(compiled()))] == ["many_compiles"]
+    failed = {plugin.name: (plugin.failures, plugin.reason) for plugin in plugins.troubles()}
+    assert failed == {
+        "broken": (5, "ValueError: no such table"),
+        "missing": (5, "ModuleNotFoundError: No module named 'sample_plugin_that_is_not_there'"),
+        "wrong": (5, "TypeError: a rule gives findings: compilediag.diagnosis.Finding"),
+    }
+    assert len(sys.modules["sample_plugin"].asked) == plugins.ERRORS
+    assert plugins.gaps()["rule broken of sample-plugin, a plug-in"] == "it failed 5x: ValueError: no such table"
+
+
+def test_panels_are_tables_and_one_that_fails_says_why(installed):
+    broken, sums = panels(tables(compiled(), compiled(duration_s=0.5), compiled(function=None)))
+    assert (broken["rows"], broken["note"]) == ([], "panel broken_panel of sample-plugin: ValueError: no such table")
+    assert (sums["name"], sums["label"], sums["note"]) == ("panel:by_function", "by function", None)
+    assert sums["columns"] == ["function", "compiles", "seconds"]
+    assert sums["rows"] == [["forward", 2, 2.5], [None, 1, 2.0]]
+
+
+def test_panels_are_cut_and_hold_nothing_but_plain_cells():
+    told = _accepted({"columns": ["a", "b"], "rows": ([n, {"n": float("nan")}, "more"] for n in range(MAX_ROWS + 9))})
+    assert len(told["rows"]) == MAX_ROWS and told["note"] == f"the first {MAX_ROWS} rows"
+    assert told["rows"][1] == [1, "{'n': nan}"]
+    assert _accepted({"columns": ["a", "b"], "rows": [[float("inf")]]})["rows"] == [[None, None]]
+    with pytest.raises(ValueError):
+        _accepted({"columns": "ab", "rows": []})
+
+
+def test_a_record_that_only_a_plugin_knows_is_decoded_and_one_that_nobody_knows_is_counted(installed, tmp_path):
+    log = tmp_path / "dedicated_log_torch_trace_rank_0.log"
+    log.write_text(LOG)
+    session = compilediag.ingest(log)
+    (row,) = session.graph_breaks.to_dict("records")
+    assert (row["reason"], row["user_line"], row["compile_id"]) == ("told by us", 7, "0/0")
+    texts = session.artifacts.set_index("name")["event_id"]
+    assert session.artifact(texts["sample_text"]) == "the text was 'hello'"
+    told = " ".join(str(row["reason"]) for row in session.status())
+    assert "other_record" in told and "sample_record" not in told
+
+
+SCRIPT = """
+import compilediag
+session = compilediag.ingest({log!r})
+print(session.summary())
+print([row for row in session.status() if row["status"] == "failed"])
+session.report({report!r})
+"""
+
+
+def test_a_process_with_the_package_on_its_path_says_what_failed_and_shows_the_panel(installed, tmp_path):
+    log, report = tmp_path / "a.log", tmp_path / "r.html"
+    log.write_text(LOG)
+    script = f"import sys; sys.path.insert(0, {str(installed)!r})" + SCRIPT.format(log=str(log), report=str(report))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    text = " ".join(run.stdout.split())
+    assert "Not observed: rule broken of sample-plugin, a plug-in: it failed" in text
+    assert "{'name': 'rule missing of sample-plugin', 'status': 'failed', 'reason': \"ModuleNotFoundError" in text
+    assert '"panel:by_function"' in report.read_text()
