@@ -49,7 +49,7 @@ def _against(args: argparse.Namespace) -> None:
         small = args.logs or [_golden(Path(folder))]
         rows = [(log, _best(_library, log), args.tlparse and _best(_tlparse, log, args.tlparse)) for log in small]
         if not args.logs:
-            large = _repeated(Path(folder), small[0].read_bytes())
+            large = repeated(Path(folder), small[0].read_bytes())
             rows.append((large, _command(large), args.tlparse and _tlparse(large, args.tlparse)))
         for log, own, other in rows:
             _print(log, own, other)
@@ -84,10 +84,10 @@ def _golden(folder: Path) -> Path:
     return log
 
 
-def _repeated(folder: Path, data: bytes) -> Path:
+def repeated(folder: Path, data: bytes, size: int = LARGE) -> Path:
     """A long run: frames with numbers of their own, in one process."""
     log = folder / "large.log"
-    times = LARGE // len(data) + 1
+    times = size // len(data) + 1
     with log.open("wb") as file:
         for number in range(times):
             file.write(_renumbered(data, number * 100))

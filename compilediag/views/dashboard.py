@@ -181,10 +181,11 @@ def _text_slices(texts: dict[str, dict[str, Any]], size: int) -> Iterator[dict[s
     batch: dict[str, dict[str, Any]] = {}
     room = size
     for event_id, text in texts.items():
-        if batch and len(text["z"]) > room:
+        length = len(text.get("z", ""))
+        if batch and length > room:
             yield {"texts": batch}
             batch, room = {}, size
         batch[event_id] = text
-        room -= len(text["z"])
+        room -= length
     if batch:
         yield {"texts": batch}

@@ -93,7 +93,7 @@ def test_parts_of_a_patch_add_up_to_it():
         "totals": {"events": 5},
         "columns": {"a": []},
         "rows": {"a": [[n, "x" * 50] for n in range(100)], "b": [[1, "y"]]},
-        "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)},
+        "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)} | {"5": {"same": 4}},
     }
     parts = [json.loads(part) for part in split(patch, 1000)]
     assert [part["part"] for part in parts] == list(range(len(parts)))
