@@ -34,7 +34,7 @@ class Run:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--report", metavar="PATH", help="write one offline HTML file at the end")
-        parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag), replaced if there")
+        parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag), or a folder of ranks")
         parser.add_argument("--detail", choices=("lean", "full"), default="full", help="what to record (%(default)s)")
         parser.add_argument("--replays", action="store_true", help="count how often each CUDA graph is replayed")
         parser.add_argument("--redact", action="store_true", help="keep code, values and paths out of the report")
@@ -45,10 +45,13 @@ class Run:
 
     def run(self, args: argparse.Namespace) -> int:
         # What can be wrong is looked for before the script starts: a run of hours must not end without its report.
-        for path in filter(None, (args.report, args.save)):
+        in_folder = bool(args.save) and (os.path.isdir(args.save) or args.save.endswith(("/", os.sep)))
+        written = os.path.join(args.save, "a rank's") if in_folder and os.path.isdir(args.save) else args.save
+        for path in filter(None, (args.report, written)):
             check_output(path)
-        # The script may change the working directory.
+        # The script may change the working directory. A slash at the end says that a folder is meant.
         args.report, args.save = (path and os.path.abspath(path) for path in (args.report, args.save))
+        args.save = os.path.join(args.save, "") if in_folder else args.save
         program = find_module(args.script) if args.is_module else find_script(args.script)
 
         from compilediag.watch import start

@@ -42,8 +42,9 @@ def torch_version() -> str | None:
 def rank() -> int | None:
     """The rank of this process in a distributed job: of torch.distributed if it has begun, else what launchers set."""
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        with contextlib.suppress(RuntimeError, ValueError):  # It ended just now.
+    # It may be half imported, by another thread, or end between two questions.
+    with contextlib.suppress(AttributeError, RuntimeError, ValueError):
+        if distributed is not None and distributed.is_initialized():
             return distributed.get_rank()
     told = os.environ.get("RANK", "")
     return int(told) if told.isdecimal() else None

@@ -199,7 +199,8 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
         (["."], "can't run .: Is a directory"),
         (["-m", "no.such.module"], "can't run no.such.module: there is no module"),
         (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
-        (["--save", ".", "SCRIPT"], "can't write .: it is a folder"),
+        (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),
+        (["--save", "no/folder/", "SCRIPT"], "can't write no/folder/: there is no folder no"),
         (["--report", "/dev/full/x.html", "SCRIPT"], "can't write /dev/full/x.html: there is no folder /dev/full"),
     ],
 )

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pandas as pd
@@ -96,3 +97,25 @@ def test_the_launchers_variable_names_the_file(tmp_path, monkeypatch):
 def test_a_folder_that_can_not_be_made_is_one_line(tmp_path):
     with pytest.raises(CompilediagError, match="can't be made: No such file or directory$"):
         cd.start(path=f"{tmp_path / 'no' / 'folder'}/")
+
+
+def test_torch_distributed_that_is_half_imported_tells_no_rank(monkeypatch):
+    from compilediag import sources
+
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setitem(sys.modules, "torch.distributed", types.ModuleType("torch.distributed"))
+    assert sources.rank() is None
+    monkeypatch.setenv("RANK", "7")
+    assert sources.rank() == 7
+    monkeypatch.setenv("RANK", "first")
+    assert sources.rank() is None
+
+
+def test_a_script_that_is_run_under_a_launcher_is_recorded_into_a_folder(python, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))\n")
+    for rank, folder in enumerate(("ranks/", "ranks")):
+        command = ["-m", "compilediag", "run", "--quiet", "--save", folder, script]
+        done = python(*command, env={"RANK": str(rank)}, cwd=tmp_path)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert cd.load(tmp_path / "ranks").compiles["rank"].tolist() == [0, 1]
