@@ -34,7 +34,7 @@ class Run:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--report", metavar="PATH", help="write one offline HTML file at the end")
-        parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag), or a folder of ranks")
+        parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag) or folder of ranks")
         parser.add_argument("--detail", choices=("lean", "full"), default="full", help="what to record (%(default)s)")
         parser.add_argument("--replays", action="store_true", help="count how often each CUDA graph is replayed")
         parser.add_argument("--redact", action="store_true", help="keep code, values and paths out of the report")

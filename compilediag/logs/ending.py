@@ -11,17 +11,11 @@ from ..store import Store
 from .decoding import Tally
 from .reading import last_id
 
-#: The tables that a log fills.
-TOLD = (
-    "compiles",
-    "recompiles",
-    "guard_failures",
-    "cache_lookups",
-    "graph_breaks",
-    "phases",
-    "artifacts",
-    "dynamic_decisions",
-)
+#: The sources of a live watch that a log stands in for. Of remote caches it has what came of the look-up.
+TOLD = {
+    *("compiles", "recompiles", "graph_breaks", "phases", "trace", "dynamic"),
+    *("fx_graph_cache", "aot_autograd_cache", "remote_cache"),
+}
 #: The source that says what was read.
 SOURCE = "logs"
 
@@ -38,11 +32,10 @@ def finish(store: Store, tally: Tally, dropped: int, said: str) -> None:
 def _statuses(store: Store, tally: Tally, dropped: int, said: str) -> list[SourceStatus]:
     """A state for every source of a live watch, by what a log tells, and what was read."""
     now = time.time_ns()
-    told_of = {name for table in TOLD for name in FEEDS[table]}
-    untold = {name for names in FEEDS.values() for name in names} - told_of
-    reason = "torch's trace log does not tell of it"
+    untold = {name for names in FEEDS.values() for name in names} - TOLD
+    reason = "torch's trace log does not tell"
     return [
-        *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(told_of)),
+        *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(TOLD)),
         *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=reason) for name in sorted(untold)),
         SourceStatus(
             time_ns=now,

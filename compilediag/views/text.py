@@ -136,9 +136,14 @@ def _user_line(finding: Finding) -> list[str]:
 
 
 def _gaps(gaps: dict[str, str]) -> list[str]:
+    """What was not observed, in one sentence a reason."""
     if not gaps:
         return []
-    return ["", *(line for what, why in gaps.items() for line in wrapped(f"Not observed: {what}: {why}", "", "  "))]
+    missed: dict[str, list[str]] = {}
+    for what, why in gaps.items():
+        missed.setdefault(why, []).append(what)
+    sentences = (f"Not observed: {', '.join(subjects)}: {why}" for why, subjects in missed.items())
+    return ["", *(line for sentence in sentences for line in wrapped(sentence, "", "  "))]
 
 
 def _pointer(findings: list[Finding]) -> str:
