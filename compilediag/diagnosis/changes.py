@@ -19,7 +19,9 @@ KINDS = ("failure", "recompile", "graph_break", "compile", "cache", "autotune", 
 #: Seconds that differ by less than this, or by a smaller share, are noise.
 FLOOR_S, SHARE = 0.1, 0.2
 #: Outcomes of a look-up of which fewer are worse.
-GOOD = ("hit", "saved", "written")
+GOOD = ("hit",)
+#: Outcomes of which there are as many as there was something to keep: neither better nor worse.
+NEITHER = ("saved", "written")
 PLACE = ("function", "file", "line")
 
 Key = tuple[Hashable, ...]
@@ -127,7 +129,7 @@ def _counted(
     after: Groups,
     told: Callable[[Row], str],
     timed: str | None = None,
-    worse: Callable[[Row], bool] = lambda row: True,
+    worse: Callable[[Row], bool | None] = lambda row: True,
 ) -> Iterable[Change]:
     """A change for each group with another number of rows, or with other seconds in the column `timed`."""
     for key in {**before, **after}:
@@ -138,7 +140,7 @@ def _counted(
             continue
         some = (new or old)[-1]
         more = spent[1] - spent[0] if timed else None
-        grew = change in ("new", "more", "slower")
+        grew, bad = change in ("new", "more", "slower"), worse(some)
         yield Change(
             kind=kind,
             change=change,
@@ -146,7 +148,7 @@ def _counted(
             before=str(len(old)),
             after=str(len(new)),
             seconds_more=more,
-            worse=grew == worse(some),
+            worse=None if bad is None else grew == bad,
             evidence_before=ids(old),
             evidence_after=ids(new),
             **{name: some.get(name) for name in PLACE},
@@ -222,7 +224,11 @@ def _lookups(names: _Names, before: Any, after: Any) -> Iterable[Change]:
     def told(row: Row) -> str:
         return f"{row['outcome']} of {row['cache']}, {row['tier']}"
 
-    yield from _counted("cache", groups(before), groups(after), told, worse=lambda row: row["outcome"] not in GOOD)
+    yield from _counted("cache", groups(before), groups(after), told, worse=_is_bad)
+
+
+def _is_bad(lookup: Row) -> bool | None:
+    return None if lookup["outcome"] in NEITHER else lookup["outcome"] not in GOOD
 
 
 def _winners(names: _Names, before: Any, after: Any) -> Iterable[Change]:

@@ -6,7 +6,7 @@ import html
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
 from ..outputs import check_output
@@ -21,6 +21,7 @@ TEXT_BUDGET = 2_500_000
 
 #: Nothing may be fetched, from anywhere.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+WITHOUT = "This report needs JavaScript, which it carries in itself. session.summary() gives plain text."
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -34,7 +35,7 @@ body {{ max-width: 1500px; margin: 0 auto; padding: 16px; }}
 {style}</style>
 </head>
 <body>
-<noscript>This report needs JavaScript, which it carries in itself. session.summary() gives plain text.</noscript>
+<noscript>{without}</noscript>
 <div id="cdiag-report"></div>
 <script type="application/json" id="cdiag-data">{data}</script>
 <script type="module">
@@ -59,12 +60,18 @@ def write_report(session: Session, path: str | os.PathLike[str], redact: bool = 
 def page(snapshot: dict) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
+    return offline_page(title, "report.js", snapshot, WITHOUT)
+
+
+def offline_page(title: str, entry: str, data: Any, without: str) -> str:
+    """HTML that `entry`, of the browser's modules, draws from `data`. `without`: HTML for where no script runs."""
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),
         style=esm.style(),
-        data=island.dumps(snapshot),
-        script=esm.module("report.js"),
+        data=island.dumps(data),
+        script=esm.module(entry),
+        without=without,
     )
 
 

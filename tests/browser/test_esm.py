@@ -7,7 +7,7 @@ import pytest
 
 from compilediag.views import esm
 
-ENTRIES = ("widget.js", "report.js")
+ENTRIES = ("widget.js", "report.js", "diff.js")
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

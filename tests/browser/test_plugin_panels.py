@@ -39,7 +39,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
     page.click('.cdiag-head [data-column="compiles"] button')
     assert [row[1] for row in cells(page)] == ["3", "1"]
     page.fill(".cdiag-search", "other")
-    page.wait_for_function("document.querySelectorAll('.cdiag-row').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('.cdiag-row').length === 1")
     page.click(".cdiag-row")
     assert page.text_content(".cdiag-detail h2") == "by function"
     assert "<b>other</b>" in page.text_content(".cdiag-detail-body")
@@ -62,4 +62,4 @@ def test_a_live_page_has_the_panel_anew_when_there_is_more(recorded, plugged, op
     recorded.compile(1)
     recorded.stop()
     deliver(page, recorded.patch())
-    page.wait_for_function("document.querySelector('.cdiag-row [data-column=compiles]').textContent === '2'")
+    page.wait_for_function("() => document.querySelector('.cdiag-row [data-column=compiles]').textContent === '2'")

@@ -143,7 +143,7 @@ def test_a_report_of_ten_thousand_events_is_small_and_quick(recorded, new_page, 
     page = new_page()
     page.add_init_script(f"({FIRST_ROW})()")
     page.goto(path.as_uri())
-    page.wait_for_function("window.paintedAt !== undefined")
+    page.wait_for_function("() => window.paintedAt !== undefined")
     painted = page.evaluate("window.paintedAt")
     print(f"report of 10,000 events: {path.stat().st_size / 1e6:.2f} MB, painted {painted:.0f} ms after navigation")
     assert path.stat().st_size <= REPORT_BYTES
@@ -163,7 +163,7 @@ def test_the_report_of_a_long_log_opens_and_answers_in_time(new_page, tmp_path):
     page = new_page()
     page.add_init_script(f"({FIRST_ROW})()")
     page.goto(report.as_uri())
-    page.wait_for_function("window.paintedAt !== undefined")
+    page.wait_for_function("() => window.paintedAt !== undefined")
     painted = page.evaluate("window.paintedAt")
     page.evaluate(KEYSTROKES)
     page.click(".cdiag-search")

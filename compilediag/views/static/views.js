@@ -245,26 +245,31 @@ export const TABS = [
 /** Tables that are searched: those that rows of others are made of, and those of the tabs. */
 export const FILTERED = ["cache_lookups", "autotune", "cudagraphs", ...TABS.map((tab) => tab.table)];
 
+const PANEL_WIDTH = "minmax(90px, 1fr)";
 const panelTabs = new WeakMap(); // panel -> its tab, the same while the panel is
 
 function panelTab(panel) {
-  const width = "minmax(90px, 1fr)";
   const columns = panel.columns.map((label, i) => {
     const numbers = panel.rows.every((row) => row[i] === null || typeof row[i] === "number");
-    return { label, name: `c${i + 1}`, type: numbers ? "number" : "text", width };
+    const [width, from] = [panel.widths?.[i] ?? PANEL_WIDTH, panel.from?.[i]];
+    return { label, name: `c${i + 1}`, type: numbers ? "number" : "text", width, from };
   });
-  if (!columns.length) columns.push({ label: "", name: "c0", type: "id", width });
+  if (!columns.length) columns.push({ label: "", name: "c0", type: "id", width: PANEL_WIDTH });
   const empty = panel.note ?? "nothing so far";
-  return { table: panel.name, label: panel.label, empty, note: panel.note, sort: [columns[0].label, 1], columns };
+  return { table: panel.name, label: panel.label, empty, note: panel.note, sort: panel.sort ?? [columns[0].label, 1], columns };
+}
+
+/** A tab a panel. */
+export function panelTabsOf(store) {
+  return store.panels.map((panel) => {
+    if (!panelTabs.has(panel)) panelTabs.set(panel, panelTab(panel));
+    return panelTabs.get(panel);
+  });
 }
 
 /** The tabs, with those of plug-ins. */
 export function tabsOf(store) {
-  const others = store.panels.map((panel) => {
-    if (!panelTabs.has(panel)) panelTabs.set(panel, panelTab(panel));
-    return panelTabs.get(panel);
-  });
-  return [...TABS, ...others];
+  return [...TABS, ...panelTabsOf(store)];
 }
 
 /** The text of one cell; `owner` is the function that the row's compile belongs to, if known. */
