@@ -35,7 +35,7 @@ SHORT = 5 * 1024
 SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
-NORMAL = "PRAGMA synchronous=NORMAL"
+NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
 COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
@@ -192,12 +192,15 @@ class Store:
         self.connection.execute(CHECKPOINT)
 
     @classmethod
-    def create(cls, path: Path, meta: dict[str, Any]) -> Store:
-        """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written."""
+    def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:
+        """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written.
+
+        `passing`: it is read once and then removed, so that nothing is done for it to survive a crash.
+        """
         store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
-        store.connection.execute("PRAGMA journal_mode=WAL")
-        store.connection.execute(NORMAL)
-        store.connection.execute(CHECKPOINT)
+        settings = (f"PRAGMA journal_mode={'OFF' if passing else 'WAL'}", OFF if passing else NORMAL, CHECKPOINT)
+        for setting in settings:
+            store.connection.execute(setting)
         with store.connection as db:
             db.execute("BEGIN IMMEDIATE")
             for statement in _schema():

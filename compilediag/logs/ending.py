@@ -26,7 +26,8 @@ def finish(store: Store, tally: Tally, dropped: int, said: str) -> None:
     query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
     first, last = store.connection.execute(query).fetchone()
     now = time.time_ns()
-    store.set_meta(torch_version=tally.torch_version, created_ns=first or now, stopped_ns=int(last or now), ingest=None)
+    store.set_meta(torch_version=tally.torch_version, created_ns=first or now, stopped_ns=int(last or now))
+    store.set_meta(ingest=None, ingested=None)
 
 
 def _statuses(store: Store, tally: Tally, dropped: int, said: str) -> list[SourceStatus]:

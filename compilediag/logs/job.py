@@ -8,6 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,45 +118,36 @@ class _Job:
     def __init__(self, logs: list[LogFile], copies: list[LogFile], given: list[Any]):
         self.logs = logs
         self.copies = copies
+        self._begins = list(accumulate((log.size for log in logs), initial=0))
         self.title = " ".join(Path(given[0]).name.split()) + (f" and {len(given) - 1} more" if given[1:] else "")
 
-    def state(self, done: int = 0, events: int = 0, tally: Tally | None = None) -> dict[str, Any]:
-        """What a session's file remembers of its job: logs that are done, the events in it then, what was read."""
+    def state(self) -> dict[str, Any]:
+        """What a session's file remembers of its job: which logs, and by which version they are read."""
         logs = [[str(log.path.absolute()), log.size, log.changed_ns] for log in self.logs]
-        return {
-            "version": __version__,
-            "logs": logs,
-            "done": done,
-            "events": events,
-            "tally": (tally or Tally()).as_json(),
-        }
+        return {"version": __version__, "logs": logs}
 
     def is_of(self, state: Any) -> bool:
         """True if `state` is of these logs, unchanged since, and of this version."""
-        own = self.state()
-        return isinstance(state, dict) and all(state.get(name) == own[name] for name in ("version", "logs"))
+        return state == self.state()
 
     def run(self, store: Store, processes: int) -> Tally:
-        state = store.meta()["ingest"]
+        state = store.meta()["ingested"]
         done, tally = state["done"], Tally.from_json(state["tally"])
         written = last_id(store) - state["events"]
-        progress = Progress(sum(log.size for log in self.logs))
+        progress = Progress(self._begins[-1])
         writer = LogWriter(store, skip=written)
         try:
             # A log that is in the file in part is gone on with here, whatever reads the others.
             alone = len(self.logs) if processes == 1 else done + bool(written)
             for log in self.logs[done:alone]:
-                tally.add(read_log(log, store, writer, progress, self._before(done)))
+                tally.add(read_log(log, store, writer, progress, self._begins[done]))
                 done += 1
-                store.set_meta(ingest=self.state(done, last_id(store), tally))
+                store.set_meta(ingested=_so_far(done, last_id(store), tally))
             self._run_beside(store, processes, done, tally, progress, writer)
         finally:
             progress.end()
         finish(store, tally, writer.dropped, self.told(tally))
         return tally
-
-    def _before(self, done: int) -> int:
-        return sum(log.size for log in self.logs[:done])
 
     def _run_beside(
         self, store: Store, processes: int, done: int, tally: Tally, progress: Progress, writer: LogWriter
@@ -164,17 +156,22 @@ class _Job:
         left = self.logs[done:]
         if not left:
             return
-        progress.at(self._before(done), left[0].path.name)
+        progress.at(self._begins[done], left[0].path.name)
         for log, part, read, dropped in read_parts(left, min(processes, len(left)), MAX_TEXTS, store.path):
             tally.add(read)
             writer.dropped += dropped
             done += 1
-            add_part(store, part, after=lambda last, done=done: {"ingest": self.state(done, last, tally)})
-            progress.at(self._before(done), log.path.name)
+            add_part(store, part, after=lambda last, done=done: {"ingested": _so_far(done, last, tally)})
+            progress.at(self._begins[done], log.path.name)
 
     def told(self, tally: Tally) -> str:
         """What was read, in a sentence."""
         return told(len(self.logs), len(self.copies), tally)
+
+
+def _so_far(done: int, events: int, tally: Tally) -> dict[str, Any]:
+    """How far a session has come: logs that are done, the events in it then, what was read."""
+    return {"done": done, "events": events, "tally": tally.as_json()}
 
 
 def _meta(job: _Job) -> dict[str, Any]:
@@ -187,6 +184,7 @@ def _meta(job: _Job) -> dict[str, Any]:
         "created_ns": time.time_ns(),
         "stopped_ns": None,
         "ingest": job.state(),
+        "ingested": _so_far(0, 0, Tally()),
     }
 
 

@@ -43,9 +43,9 @@ class LogWorker:
         """{"tally", "dropped"} of the log, or {"error"}."""
         before = self._writer.dropped
         try:
-            store = new_part(part)
-        except CompilediagError as error:
-            return {"error": str(error)}
+            store = Store.create(part, {}, passing=True)
+        except (OSError, sqlite3.Error) as error:
+            return {"error": f"{part} can't be written: {error}"}
         try:
             self._writer.store = store
             tally = read_log(log, store, self._writer, Progress(0), 0)
@@ -54,14 +54,3 @@ class LogWorker:
         finally:
             store.connection.close()
         return {"tally": tally.as_json(), "dropped": self._writer.dropped - before}
-
-
-def new_part(part: Path) -> Store:
-    """An empty session file that is written once: a crash costs it whole, so nothing is journalled."""
-    try:
-        store = Store.create(part, {})
-        store.connection.execute("PRAGMA journal_mode=OFF")
-        store.connection.execute("PRAGMA synchronous=OFF")
-    except (OSError, sqlite3.Error) as error:
-        raise CompilediagError(f"{part} can't be written: {error}") from None
-    return store
