@@ -226,6 +226,13 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     ),
     _requires_grad,
     _dispatch_keys,
+    # Since torch 2.14 or 2.15 the type is named.
+    _form(
+        rf"expected type of '{_SRC}' to be (?P<type><.*>), but found (?P<type_now><.*>)",
+        "type",
+        expected="{type}",
+        actual="{type_now}",
+    ),
     _form(
         rf"expected type of '{_SRC}' to be a tensor type, (?:'? ?but found (?P<type><.*>)|.*)",
         "type",

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from . import _compat
+
 #: Code parts of guards that keep state, but for NO_TENSOR_ALIASING, whose sources torch lists.
 _RELATION = re.compile(
     r"check_overlapping\(|(?!check_tensor\()(?:.*\(\)\[|.+ is (?!not None|None|float and|complex and))"
@@ -26,7 +28,7 @@ def _stateful_sources(guard_manager: Any) -> list[str] | None:
     text = "\n".join(parts)
     if any(hint in text for hint in _HINTS) and any(_RELATION.match(part) for part in parts):
         return None
-    sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
+    sources = _compat.unaliased_sources(guard_manager)
     # One tensor alone has no guard on being another.
     return sources if sources is None or len(sources) > 1 else []
 

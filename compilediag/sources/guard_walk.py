@@ -8,6 +8,7 @@ from typing import Any
 
 from compilediag.decode.guards import ParsedGuard, parse_guard
 from compilediag.decode.recompiles import FailingGuard
+from compilediag.sources import _compat
 from compilediag.sources.guard_peel import failing_managers
 from compilediag.sources.guard_prune import Pruner
 from compilediag.sources.guard_state import global_state_changes, mode_stack_types, state_now
@@ -71,7 +72,7 @@ def state_failures(leaf: Any, fail_count: int | None) -> list[FailingGuard]:
 def duplicates(guard_manager: Any, scope: Scope) -> list[FailingGuard]:
     """Tensors that the entry needs to be different objects and that are one now."""
     by_id: dict[int, list[str]] = {}
-    for source in getattr(guard_manager, "no_tensor_aliasing_sources", None) or []:
+    for source in _compat.unaliased_sources(guard_manager) or []:
         value, missing = scope.value(source)
         if missing is None:
             by_id.setdefault(id(value), []).append(source)

@@ -72,6 +72,13 @@ FORMS = [
         "3",
     ),
     (
+        "expected type of 'L['x']' to be <class 'torch.Tensor'>, but found <class 'my.Sub'>",
+        "type",
+        "x",
+        "Tensor",
+        "Sub",
+    ),
+    (
         "expected type of 'L['x']' to be a tensor type, ' but found <class 'NoneType'>",
         "type",
         "x",

@@ -135,6 +135,15 @@ def cache_entries(entries: Any) -> list[Any]:
     return chain
 
 
+def unaliased_sources(guard_manager: Any) -> list[str] | None:
+    """The expressions of the tensors that an entry needs to be different objects; None if it does not tell.
+
+    torch 2.15 keeps the sources as objects, those before as texts.
+    """
+    sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
+    return sources and [source if isinstance(source, str) else source.name for source in sources]
+
+
 def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
     """The code object that dynamo compiles in this thread and its backend, from the frame of `_compile`.
 
