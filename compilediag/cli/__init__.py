@@ -19,6 +19,7 @@ from .diff import DiffCommand
 from .doctor import Doctor
 from .export import Export
 from .ingest import Ingest
+from .ranks import RanksCommand
 from .report import Report
 from .run import Run
 
@@ -35,7 +36,7 @@ class Command(Protocol):
         """Do it; the exit code. CompilediagError for what the user has to mend."""
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), DiffCommand(), Check(), Export(), Doctor())
+COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), RanksCommand(), DiffCommand(), Check(), Export(), Doctor())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -70,11 +70,16 @@ def rank_rows(steps: dict[int, list[Step]], found: list[Divergence]) -> list[Ran
             compile_s=spent[rank],
             behind_s=spent[rank] - usual,
             lookups="".join(step.letters for step in own)[:MOST_LETTERS],
-            first_difference=next((f"{one.kind} at {one.compile_id}" for one in found if rank in one.ranks), None),
+            first_difference=next((_label(one) for one in found if rank in one.ranks), None),
         )
         for rank, own in steps.items()
     ]
     return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
+
+
+def _label(one: Divergence) -> str:
+    kind = "another way" if one.kind == "way" else one.kind.replace("_", " ")
+    return f"{kind} at {one.compile_id}" if one.compile_id else kind
 
 
 def graph_rows(

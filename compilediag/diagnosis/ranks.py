@@ -143,7 +143,8 @@ def sequences(tables: Any) -> dict[int, list[Step]]:
 def ranks_of(tables: Any) -> list[int]:
     """The ranks that recorded anything, in order."""
     seen: set[int] = set()
-    for name in ("compiles", "recompiles", "cache_lookups", "graph_breaks", "phases"):
+    # A rank that compiled nothing at all has its sources.
+    for name in ("compiles", "recompiles", "cache_lookups", "graph_breaks", "phases", "sources"):
         frame = getattr(tables, name, None)
         if frame is not None and len(frame) and "rank" in frame:
             seen.update(int(rank) for rank in frame["rank"].dropna().unique())
@@ -270,7 +271,7 @@ def _way(
     before = steps[ranks[0]][position - 1] if position else None
     last = next(found for found in (step, before, other) if found is not None)
     if step is None:
-        told = f"{words.named(ranks)} compiled nothing more" + (f" after {words.where(last)}" if position else "")
+        told = f"{words.named(ranks)} compiled nothing" + (f" more after {words.where(last)}" if position else "")
     else:
         told = f"{words.named(ranks)} went another way at {words.where(last)}: {words.did(step)}"
     known = words.known_values(steps[others[0]][:position], step)

@@ -81,6 +81,8 @@ def test_a_folder_is_opened_by_the_commands_too(job, python, tmp_path):
     assert done.returncode == 0 and "rank 1 went another way" in (tmp_path / "report.html").read_text()
     done = python("-m", "compilediag", "diff", job / "watched", job / "logs")
     assert done.returncode == 0 and "compiles 8 -> 8" in done.stdout
+    done = python("-m", "compilediag", "ranks", job / "logs")
+    assert done.returncode == 0 and "2 ranks. First difference:\n  rank 1 went another way" in done.stdout
 
 
 def test_the_launchers_variable_names_the_file(tmp_path, monkeypatch):

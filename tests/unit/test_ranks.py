@@ -15,7 +15,7 @@ from compilediag.ranks import Ranks
 from compilediag.views.rank_model import rank_part
 
 from .log_builder import compile_, record, string
-from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, tables
+from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, source, tables
 
 OTHER = {"function": "scale", "line": 50}
 
@@ -102,6 +102,11 @@ def test_a_rank_that_compiles_nothing_more():
         "rank 0 went on to 1/0 of scale (model.py:50)"
     )
     assert found(*START, scale(0, 5), live=True) == [], "while it runs rank 1 may come to it"
+
+
+def test_a_rank_that_compiled_nothing_at_all():
+    [one] = found(compile_of(0, 0), source("compiles", "active", rank=0), source("compiles", "active", rank=1))
+    assert one.sentence.startswith("rank 1 compiled nothing; rank 0 went on to 0/0 of forward") and one.position == 0
 
 
 def test_functions_in_another_order():
@@ -192,7 +197,7 @@ def test_stragglers_come_first():
     steps = sequences(tables(*events))
     ranks = rank_rows(steps, divergences(steps))
     assert [(row.rank, round(row.compile_s, 1)) for row in ranks] == [(2, 9.1), (0, 4.1), (1, 1.3)]
-    assert ranks[1].first_difference == "way at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
+    assert ranks[1].first_difference == "another way at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
     first, alone, equal = graph_rows(steps)
     assert (first.compile_id, first.slowest_rank, first.slowest_s, first.median_s) == ("0/0", 2, 9.0, 1.2)
     assert first.spread_s == pytest.approx(7.8) and equal.spread_s == 0

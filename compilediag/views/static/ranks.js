@@ -75,7 +75,7 @@ export class RanksPage {
         counted(row.recompiles, "recompile", "recompiles"),
         row.graph_breaks ? counted(row.graph_breaks, "graph break", "graph breaks") : null,
         row.lookups ? `caches ${oneLine(row.lookups, 60)}` : null,
-        row.first_difference ? `differs: ${row.first_difference.replaceAll("_", " ")}` : null,
+        row.first_difference ? `differs: ${row.first_difference}` : null,
       ];
       const node = bar(`rank ${row.rank}`, row.compile_s, most, "aot", facts.filter(Boolean).join(" · "));
       node.dataset.rank = row.rank;
