@@ -28,13 +28,18 @@ def did(step: Step) -> str:
 
 def instead(other: Step | None, step: Step | None, known: str) -> str:
     """What the others did meanwhile."""
-    has = f"had {known}, and " if known else ""
-    if other is None:
-        return f"{has}compiled nothing more"
-    if step is not None and other.way[1:] == step.way[1:]:
+    if other is not None and step is not None and other.way[1:] == step.way[1:]:
         return f"compiled it as {other.compile_id}: {did(other)}"
-    why = f" ({did(other)})" if other.recompile else ""
-    return f"{has}went on to {other.compile_id or 'an unknown id'} of {other.place}{why}"
+    return went_on(other, known)
+
+
+def went_on(step: Step | None, known: str) -> str:
+    """What a rank compiled next, and which values it had entries for."""
+    had = f"had {known}, and " if known else ""
+    if step is None:
+        return f"{had}compiled nothing more"
+    why = f" ({did(step)})" if step.recompile else ""
+    return f"{had}went on to {step.compile_id or 'an unknown id'} of {step.place}{why}"
 
 
 def known_values(steps: Sequence[Step], missed: Step | None) -> str:

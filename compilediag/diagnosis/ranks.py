@@ -269,6 +269,8 @@ def _way(
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
     before = steps[ranks[0]][position - 1] if position else None
+    if step is not None and other is not None and _lacks(steps[ranks[0]], steps[others[0]], position):
+        return _left_out(position, groups, step, other, words.known_values(steps[ranks[0]][:position], other))
     last = next(found for found in (step, before, other) if found is not None)
     if step is None:
         told = f"{words.named(ranks)} compiled nothing" + (f" more after {words.where(last)}" if position else "")
@@ -278,6 +280,20 @@ def _way(
     values = (step and step.recompile or {}).get("actual"), known or (other and other.recompile or {}).get("actual")
     sentence = f"{told}; {words.named(others)} {words.instead(other, step, known)}"
     return _made("way", position, groups, last, sentence, values, [step, other])
+
+
+def _lacks(own: list[Step], usual: list[Step], position: int) -> bool:
+    """True if a rank left out what the others compile here: it goes on with what they come to later."""
+    to_come = {step.way for step in usual[position:]}
+    return own[position].way in to_come and usual[position].way not in {step.way for step in own[position:]}
+
+
+def _left_out(position: int, groups: list[list[int]], step: Step, other: Step, known: str) -> Divergence:
+    ranks, others = words.named(groups[1]), words.named(groups[0])
+    sentence = f"{ranks} did not compile {words.where(other)}: {words.did(other)} on {others}; {ranks} "
+    sentence += words.went_on(step, known)
+    values = known or None, (other.recompile or {}).get("actual")
+    return _made("way", position, groups, other, sentence, values, [other, step])
 
 
 def _difference(kind: str, position: int, groups: list[list[int]], here: dict[int, Step | None]) -> Divergence:

@@ -109,6 +109,17 @@ def test_a_rank_that_compiled_nothing_at_all():
     assert one.sentence.startswith("rank 1 compiled nothing; rank 0 went on to 0/0 of forward") and one.position == 0
 
 
+def test_the_few_that_left_out_what_all_others_compiled():
+    events = [event for rank in range(4) for event in (compile_of(rank, 0), *size(rank, 1, 4, 8), scale(rank, 9))]
+    events += [event for rank in (0, 2, 3) for event in size(rank, 2, 8, 9)]
+    [one] = found(*events)
+    assert one.sentence == (
+        "rank 1 did not compile 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9 on ranks 0, 2, 3; "
+        "rank 1 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale (model.py:50)"
+    )
+    assert (one.ranks, one.value, one.other_value) == ((1,), "0/0 for 4, 0/1 for 8", "9") and one.compile_id == "0/2"
+
+
 def test_functions_in_another_order():
     other = {**OTHER, "compile_id": "0/0"}
     [one] = found(compile_of(0, 0), scale(0, 2), compiled(rank=1, pid=101, **other), compile_of(1, 0, at=2))

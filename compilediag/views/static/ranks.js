@@ -6,6 +6,7 @@ import { bar, section } from "./parts.js";
 import { followTheme } from "./theme.js";
 
 const LETTERS = "caches: H hit, M miss, G guard miss, B bypassed, - off, F failed";
+const FEW = 24; // ranks whose squares have room in a line
 const ALIKE = "All ranks compiled the same, for the same reasons, in the same order.";
 
 export class RanksPage {
@@ -159,7 +160,7 @@ function whatItHas(cell) {
 }
 
 function squares(row, shown) {
-  const box = make("span", "cdiag-squares");
+  const box = make("span", shown.length > FEW ? "cdiag-squares is-many" : "cdiag-squares");
   box.setAttribute("aria-hidden", "true"); // The text before and behind it says the same.
   row.cells.forEach((cell, at) => {
     const square = make("span", cell === null ? "is-missing" : cell.guard === null ? "" : "is-recompile");
