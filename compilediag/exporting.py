@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from .session import Session
 
 #: Events of a moment in Perfetto, by table.
-MOMENTS = ("recompiles", "cache_lookups", "graph_breaks", "dynamic_decisions")
+MOMENTS = (
+    *("recompiles", "cache_lookups", "graph_breaks", "dynamic_decisions"),
+    *("symbolic_shapes", "export_problems"),
+)
 #: Events with a length; those of one process nest in its lanes.
 SPANS = ("compiles", "phases", "kernels")
 #: Columns that Perfetto shows elsewhere.
@@ -137,6 +140,8 @@ def _event(table: str, row: dict[str, Any], **more: Any) -> dict[str, Any]:
         "cache_lookups": f"{row.get('cache', 'cache')} {row.get('outcome', '')}".strip(),
         "graph_breaks": f"graph break: {row.get('reason', '?')}",
         "dynamic_decisions": f"dynamic: {row.get('source', '?')}",
+        "symbolic_shapes": f"{row.get('action', 'shape')}: {row.get('expression') or row.get('symbol', '?')}",
+        "export_problems": f"export: {row.get('op') or row.get('expression', '?')}",
     }
     told = {name: _json(value) for name, value in row.items() if name not in PLACED}
     common = {"name": titles[table], "cat": table, "ts": row["time"].value / 1000, "pid": int(row.get("pid", 0))}

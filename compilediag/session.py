@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import tables
 from .errors import CompilediagError
 from .reading import fetch_rows, last_id, unless_damaged
+from .session_tables import SessionTables
 from .store import Store, inflate
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Settled(threading.local):
     active = False
 
 
-class Session:
+class Session(SessionTables):
     """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
 
     def __init__(self, path: Path, recorder: Recorder | None = None):
@@ -90,72 +91,6 @@ class Session:
 
     # Tables
 
-    @property
-    def events(self) -> pd.DataFrame:
-        """Every event, one row each: id, time, kind, rank, pid, compile_id, title, duration_s."""
-        return self._table("events")
-
-    @property
-    def compiles(self) -> pd.DataFrame:
-        """One row a compile of a frame, backward or autograd graph."""
-        return self._table("compiles")
-
-    @property
-    def recompiles(self) -> pd.DataFrame:
-        """One row a recompile, told against its closest earlier entry; `lost_s` is what it cost."""
-        with self._lock:
-            return tables.with_lost_seconds(self._table("recompiles"), self._table("compiles"))
-
-    @property
-    def guard_failures(self) -> pd.DataFrame:
-        """One row a failing guard of one earlier entry at one recompile."""
-        return self._table("guard_failures")
-
-    @property
-    def cache_lookups(self) -> pd.DataFrame:
-        """One row a look-up or store in a compile cache."""
-        return self._table("cache_lookups")
-
-    @property
-    def autotune(self) -> pd.DataFrame:
-        """One row a choice timed once."""
-        return self._table("autotune")
-
-    @property
-    def cudagraphs(self) -> pd.DataFrame:
-        """One row a warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
-        return self._table("cudagraphs")
-
-    @property
-    def kernels(self) -> pd.DataFrame:
-        """One row a kernel that was compiled, here or in a compile worker."""
-        return self._table("kernels")
-
-    @property
-    def graph_breaks(self) -> pd.DataFrame:
-        """One row a graph break."""
-        return self._table("graph_breaks")
-
-    @property
-    def phases(self) -> pd.DataFrame:
-        """One row a timed phase of a compile."""
-        return self._table("phases")
-
-    @property
-    def artifacts(self) -> pd.DataFrame:
-        """One row a kept text (graph, code, guard tree); `artifact(event_id)` gives the text."""
-        return self._table("artifacts")
-
-    @property
-    def dynamic_decisions(self) -> pd.DataFrame:
-        """One row an input or attribute that torch made dynamic by itself."""
-        return self._table("dynamic_decisions")
-
-    @property
-    def sources(self) -> pd.DataFrame:
-        """One row a source of this session: its last state."""
-        return self._table("sources")
-
     def _table(self, name: str) -> pd.DataFrame:
         self.flush()
         with self._lock:
@@ -183,6 +118,12 @@ class Session:
             return inflate(body)
         except (zlib.error, UnicodeDecodeError) as error:
             raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
+
+    def stack(self, key: str) -> list[str]:
+        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
+        outermost first. KeyError if there is none.
+        """
+        return tables.whole_stack(self.stacks, key)
 
     def metrics(self, event_id: int) -> dict[str, Any]:
         """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.

@@ -26,7 +26,8 @@ from .events import KINDS, Event
 
 logger = logging.getLogger("compilediag")
 #: 2: autotune, cudagraphs and kernels; more columns of cache_lookups. What an older file lacks is NA in its tables.
-SCHEMA_VERSION = 2
+#: 3: stacks, symbolic shapes, problems of exports and collectives.
+SCHEMA_VERSION = 3
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
 #: Texts up to so many bytes are stored unpacked.

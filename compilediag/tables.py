@@ -98,6 +98,18 @@ def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.Da
     return recompiles.assign(lost_s=recompiles["event_id"].map(lost).astype("float64"))
 
 
+def whole_stack(stacks: pd.DataFrame, key: str) -> list[str]:
+    """The frames of a call stack as `file:line function`, the outermost first. KeyError if there is no such key."""
+    names = ["stack", "caller", "file", "line", "function"]
+    frames = {row[0]: row[1:] for row in stacks[names].astype(object).where(stacks[names].notna(), None).to_numpy()}
+    told = []
+    following: str | None = key
+    while following is not None:
+        following, file, line, function = frames.pop(following)
+        told.append(f"{file}:{line} {function}")
+    return told[::-1]
+
+
 def _source(table: str) -> str:
     return f"{table} t JOIN events e ON e.id = t.event_id"
 

@@ -24,6 +24,8 @@ def main() -> None:
     named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
     named("Tuning stages", "stage", events.TUNING_STAGES)
     named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)
+    named("Shape actions", "action", events.SHAPE_ACTIONS)
+    named("Export problems", "problem", events.EXPORT_PROBLEMS)
 
 
 def named(title: str, column: str, names: tuple[str, ...]) -> None:

@@ -52,6 +52,9 @@ def compile_event(metrics: Mapping[str, Any], known: Mapping[str, Any] = Mapping
         restart_reasons=sorted(metrics.get("restart_reasons") or ()) or None,
         attempt=known.get("attempt") if forward else None,
         backend=known.get("backend"),
+        user_file=metrics.get("fail_user_frame_filename"),
+        user_line=metrics.get("fail_user_frame_lineno"),
+        stack=known.get("stack") if forward else None,
     )
 
 

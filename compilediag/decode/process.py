@@ -25,6 +25,8 @@ from .recompiles import Entry, FailingGuard, recompile_events, told_entry
 from .records import KNOWN, record_compile_id, record_kind, record_name
 from .stacks import is_torch_file
 from .tracelog import Record
+from .tracing import KINDS as TRACED
+from .tracing import SCHEDULE, TENSOR_META, TracedRecords
 
 #: An event, or an artifact with its text.
 Item = Event | tuple[Artifact, bytes]
@@ -73,6 +75,7 @@ class LogProcess:
         self._gathered: dict[str | None, list[bytes]] = defaultdict(list)
         self._gathered_size = 0
         self._history = KeyHistory()
+        self._traced = TracedRecords()
         self._announces_lookups = self._tells_breaks = False
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
@@ -117,6 +120,7 @@ class LogProcess:
 
     def _started(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         stack = record.metadata["dynamo_start"].get("stack") or [{}]
+        key, fresh = self._traced.stack(stack, self._strings, time_ns)
         if len(self._frames) >= MAX_FRAMES:
             self._frames.clear()
         frame = {
@@ -124,19 +128,20 @@ class LogProcess:
             "file": self._strings.get(stack[-1].get("filename")),
             "line": stack[-1].get("line"),
             "attempt": 0,
+            "stack": key,
         }
         if compile_id is None or compile_id.endswith("/0"):
             # After a reset ids are used again.
             self._frames[_frame_id(compile_id)] = {}
         self._frames.setdefault(_frame_id(compile_id), {})[compile_id] = frame
-        yield from ()
+        yield from fresh
 
     def _frame(self, compile_id: str | None) -> dict[str, Any]:
         """What is known of a compile's function. One that is given up at once, as at the recompile limit, has no start:
         it is of the same frame as those before it.
         """
         compiles = self._frames.get(_frame_id(compile_id)) or {compile_id: {}}
-        return compiles.get(compile_id) or {**next(reversed(compiles.values())), "attempt": 0}
+        return compiles.get(compile_id) or {**next(reversed(compiles.values())), "attempt": 0, "stack": None}
 
     # Compiles and recompiles
 
@@ -209,7 +214,11 @@ class LogProcess:
         waiting = self._waiting.get(compile_id)
         if waiting is not None:
             waiting.values.update(values.of_symbol(record.metadata["create_symbol"]))
-        yield from ()
+        yield from self._shape(record, compile_id, time_ns)
+
+    def _shape(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
+        kind = record_kind(record.metadata) or ""
+        yield from self._traced.events(kind, record.metadata[kind], self._strings, compile_id, time_ns)
 
     # Timed events, look-ups, breaks
 
@@ -257,11 +266,17 @@ class LogProcess:
             found = logged_break(record.text, time_ns, compile_id)
             if found is not None:
                 yield found
+        elif name in (SCHEDULE, TENSOR_META):
+            yield from self._traced.collectives(name, record.text, compile_id, time_ns)
         elif name == "torch_version":
             self.torch_version = json.loads(record.text).get("pytorch_version")
         elif CACHE_EVENT.match(name) and not self._announces_lookups:
             # Until torch 2.6 a look-up was not announced as an event.
             yield from self._lookup(name, {"compile_id": compile_id, **json.loads(record.text)}, time_ns)
+
+    def _link(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
+        link = record.metadata["link"]
+        yield Artifact(time_ns=time_ns, compile_id=compile_id, name=f"link: {link['name']}"), str(link["url"]).encode()
 
     def _older_breaks(self, event: Any) -> Iterator[Item]:
         """Before torch 2.6 a break leaves no record but the reason why the analysis began again."""
@@ -274,7 +289,9 @@ class LogProcess:
         told = record.metadata.get(kind or "")
         if record.payload is not None:
             name = record_name(record.metadata) or "unknown"
-            kept = Artifact(time_ns=time_ns, compile_id=compile_id, name=name, digest=record.digest)
+            stack, fresh = self._traced.stack(record.metadata.get("stack"), self._strings, time_ns)
+            yield from fresh
+            kept = Artifact(time_ns=time_ns, compile_id=compile_id, name=name, digest=record.digest, stack=stack)
             yield kept, record.payload
         if record.payload is None or (told and kind != "artifact"):
             self._gather(record.metadata, compile_id)
@@ -330,6 +347,8 @@ _HANDLERS: dict[str, Callable[[LogProcess, Record, str | None, int], Iterator[It
     "artifact": LogProcess._artifact,
     "dynamo_cpp_guards_str": LogProcess._guards,
     "dynamo_guards": LogProcess._guards,
+    **dict.fromkeys(TRACED, LogProcess._shape),
     "create_symbol": LogProcess._symbol,
+    "link": LogProcess._link,
     **dict.fromkeys(metrics.KINDS, LogProcess._metrics),
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events import Artifact
+from .tracing import KINDS as TRACED
 
 #: Fields of a record that say where it belongs; its one other field is what it is.
 CONTEXT = frozenset(
@@ -36,11 +37,18 @@ KEPT = frozenset(
         "inductor_output_code",
         "dynamo_cpp_guards_str",
         "dynamo_error",
+        "exported_program",
+        "optimize_ddp_split_child",
+        "inductor_provenance_tracking_node_mappings",
+        "inductor_provenance_tracking_kernel_stack_traces",
+        "inductor_collective_schedule",
+        "inductor_runtime_and_tensor_meta",
+        "graph_execution",
     }
 )
 
 #: Names under which torch asks whether anybody listens; the name of an artifact comes later.
-BUILT = KEPT | {"artifact"}
+BUILT = KEPT | TRACED | {"artifact"}
 
 
 #: Kinds of records that torch writes, 2.4 to 2.15. Those of an unknown kind are kept too, and counted.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _FRAME = re.compile(
@@ -12,6 +13,7 @@ FROZEN = "<frozen "
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 
 
+@functools.lru_cache(10_000)
 def is_torch_file(path: str) -> bool:
     """True for a file of an installed torch, by its path alone: a log comes from another machine."""
     return _TORCH_FILE.search(path) is not None

@@ -12,6 +12,7 @@ from .breaks import break_findings
 from .cache_rules import cache_findings
 from .causes import find_causes, strikes_of
 from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
+from .export_rules import export_findings
 from .failures import failure_findings, with_empty
 from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
 from .graph_rules import graph_findings
@@ -51,6 +52,7 @@ def diagnose(tables: Any) -> list[Finding]:
         *cache_findings(tables),
         *tuning_findings(tables),
         *graph_findings(tables),
+        *export_findings(tables),
         *coverage_findings(tables),
         *_plugged(tables),
     ]

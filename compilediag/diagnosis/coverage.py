@@ -25,6 +25,10 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "phases": ("phases",),
     "artifacts": ("trace",),
     "dynamic_decisions": ("dynamic",),
+    "stacks": ("phases",),
+    "symbolic_shapes": ("trace",),
+    "export_problems": ("trace",),
+    "collectives": ("trace",),
 }
 #: Part of a table that has totals of its own -> the sources that those need.
 PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_autograd_cache", "remote_cache")}

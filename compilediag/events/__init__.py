@@ -18,6 +18,7 @@ from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
 from .sources import SourceStatus
+from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
 __all__ = [
@@ -29,10 +30,13 @@ __all__ = [
     "CACHE_OUTCOMES",
     "CUDAGRAPH_ACTIONS",
     "CacheLookup",
+    "Collective",
     "Compile",
     "CudaGraphAction",
     "DynamicDecision",
+    "EXPORT_PROBLEMS",
     "Event",
+    "ExportProblem",
     "GUARD_KINDS",
     "GraphBreak",
     "GuardFailure",
@@ -40,7 +44,10 @@ __all__ = [
     "KernelCompile",
     "Phase",
     "Recompile",
+    "SHAPE_ACTIONS",
     "SourceStatus",
+    "StackFrame",
+    "SymbolicShape",
     "TUNING_STAGES",
     "column",
     "columns",
@@ -58,6 +65,10 @@ KINDS: tuple[type[Event], ...] = (
     Phase,
     Artifact,
     DynamicDecision,
+    StackFrame,
+    SymbolicShape,
+    ExportProblem,
+    Collective,
     SourceStatus,
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}

@@ -38,6 +38,9 @@ class Compile(Event):
     fail_reason: str | None = column("string", "message of that exception")
     limit: str | None = column("string", "recompile_limit or accumulated_recompile_limit, if this compile hit it")
     restart_reasons: list[str] | None = column("json", "why the analysis of the frame began again")
+    user_file: str | None = column("string", "file of the user's line at which it failed")
+    user_line: int | None = column("Int64", "that line's number")
+    stack: str | None = column("string", "key of the call stack that ends in the compiled frame, see stacks")
 
     @property
     def title(self) -> str:
@@ -84,6 +87,7 @@ class Artifact(Event):
     name: str | None = column("string", "torch's name: dynamo_output_graph, inductor_output_code, ...")
     size: int | None = column("Int64", "bytes of its text")
     digest: str | None = column("string", "key of the kept text; NA if the session's payload budget was spent")
+    stack: str | None = column("string", "key of the call stack that wrote it, if it was outside of any compile")
 
     @property
     def title(self) -> str:

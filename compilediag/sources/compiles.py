@@ -24,7 +24,8 @@ class Compiles(Source):
 
     def _recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = args[0] if args else kwargs["c"]
-        self.emit(_compile, metrics, dict(self.recorder.frames.get(metrics.compile_id, ())))
+        # Not a copy: the writer's thread notes its call stack in it.
+        self.emit(_compile, metrics, self.recorder.frames.get(metrics.compile_id, {}))
 
 
 def _compile(metrics: Any, known: dict[str, Any]) -> Made:

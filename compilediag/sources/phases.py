@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from threading import get_ident
 from typing import Any
 
+from ..decode.call_stacks import CallStacks
 from ..decode.phases import ATTEMPT, is_kept, known_id, phase
 from ..recorder import Made
 from . import _compat
+from ._compat.tracing import callers
 from .base import Source, made
+from .frames import called_from
 from .patching import Args, Kwargs, Patch, Raised
 
 FRAME = "entire_frame_compile"
@@ -60,6 +64,9 @@ class Phases(Source):
     @classmethod
     def probe(cls) -> None:
         _compat.event_logger()
+
+    def open(self) -> None:
+        self._stacks = self.recorder.shared.setdefault("stacks", CallStacks())
 
     def patches(self) -> list[Patch]:
         owner = _compat.event_logger()
@@ -120,7 +127,9 @@ class Phases(Source):
             "backend": _compat.backend_name(backend),
             "trigger": "dynamo",
             "attempt": 0,
+            "stack": None,
         }
+        self.emit(called_from, self._stacks, frame, code, callers(), time.time_ns())
         if len(self.recorder.frames) >= REMEMBERED:
             self.recorder.frames.clear()
         self.recorder.frames[known_id(metadata.get("compile_id")) or ""] = frame

@@ -14,11 +14,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..decode.records import BUILT, KEPT, artifact, record_name
+from ..decode.call_stacks import CallStacks
+from ..decode.records import BUILT, KEPT, artifact, record_compile_id, record_kind, record_name
+from ..decode.tracing import KINDS as TRACED
+from ..decode.tracing import SCHEDULE, TENSOR_META, TracedRecords
 from ..events import Artifact
 from ..recorder import Made
 from . import _compat
+from ._compat.tracing import built, intern_table, tracing_frames, variables
 from .base import Source, made
+from .frames import shape_events
 
 
 class Trace(Source):
@@ -32,8 +37,11 @@ class Trace(Source):
     @classmethod
     def probe(cls) -> None:
         _compat.trace_logger()
+        intern_table()
 
     def open(self) -> None:
+        self._interned = intern_table()
+        self._traced = TracedRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
         self._logger = _compat.trace_logger()
         self._before = self._logger.handlers
         self._listeners = self._logger.handlers = _Listeners(self._before, self._handler, self)
@@ -48,23 +56,43 @@ class Trace(Source):
 
     def received(self, metadata: dict[str, Any], payload: str | None) -> None:
         """A record that torch has built because somebody else listens too."""
-        name = record_name(metadata)
+        name, time_ns = record_name(metadata), time.time_ns()
         if payload is not None and name in KEPT:
-            self.emit(_artifact, metadata, name, payload, time.time_ns())
+            self.emit(_artifact, metadata, name, payload, time_ns)
+            self._list_collectives(name, payload, record_compile_id(metadata), time_ns)
+        elif (kind := record_kind(metadata)) in TRACED:
+            names = dict(enumerate(self._interned))
+            self.emit(self._traced.events, kind, metadata[kind], names, record_compile_id(metadata), time_ns)
 
     def build(self, name: str, metadata: Callable[[], Any], payload: Callable[[], Any]) -> None:
         """The text of a record that torch will not build; `metadata` and `payload` are the functions that give it.
 
         What fails in them is torch's or the user's; it would have failed in the user's program.
         """
+        compile_id, time_ns = _compat.current_compile_id(), time.time_ns()
         try:
+            if name in TRACED:
+                return self._trace_shape(name, metadata, compile_id, time_ns)
             kept = record_name({name: metadata()}) if name == "artifact" else name
             text = payload() if kept in KEPT else None
         except Exception:
             self.dropped += 1
             return
         if text is not None:
-            self.emit(_text, kept, _compat.current_compile_id(), text, time.time_ns())
+            text = text if isinstance(text, str) else json.dumps(text, default=str, indent=0)
+            self.emit(_text, kept, compile_id, text, time_ns)
+            self._list_collectives(kept, text, compile_id, time_ns)
+
+    def _trace_shape(self, kind: str, metadata: Callable[[], Any], compile_id: str | None, time_ns: int) -> None:
+        found = variables(kind, metadata)
+        if found is None:
+            self.emit(self._traced.events, kind, *built(metadata, self._interned), compile_id, time_ns)
+        else:
+            self.emit(shape_events, self._traced, kind, found, tracing_frames(), compile_id, time_ns)
+
+    def _list_collectives(self, name: str, text: str, compile_id: str | None, time_ns: int) -> None:
+        if name in (SCHEDULE, TENSOR_META):
+            self.emit(self._traced.collectives, name, text, compile_id, time_ns)
 
 
 class _Listeners(list[logging.Handler]):
@@ -104,6 +132,5 @@ def _artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int) -
     return made(artifact(metadata, name, payload, time_ns))
 
 
-def _text(name: str, compile_id: str | None, payload: Any, time_ns: int) -> Made:
-    text = payload if isinstance(payload, str) else json.dumps(payload, default=str, indent=0)
+def _text(name: str | None, compile_id: str | None, text: str, time_ns: int) -> Made:
     return made((Artifact(time_ns=time_ns, compile_id=compile_id, name=name), text))

@@ -28,6 +28,15 @@ DROPPED = frozenset(
         "inputs",
         "cached",
         "new",
+        "code",
+        "expression",
+        "value",
+        "range",
+        "result",
+        "symbols",
+        "values",
+        "derivation",
+        "outputs",
     }
 )
 #: Texts of torch's of which the part before the first quoted or called thing says enough.

@@ -1,30 +1,42 @@
-"""Writes tests/golden/torch-VERSION.log.gz: what TORCH_TRACE logs of small programs, without this machine's paths.
+"""Writes tests/golden/torch-VERSION*.log.gz: what TORCH_TRACE logs of small programs, without this machine's paths.
 
 python -m tests.golden.make_log
 """
 
+import contextlib
 import gzip
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
 import torch
 
+from compilediag.decode.records import KEPT, record_name
 from compilediag.decode.tracelog import Record, read_records
+from compilediag.decode.tracing import KINDS
 from tests.live import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (programs.sizes, programs.numbers, programs.graph_breaks, programs.backward, programs.limit)
 #: Configurations are in every record of metrics; so many of their items will do.
 CONFIGS, ITEMS = ("dynamo_config", "inductor_config", "functorch_config"), 40
+#: What the smaller logs hold.
+RARE = KINDS | KEPT | {"str", "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "before_pre_grad_graph"}
 
 
 def cleaned(text: str, folder: str) -> str:
-    places = {folder: "/home/user", str(ROOT): "/home/user/project", str(Path(torch.__file__).parents[1]): PACKAGES}
+    places = {
+        folder: "/home/user",
+        str(ROOT): "/home/user/project",
+        str(Path(torch.__file__).parents[1]): PACKAGES,
+        sysconfig.get_path("stdlib"): "/usr/lib/python3",
+    }
     for here, there in places.items():
         text = text.replace(here, there).replace(here.strip("/").split("/", 2)[-1], there.strip("/"))
     return text
@@ -47,21 +59,43 @@ def lines(record: Record, prefix: str, folder: str):
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        caches = {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "TORCH_TRACE": f"{folder}/logs"}
-        program = [sys.executable, "-m", __spec__.name, "run"]
-        subprocess.run(program, env={**os.environ, **caches, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=True)
-        (log,) = Path(folder, "logs").iterdir()
-        with log.open("rb") as stream:
-            records = list(read_records(stream))
-        text = "".join(
-            f"{line}\n"
-            for record in records
-            for line in lines(record, f"V{record.stamp} 4242 torch/_dynamo/utils.py:1] ", folder)
-        )
+    write("", ["-m", __spec__.name, "run"])
+    for program in ("shapes", "failures", "export", "provenance"):
+        write(f"-{program}", ["-m", "tests.live.recorded", program], kept=RARE)
+    port = str(free_port())
+    write("-rank", *(["-m", "tests.live.recorded", "collectives", rank, port] for rank in "01"), kept=RARE)
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def write(suffix: str, *programs: list[str], kept: frozenset[str] | None = None) -> None:
+    """Runs programs at once and writes a log of each, of the records that are `kept`; several are numbered from 0."""
     version = torch.__version__.split("+")[0].rpartition(".")[0]
-    target = Path(__file__).parent / f"torch-{version}.log.gz"
-    target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    running = []
+    with contextlib.ExitStack() as folders:
+        for program in programs:
+            folder = folders.enter_context(tempfile.TemporaryDirectory())
+            logs = dict.fromkeys(("TORCH_TRACE", "TORCH_DTRACE"), f"{folder}/logs")
+            environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", **logs, "PYTHONPATH": str(ROOT)}
+            running.append((folder, subprocess.Popen([sys.executable, *program], env=environment, cwd=ROOT)))
+        for number, (folder, process) in enumerate(running):
+            if process.wait(timeout=300):
+                raise SystemExit(f"{programs[number]} failed")
+            text = "".join(log_of(path, folder, kept) for path in sorted(Path(folder, "logs").iterdir()))
+            name = f"torch-{version}{suffix}{number if len(programs) > 1 else ''}.log.gz"
+            (Path(__file__).parent / name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def log_of(path: Path, folder: str, kept: frozenset[str] | None) -> str:
+    with path.open("rb") as stream:
+        records = [record for record in read_records(stream) if kept is None or record_name(record.metadata) in kept]
+    prefixes = (f"V{record.stamp} 4242 torch/_dynamo/utils.py:1] " for record in records)
+    pairs = zip(records, prefixes, strict=True)
+    return "".join(f"{line}\n" for record, prefix in pairs for line in lines(record, prefix, folder))
 
 
 def run() -> None:

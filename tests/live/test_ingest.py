@@ -35,11 +35,29 @@ def rows(frame, *names):
 
 def test_compiles_are_the_same(both):
     live, log = (session.compiles for session in both)
-    # What a log does not tell: the backend's name.
-    names = [name for name in live.columns if name not in ("event_id", "restart_reasons", "backend")]
+    # What a log does not tell: the backend's name; of the stack it leaves out the innermost callers.
+    names = [name for name in live.columns if name not in ("event_id", "restart_reasons", "backend", "stack")]
     assert rows(log, *names) == rows(live, *names)
     assert log["restart_reasons"].tolist() == live["restart_reasons"].tolist()
     assert log["backend"].isna().all() and len(log) > 45
+
+
+def test_call_stacks_are_the_same_as_far_as_the_log_tells_them(both):
+    live, log = both
+    pairs = [row for row in zip(live.compiles["stack"], log.compiles["stack"], strict=True) if not pd.isna(row[1])]
+    assert len(pairs) > 40
+    for ours, logged in set(pairs):
+        *callers, own = live.stack(ours)
+        *told, same = log.stack(logged)
+        assert same == own and callers[: len(told)] == told
+        # The function that made the call, and what torch put around it.
+        assert 0 < len(callers) - len(told) <= 6
+
+
+def test_symbolic_shapes_are_the_same(both):
+    live, log = (session.symbolic_shapes for session in both)
+    names = [name for name in live.columns if name not in ("event_id", "time")]
+    assert rows(log, *names) == rows(live, *names) and {"created", "guarded"} <= set(log["action"])
 
 
 def test_recompiles_are_the_same(both):

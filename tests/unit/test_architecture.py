@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "recorder": {"errors", "events", "store", "cells"},
     "history": {"decode"},
     "sources": {"errors", "events", "decode", "recorder", "history"},
+    "session_tables": {"tables"},
     "session": {
+        "session_tables",
         "errors",
         "events",
         "decode",

@@ -14,7 +14,7 @@ from tests.unit.session_builder import META, SECOND, recording, saved
 
 #: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.
 SHOWN = {
-    "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit"},
+    "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit", "stack"},
     "recompiles": {"function", "closest_compile_id", "guard_kind"},
     "guard_failures": {"entry_compile_id", "guard_kind"},
     "cache_lookups": {
@@ -28,8 +28,12 @@ SHOWN = {
     "kernels": {"name", "language", "where", "outcome"},
     "graph_breaks": {"break_id"},
     "phases": {"name", "parent"},
-    "artifacts": {"name", "digest"},
+    "artifacts": {"name", "digest", "stack"},
     "dynamic_decisions": {"dim"},
+    "stacks": {"stack", "caller", "function"},
+    "symbolic_shapes": {"action", "symbol", "user_stack", "torch_stack"},
+    "export_problems": {"problem", "op", "user_stack", "torch_stack"},
+    "collectives": {"op"},
     "sources": {"name", "status", "reason"},
 }
 

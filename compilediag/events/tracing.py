@@ -1,0 +1,99 @@
+"""Where a compile was asked for, what became of its symbolic shapes, what an export met, collectives of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Event, column
+
+#: What an `action` column of symbolic shapes can name. `created`: a size or number of an input became a symbol;
+#: `unbacked`: a symbol without a value, as `.item()` gives; `specialized`: a symbol was given one value for good;
+#: `guarded`: an expression has to hold for the compiled code; `assumed`: a value that only data can tell was taken
+#: from the example inputs; `undecided`: an expression that only data can decide, an error.
+SHAPE_ACTIONS = ("created", "unbacked", "specialized", "guarded", "assumed", "undecided")
+
+#: What a `problem` column of an export can name. `data_dependent`: a value that only data can tell was made constant;
+#: `constraint`: sizes that were asked to be dynamic got a guard; the others are of a custom operator's fake kernel.
+EXPORT_PROBLEMS = ("data_dependent", "constraint", "missing_fake_kernel", "mismatched_fake_kernel")
+
+
+@dataclass(slots=True, kw_only=True)
+class StackFrame(Event):
+    """A frame of a call stack. Stacks share their outer frames, so each frame is told once, with the one around it."""
+
+    kind: ClassVar[str] = "stack_frame"
+    table: ClassVar[str] = "stacks"
+
+    stack: str | None = column("string", "key of the stack that ends in this frame, the same in any session")
+    caller: str | None = column("string", "key of the stack without this frame; NA of the outermost")
+    function: str | None = column("string", "name of the code object")
+    file: str | None = column("string", "file of the code object")
+    line: int | None = column("Int64", "line that runs; of a frame that is compiled its first one")
+    code: str | None = column("string", "that line's text, where it is not torch's")
+
+    @property
+    def title(self) -> str:
+        return self.function or self.kind
+
+
+@dataclass(slots=True, kw_only=True)
+class SymbolicShape(Event):
+    kind: ClassVar[str] = "symbolic_shape"
+    table: ClassVar[str] = "symbolic_shapes"
+
+    action: str | None = column("string", "one of the shape actions")
+    symbol: str | None = column("string", "torch's name of the symbol: s0, u0")
+    source: str | None = column("string", "what it stands for: L['x'].size()[0]; of an expression each symbol with it")
+    expression: str | None = column("string", "what was guarded, assumed or left undecided")
+    value: str | None = column("string", "what it was when it was made, or what it was fixed to")
+    range: str | None = column("string", "values that it may have")
+    reason: str | None = column("string", "torch's reason")
+    user_file: str | None = column("string", "file of the user's line")
+    user_line: int | None = column("Int64", "that line's number")
+    user_code: str | None = column("string", "that line's text")
+    user_stack: str | None = column("string", "key of the user's stack")
+    torch_stack: str | None = column("string", "key of torch's stack")
+
+    @property
+    def title(self) -> str:
+        return f"{self.action}: {self.expression or self.symbol}" + (f" = {self.value}" if self.value else "")
+
+
+@dataclass(slots=True, kw_only=True)
+class ExportProblem(Event):
+    kind: ClassVar[str] = "export_problem"
+    table: ClassVar[str] = "export_problems"
+
+    problem: str | None = column("string", "one of the export problems")
+    op: str | None = column("string", "of a fake kernel: the operator")
+    expression: str | None = column("string", "what had to be decided")
+    result: str | None = column("string", "what it was taken to be")
+    reason: str | None = column("string", "torch's reason")
+    symbols: dict[str, str] | None = column("json", "each symbol of the expression -> what it is the size or value of")
+    values: dict[str, str] | None = column("json", "the user's locals and symbols at that line")
+    derivation: list[str] | None = column("json", "how the expression came about, a step each, the first one first")
+    user_file: str | None = column("string", "file of the user's line")
+    user_line: int | None = column("Int64", "that line's number")
+    user_code: str | None = column("string", "that line's text")
+    user_stack: str | None = column("string", "key of the user's stack")
+    torch_stack: str | None = column("string", "key of torch's stack")
+
+    @property
+    def title(self) -> str:
+        return f"{self.problem}: {self.op or self.expression}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Collective(Event):
+    kind: ClassVar[str] = "collective"
+    table: ClassVar[str] = "collectives"
+
+    position: int | None = column("Int64", "its place in the order of its graph, from 0")
+    op: str | None = column("string", "name of the collective operator")
+    outputs: list[str] | None = column("json", "one text an output: dtype, sizes and strides, where torch logged them")
+    estimate_us: float | None = column("float64", "us that torch expects it to take, where it logged that")
+
+    @property
+    def title(self) -> str:
+        return f"{self.op} at {self.position}"

@@ -1,0 +1,86 @@
+"""Stacks, symbolic shapes and problems of exports in a watch, whether or not another tool listens to torch's trace."""
+
+import logging
+
+import pandas as pd
+import pytest
+import torch
+from torch._logging import structured
+
+import compilediag as cd
+from tests.live import recorded
+
+TRACE = logging.getLogger("torch.__trace")
+
+
+class Listener(logging.Handler):
+    """Another tool, for which torch builds every record."""
+
+    def emit(self, record):
+        pass
+
+
+@pytest.fixture
+def listening():
+    listener = Listener()
+    TRACE.addHandler(listener)
+    yield
+    TRACE.removeHandler(listener)
+
+
+def watched(program, detail="full"):
+    torch._dynamo.reset()
+    with cd.watch(detail=detail) as session:
+        program()
+    return session
+
+
+def rows(frame):
+    own = [name for name in frame.columns if name not in ("event_id", "time", "compile_id", "torch_stack", "source")]
+    return [tuple(None if pd.isna(v) else v for v in row) for row in frame[own].itertuples(index=False)]
+
+
+def test_symbolic_shapes_are_the_same_whoever_listens(request):
+    alone = watched(recorded.shapes)
+    request.getfixturevalue("listening")
+    beside = watched(recorded.shapes)
+    assert rows(alone.symbolic_shapes) == rows(beside.symbolic_shapes)
+    assert set(alone.symbolic_shapes["action"]) == {"created", "guarded", "specialized"}
+    # The stacks too, but for where in this test the two were called.
+    for one, other in zip(alone.symbolic_shapes["torch_stack"], beside.symbolic_shapes["torch_stack"], strict=True):
+        assert alone.stack(one)[-20:] == beside.stack(other)[-20:]
+    assert alone.sources.set_index("name").loc["trace", "dropped"] == 0
+
+
+def test_a_watch_leaves_nothing_in_torchs_table_of_names():
+    """A log that begins later tells each name at its first use."""
+    before = dict(structured.INTERN_TABLE)
+    watched(recorded.failures)
+    new = structured.INTERN_TABLE.keys() - before.keys()
+    # torch itself notes the files of a compile's callers, watched or not.
+    assert not [name for name in new if name.endswith("symbolic_shapes.py")]
+
+
+def test_a_compile_knows_who_called_it():
+    session = watched(recorded.shapes, detail="lean")
+    for key in session.compiles["stack"]:
+        stack = session.stack(key)
+        assert any(frame.endswith(" shapes") for frame in stack) and "compilediag" not in stack[-1]
+        assert stack[-1].rpartition(" ")[2] in ("branch", "fixed")
+    lines = session.stacks.query("function == 'shapes'")["code"].tolist()
+    assert lines == ["branch(torch.ones(6, 2), 3)", "branch(torch.ones(2, 2), 2)", "fixed(torch.ones(5))"]
+
+
+def test_failures_have_the_users_line():
+    compiles = watched(recorded.failures).compiles.set_index("function")
+    assert compiles.loc["breaks", "user_file"] == recorded.__file__
+    assert compiles.loc["breaks", "user_line"] == compiles.loc["breaks", "line"] + 2
+
+
+def test_an_export_that_is_not_sound():
+    session = watched(recorded.export)
+    problems = session.export_problems.set_index("problem")
+    assert set(problems.index) == {"missing_fake_kernel", "mismatched_fake_kernel", "data_dependent"}
+    assert problems.loc["data_dependent", "user_code"] == "if c.item() > 2:"
+    assert "exported_program" in set(session.artifacts["name"])
+    assert {f.rule for f in session.findings()} >= {"export_missing_fake_kernel", "export_data_dependent"}

@@ -1,0 +1,236 @@
+"""What logs of real runs tell of call stacks, failures, symbolic shapes, exports, provenance and collectives."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
+
+from .log_builder import compile_, decoded, record, string
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+
+
+@pytest.fixture(scope="module")
+def session():
+    """`session(NAME)`: the session of a golden log."""
+    made = {}
+
+    def of(name):
+        if name not in made:
+            made[name] = cd.ingest(GOLDEN / f"torch-2.13-{name}.log.gz", strict=True)
+        return made[name]
+
+    return of
+
+
+def events(*logs):
+    items, tally = decoded("".join(logs))
+    assert not tally.faults, tally.faults
+    return [item[0] if isinstance(item, tuple) else item for item, _, _ in items]
+
+
+def of_kind(kind, made):
+    return [event for event in made if event.kind == kind]
+
+
+# Call stacks
+
+
+def test_a_compile_has_the_stack_that_it_was_called_from(session):
+    compiles = session("shapes").compiles
+    first, again, other = compiles["stack"]
+    assert first == again != other and compiles["stack"].notna().all()
+    *callers, own = session("shapes").stack(first)
+    assert callers[-1].startswith("/home/user/project/tests/live/recorded.py:") and callers[-1].endswith(" <module>")
+    assert own.startswith("/home/user/project/tests/live/recorded.py:") and own.endswith(" branch")
+
+
+def test_frames_that_stacks_share_are_told_once(session):
+    stacks = session("shapes").stacks
+    assert stacks["stack"].is_unique and set(stacks["caller"].dropna()) <= set(stacks["stack"])
+    assert not stacks[["caller", "file", "line", "function"]].duplicated().any() and len(stacks) > 100
+
+
+def test_a_stack_has_the_same_key_in_every_session(session):
+    frames = [Frame("/a.py", 1, "<module>"), Frame("/a.py", 7, "f", "g()")]
+    key, fresh = CallStacks().add(frames, 5)
+    other = CallStacks()
+    other.add(frames[:1], 6)
+    assert other.add(frames, 7)[0] == key == fresh[-1].stack and fresh[1].caller == fresh[0].stack
+    assert other.add(frames, 8) == (key, [])
+    assert (fresh[-1].file, fresh[-1].line, fresh[-1].code, fresh[-1].time_ns) == ("/a.py", 7, "g()", 5)
+
+
+def test_a_stack_that_never_ends_is_cut_and_no_stack_has_no_key():
+    key, fresh = CallStacks().add([Frame("/a.py", n, "f") for n in range(10 * MAX_DEPTH)], 0)
+    assert len(fresh) == MAX_DEPTH and fresh[-1].line == 10 * MAX_DEPTH - 1 and key == fresh[-1].stack
+    assert CallStacks().add([], 0) == (None, [])
+
+
+def test_a_stack_that_is_not_there_is_a_key_error(session):
+    with pytest.raises(KeyError):
+        session("shapes").stack("nothing")
+
+
+def test_what_is_written_outside_of_any_compile_has_its_own_stack(session):
+    artifacts = session("rank0").artifacts.set_index("name")
+    key = artifacts.loc["graph_execution", "stack"]
+    assert "log_graph_execution" in " ".join(session("rank0").stack(key))
+    assert artifacts.drop("graph_execution")["stack"].isna().all()
+
+
+@pytest.mark.parametrize("stack", [None, 5, "x", [None], [{"line": "a", "name": 3, "filename": {}}], [[]]])
+def test_stacks_that_make_no_sense_are_survived(stack):
+    made = events(string(), record("create_symbol", {"symbol": "s0", "user_stack": stack, "stack": stack}))
+    assert of_kind("symbolic_shape", made)[0].symbol == "s0"
+
+
+# Failures
+
+
+def test_a_failure_has_the_users_line(session):
+    compiles = session("failures").compiles.set_index("function")
+    assert compiles["outcome"].tolist() == ["failed"] * 3
+    assert compiles.loc["breaks", "user_file"].endswith("/tests/live/recorded.py")
+    assert compiles.loc["breaks", "user_line"] == compiles.loc["breaks", "line"] + 2
+    assert compiles.loc["<lambda>", "fail_type"] == "BackendCompilerFailed"
+
+
+# Symbolic shapes
+
+
+def test_symbols_have_their_source_range_and_the_users_line(session):
+    shapes = session("shapes").symbolic_shapes
+    size = shapes.iloc[0]
+    assert size[["action", "symbol", "source", "value", "range"]].tolist() == [
+        "created",
+        "s77",
+        "L['x'].size()[0]",
+        "6",
+        "[2, int_oo]",
+    ]
+    assert size["user_code"] == "if x.shape[0] > 3:" and size["user_file"].endswith("recorded.py")
+    frames = session("shapes").stack(size["torch_stack"])
+    assert "symbolic_shapes.py" in frames[-1] and not frames[-1].endswith("trace_structured")
+    assert session("shapes").stack(size["user_stack"])[-1].endswith(f"recorded.py:{size['user_line']} branch")
+
+
+def test_a_guard_says_what_its_symbols_stand_for(session):
+    shapes = session("shapes").symbolic_shapes.query("action == 'guarded'")
+    told = dict(zip(shapes["expression"], shapes["source"], strict=True))
+    assert told["s77 > 3"] == "s77 = L['x'].size()[0]" and told["s77 <= 3"] == told["s77 > 3"]
+    assert told["(s86 >= 0) & (s86 <= s77)"] == "s86 = L['n'], s77 = L['x'].size()[0]"
+
+
+def test_a_guard_that_torch_logs_twice_is_told_once(session):
+    """torch logs each guard as guard_added and as guard_added_fast where it is asked for all."""
+    shapes = session("shapes").symbolic_shapes
+    assert (shapes["action"] == "guarded").sum() == 15
+    twice = record("guard_added_fast", {"expr": "s0 > 3"})
+    assert len(of_kind("symbolic_shape", events(twice, twice))) == 2
+    both = record("guard_added", {"expr": "s0 > 3", "prefix": "eval"}) + twice
+    assert len(of_kind("symbolic_shape", events(both, twice))) == 2
+
+
+def test_a_specialization_says_what_fixed_it(session):
+    (fixed,) = session("shapes").symbolic_shapes.query("action == 'specialized'").to_dict("records")
+    assert (fixed["symbol"], fixed["value"], fixed["source"]) == ("s77", "5", "L['x'].size()[0]")
+    assert fixed["reason"] == "range_refined_to_singleton" and fixed["user_code"] == "return x + torch.ones(5)"
+
+
+def test_a_value_that_only_data_can_tell(session):
+    shapes = session("failures").symbolic_shapes
+    assert shapes["action"].tolist() == ["unbacked", "guarded", "undecided"]
+    assert shapes["expression"].tolist()[1:] == ["u0 > 1", "u0 > 2"]
+    # Of what only torch's stack was told of the user's line is not known: there it is the call of the whole function.
+    assert shapes["user_code"].isna().tolist() == [False, False, True]
+
+
+# Exports
+
+
+def test_problems_of_an_export(session):
+    problems = session("export").export_problems.set_index("problem")
+    assert problems.loc["missing_fake_kernel", "op"] == "cdiag.plain.default"
+    assert problems.loc["mismatched_fake_kernel", "reason"].startswith("mismatch between fake value 4 and real value 2")
+    data = problems.loc["data_dependent"]
+    assert (data["expression"], data["result"], data["user_code"]) == ("u4 > 2", "True", "if c.item() > 2:")
+    assert list(data["values"]) == ["c"] and data["derivation"][0].startswith("u4 > 2 = gt(u4, 2) at /home/user/")
+
+
+def test_a_guard_of_an_export_on_what_was_asked_to_be_dynamic():
+    body = {"expr": "s0 > 3", "prefix": "eval", "symbol_to_sources": {"s0": "L['x'].size()[0]"}}
+    made = events(record("guard_added", body, compile_id=None))
+    (problem,) = of_kind("export_problem", made)
+    assert (problem.problem, problem.symbols) == ("constraint", {"s0": "L['x'].size()[0]"})
+    assert not of_kind("export_problem", events(record("guard_added", body)))  # A compile may guard.
+    checked = {**body, "prefix": "runtime_assert"}
+    assert not of_kind("export_problem", events(record("guard_added", checked, compile_id=None)))
+
+
+def test_how_an_expression_came_about():
+    def step(number, result, *arguments):
+        told = {"method": "add", "result": result, "result_id": number, "argument_ids": list(arguments)}
+        return record("expression_created", {**told, "arguments": list(map(str, arguments))}, compile_id=None)
+
+    problem = {"expr": "c", "result": "True", "expr_node_id": 3}
+    log = step(1, "a") + step(2, "b", 1, 99) + step(3, "c", 2, 1, 3)
+    made = events(log, record("propagate_real_tensors_provenance", problem, compile_id=None))
+    assert of_kind("export_problem", made)[0].derivation == ["a = add()", "b = add(1, 99)", "c = add(2, 1, 3)"]
+
+
+def test_findings_of_an_export_say_what_to_change(session):
+    found = {f.rule: f for f in session("export").findings() if f.rule.startswith("export_")}
+    assert len(found) == 3
+    assert '@torch.library.register_fake("cdiag::plain")' in found["export_missing_fake_kernel"].suggestion
+    assert "opcheck(torch.ops.cdiag.cut.default" in found["export_mismatched_fake_kernel"].suggestion
+    data = found["export_data_dependent"]
+    assert "u4 > 2" in data.title and "torch._check(" in data.suggestion and data.user_code == "if c.item() > 2:"
+    assert "Export: " in session("export").summary()
+
+
+# Provenance, links
+
+
+def test_provenance_is_kept_beside_the_graphs_and_the_code(session):
+    artifacts = session("provenance").artifacts
+    names = set(artifacts["name"])
+    assert {"inductor_post_grad_graph", "inductor_output_code", "before_pre_grad_graph"} <= names
+    mapping = artifacts[artifacts["name"] == "inductor_provenance_tracking_node_mappings"]
+    told = json.loads(session("provenance").artifact(mapping["event_id"].iloc[0]))
+    assert told["preToPost"]["matmul"] == ["mm"] and any("relu" in kernel for kernel in told["cppCodeToPost"])
+
+
+def test_a_link_is_kept_with_its_address():
+    items, _ = decoded(compile_() + record("link", {"name": "profile", "url": "https://example.org/p?a=1"}))
+    links = {item[0].name: item[1] for item, _, _ in items if isinstance(item, tuple)}
+    assert links["link: profile"] == b"https://example.org/p?a=1"
+
+
+# Collectives
+
+
+def test_collectives_stand_in_the_order_in_which_they_run(session):
+    ranks = [session(f"rank{rank}").collectives for rank in (0, 1)]
+    for rank, collectives in enumerate(ranks):
+        assert set(collectives["rank"]) == {rank} and set(collectives["compile_id"]) == {"0/0"}
+        assert collectives["position"].tolist() == [0, 1, 2, 3]
+        short = [op.split(".")[3] for op in collectives["op"]]
+        assert short == ["all_reduce_", "wait_tensor", "all_gather_into_tensor", "wait_tensor"]
+    assert ranks[0]["op"].tolist() == ranks[1]["op"].tolist()
+
+
+def test_outputs_and_estimates_come_with_the_collective_that_they_are_of(session):
+    collectives = session("rank0").collectives
+    assert collectives["outputs"].tolist()[2] == ["float32 8 strides 1"] and collectives["outputs"].tolist()[1] is None
+    assert collectives["estimate_us"].notna().tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "3", '{"ops": 3}', '{"ops": [3, {"type": "collective", "outputs": [1]}]}'])
+@pytest.mark.parametrize("name", ["inductor_collective_schedule", "inductor_runtime_and_tensor_meta"])
+def test_a_schedule_that_makes_no_sense_is_kept_as_a_text(name, text):
+    made = events(record("artifact", {"name": name, "encoding": "json"}, text))
+    assert [event.kind for event in made] == ["artifact"] and made[0].name == name
