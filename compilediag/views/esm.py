@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-STYLES = ("theme.css", "header.css", "body.css", "detail.css", "explore.css", "ranks.css")
+STYLES = ("theme.css", "header.css", "body.css", "detail.css", "where.css", "explore.css", "ranks.css")
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
 TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)

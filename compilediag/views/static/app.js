@@ -8,11 +8,13 @@ import { Groups } from "./groups.js";
 import { Header } from "./header.js";
 import { Lanes } from "./lanes.js";
 import { NowPanel } from "./now.js";
+import { ProvenanceView } from "./provenance.js";
 import { DataTable } from "./table.js";
 import { Tabs } from "./tabs.js";
 import { followTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
-import { FILTERED, tabsOf, TABS, whySilent } from "./views.js";
+import { FILTERED, tabName, tabsOf, TABS, whySilent } from "./views.js";
+import { WhereView } from "./where.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over
@@ -55,15 +57,18 @@ export class App {
     this.findings = new Findings(store, (finding) => this.onFinding(finding), this.onExplore);
     this.timeline = new Timeline(store, this.lanes, (group, id) => this.openGroup(group, id));
     this.table = new DataTable(this.groups, (table, row) => this.openRow(table, row));
+    this.provenance = new ProvenanceView(store, () => this.showProvenance(null));
     this.detail = new Detail(store, this.groups, {
       close: () => this.closeDetail(),
       open: (table, row) => this.openRow(table, row),
       compile: (group) => this.openGroup(group, null),
       explore: this.onExplore,
+      provenance: (title, sets) => this.showProvenance(title, sets),
     });
+    this.where = new WhereView(store, this.detail.stacks, (table, row) => this.openRow(table, row));
     this.chip = makeButton("cdiag-chip", "", () => this.onFinding(null));
     this.chip.title = "show everything again";
-    const main = make("div", "cdiag-main", this.table.node, this.detail.node);
+    const main = make("div", "cdiag-main", this.table.node, this.where.node, this.provenance.node, this.detail.node);
     appCount += 1;
     main.id = `cdiag-panel-${appCount}`;
     this.tabs = new Tabs(main, (tab) => this.showTab(tab));
@@ -140,27 +145,41 @@ export class App {
   paintTable() {
     const { store } = this;
     const tabs = tabsOf(store);
-    const tab = (this.tab = tabs.find((known) => known.table === this.tab.table) ?? TABS[0]);
-    this.tabs.paint(tabs, tab.table, this.counts(tabs));
+    const tab = (this.tab = tabs.find((known) => tabName(known) === tabName(this.tab)) ?? TABS[0]);
+    this.tabs.paint(tabs, tabName(tab), this.counts(tabs));
     const table = store.table(tab.table);
-    this.table.show(tab, table, this.result.passed.get(tab.table));
-    const [note, isWarning] = this.noteFor(table);
+    const passed = this.passed(tab);
+    const [note, isWarning] = this.noteFor(table, passed);
+    setShown(this.table.node, !tab.view && this.provenance.node.hidden);
+    setShown(this.where.node, tab.view === "where" && this.provenance.node.hidden);
+    if (tab.view) return this.where.show(passed, this.filter, note);
+    this.table.show(tab, table, passed);
     this.table.setNote(note, isWarning);
   }
 
+  /** Positions of a tab's rows that passed the filter. */
+  passed(tab) {
+    const [table, found] = [this.store.table(tab.table), this.result.passed.get(tab.table)];
+    return tab.only ? found.filter((i) => tab.only((name) => table.get(table.rows[i], name))) : found;
+  }
+
   counts(tabs) {
-    return new Map(tabs.map(({ table: name }) => {
-      const all = this.store.table(name).rows.length;
-      return [name, { shown: this.result.passed.get(name).length, all, blind: this.store.observed[name] === false }];
+    return new Map(tabs.map((tab) => {
+      const table = this.store.table(tab.table);
+      const isOne = (row) => tab.only((name) => table.get(row, name));
+      const all = tab.only ? table.rows.filter(isOne).length : table.rows.length;
+      const blind = this.store.observed[tab.table] === false;
+      return [tabName(tab), { shown: this.passed(tab).length, all, blind, rare: tab.rare === true }];
     }));
   }
 
-  noteFor(table) {
+  noteFor(table, passed) {
     if (this.store.observed[table.name] === false) {
       return [`not observed: ${whySilent(this.store.feeds[table.name] ?? [], this.store.table("sources"))}`, true];
     }
-    if (!table.rows.length) return [this.tab.empty, Boolean(this.tab.note)];
-    return this.result.passed.get(table.name).length ? [this.tab.note ?? null, false] : ["nothing matches", false];
+    if (passed.length) return [this.tab.note ?? null, false];
+    const hides = this.filter.active && table.rows.length > 0;
+    return hides ? ["nothing matches", false] : [this.tab.empty, Boolean(this.tab.note)];
   }
 
   paintFoot() {
@@ -213,6 +232,15 @@ export class App {
 
   showTab(tab) {
     this.tab = tab;
+    this.provenance.close();
+    this.paintTable();
+  }
+
+  /** Graphs and code side by side, in place of the table and the detail; null leads back to them. */
+  showProvenance(title, sets) {
+    if (title === null) this.provenance.close();
+    else this.provenance.open(title, sets);
+    setShown(this.detail.node, title === null && this.detail.target !== null);
     this.paintTable();
   }
 
@@ -226,8 +254,11 @@ export class App {
   }
 
   show(target) {
+    this.provenance.close();
     this.detail.open(target);
+    this.paintTable();
     this.table.setOpen(target.row[0]);
+    this.where.setOpen(target.row[0]);
     const compile = target.group && this.groups.members("compiles", target.group)[0];
     this.timeline.setSelected(target.table.name === "compiles" ? target.row[0] : compile?.[0] ?? null);
   }
@@ -235,6 +266,7 @@ export class App {
   closeDetail() {
     this.detail.open(null);
     this.table.setOpen(null);
+    this.where.setOpen(null);
     this.timeline.setSelected(null);
     this.table.canvas.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
   }

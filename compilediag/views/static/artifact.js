@@ -1,8 +1,11 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
 import { make, makeButton, setShown, setText } from "./dom.js";
 import { formatBytes, formatCount } from "./format.js";
+import { Highlighter, isCode } from "./highlight.js";
 
 const PAGE = 60_000; // characters shown at first and added by "show more"
+const COLOURED = 400_000; // characters that are coloured; more elements would make the page slow
+const ADDRESS = /^https?:\/\/\S+$/;
 const CHUNK = 200_000; // characters of one element when everything is shown
 
 /** Inflates base64 of zlib-deflated UTF-8. */
@@ -19,6 +22,7 @@ export class ArtifactView {
     this.kept = kept;
     this.text = null;
     this.shown = 0;
+    this.highlighter = isCode(name) ? new Highlighter() : null;
     const label = make("span", "", name);
     this.toggle = makeButton("cdiag-artifact-toggle", "", () => this.setOpen(!this.isOpen));
     this.toggle.append(make("span", "cdiag-caret"), label, make("span", "cdiag-dim", formatBytes(size)));
@@ -57,10 +61,22 @@ export class ArtifactView {
   }
 
   addPage(length) {
-    const part = this.text.slice(this.shown, this.shown + length);
+    const end = this.text.indexOf("\n", this.shown + length) + 1 || this.text.length;
+    const part = this.text.slice(this.shown, end - this.shown > 2 * length ? this.shown + length : end);
     this.shown += part.length;
-    this.pages.append(make("pre", "", part));
+    this.pages.append(make("pre", "", ...this.pieces(part)));
     this.paintFoot();
+  }
+
+  /** A part of the text as it is shown: code in colours, an address as a link. */
+  pieces(part) {
+    if (ADDRESS.test(part)) {
+      const link = make("a", "cdiag-link", part);
+      Object.assign(link, { href: part, target: "_blank", rel: "noopener noreferrer" });
+      return [link];
+    }
+    if (!this.highlighter || this.shown > COLOURED) return [part];
+    return part.split("\n").flatMap((line, i) => [...(i ? ["\n"] : []), ...this.highlighter.line(line)]);
   }
 
   /** The rest, a chunk a frame, so that ten megabytes do not freeze the page. */

@@ -6,6 +6,9 @@ import { formatSeconds, formatValue, MISSING, oneLine } from "./format.js";
 import { graphItem, kernelBars, lookupItem, PANELS, tuningLine } from "./panels.js";
 import { bar, codeLine, cutShort, dim, formatFact, longText, MOST, pairs, section } from "./parts.js";
 import { phaseKind, phaseLabel } from "./phases.js";
+import { byStage } from "./pipeline.js";
+import { traced } from "./provenance.js";
+import { stackDetails, stackLines, Stacks } from "./stacks.js";
 
 const PATH = 4000; // characters of a path
 const PARTS = [
@@ -39,19 +42,23 @@ const TABLES = [
   "kernels",
   "graph_breaks",
   "dynamic_decisions",
+  "symbolic_shapes",
+  "collectives",
   "phases",
   "artifacts",
 ];
+const STACKS = new Set(["user_stack", "torch_stack", "stack"]); // keys, shown as what they stand for
 const TITLE = 200; // characters of a title
-const UNTOLD = new Set(["recompiles", "tunings", "cudagraphs", "kernels"]); // most compiles have none
+const UNTOLD = new Set(["recompiles", "tunings", "cudagraphs", "kernels", "symbolic_shapes", "collectives"]); // most compiles have none
 const LED_BY_THE_TOP = new Set(["recompiles", "compiles"]); // sections that stand first anyway
 
 export class Detail {
   /** `actions`: close(), open(table, row) for another row, compile(group) for a whole compile,
-   * explore(place) for the explorer. */
+   * explore(place) for the explorer, provenance(title, sets) for graphs and code side by side. */
   constructor(store, groups, actions) {
     this.store = store;
     this.groups = groups;
+    this.stacks = new Stacks(store);
     this.actions = actions;
     this.artifacts = new Map(); // event id -> ArtifactView, kept so that an open text stays open
     this.title = make("h2", "");
@@ -108,11 +115,14 @@ export class Detail {
       ["kernels", "Kernels", (list) => kernelBars(list.map((row) => this.reader("kernels", row)))],
       ["graph_breaks", "Graph breaks", (list) => list.map((row) => this.graphBreak(row))],
       ["dynamic_decisions", "Made dynamic", (list) => list.map((row) => this.decision(row))],
-      ["artifacts", "Graphs, guards and code", (list) => list.map((row) => this.artifact(row))],
+      ["symbolic_shapes", "Symbolic shapes", (list) => list.map((row) => this.shapeItem(row))],
+      ["collectives", "Collectives, in their order", (list) => list.map((row) => this.collective(row))],
+      ["artifacts", "Graphs, guards and code", (list) => this.texts(list)],
       ["phases", "Phases", (list) => this.phases(list)],
     ];
     const kept = this.body.scrollTop;
     const made = sections.map(([name, heading, build]) => this.section(name, heading, rows.get(name), build));
+    made.splice(2, 0, this.calledFrom(rows.get("compiles")));
     this.body.replaceChildren(...made.filter(Boolean));
     if (!this.body.childElementCount) this.body.append(dim("nothing recorded about this compile yet"));
     this.body.scrollTop = kept;
@@ -196,7 +206,8 @@ export class Detail {
     const words = [get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time"))];
     const parts = PARTS.filter(([key]) => get(key) !== null);
     const bars = parts.map(([key, label, kind]) => bar(label, get(key), total, kind, formatSeconds(get(key))));
-    const facts = FACTS.map(([key, label]) => [label, formatFact(get(key))]);
+    const failedAt = formatPlace(get("user_file"), get("user_line"));
+    const facts = [...FACTS.map(([key, label]) => [label, formatFact(get(key))]), ["failed at", failedAt]];
     const seconds = make("strong", "", formatSeconds(total));
     return [make("p", "cdiag-lead", seconds, ` ${words.filter(Boolean).join(" · ")}`), ...bars, pairs(facts)];
   }
@@ -216,6 +227,48 @@ export class Detail {
   phase(name, get, longest) {
     const seconds = get("duration_s");
     return bar(phaseLabel(name), seconds, longest, phaseKind(name), formatSeconds(seconds), get("depth") ?? 0);
+  }
+
+  /** Where a compile was asked for: the call stack that ends in the compiled function. */
+  calledFrom(list) {
+    const key = list.map((row) => this.reader("compiles", row)("stack")).find((found) => found !== null);
+    const frames = key === undefined ? [] : this.stacks.of(key);
+    return frames.length ? section("stacks", "Called from", stackLines(frames)) : null;
+  }
+
+  shapeItem(row) {
+    const get = this.reader("symbolic_shapes", row);
+    const value = get("value") === null ? "" : ` ${get("expression") === null ? "=" : "→"} ${get("value")}`;
+    const what = make("code", "cdiag-source", longText(`${get("expression") ?? get("symbol") ?? MISSING}${value}`));
+    const action = make("span", "cdiag-outcome", get("action") ?? MISSING);
+    const facts = [["stands for", get("source")], ["range", get("range")], ["why", get("reason")]];
+    const code = codeLine(get, formatPlace(get("user_file"), get("user_line")));
+    return make("div", "cdiag-item", make("div", "", action, " ", what), code, pairs(facts), ...this.stackWords(get));
+  }
+
+  /** The user's and torch's stacks of a row, each behind a word. */
+  stackWords(get) {
+    const told = [["your stack", "user_stack"], ["torch's stack", "torch_stack"], ["stack", "stack"]];
+    return told.map(([label, name]) => (get(name) === null ? null : stackDetails(label, this.stacks.of(get(name)))));
+  }
+
+  collective(row) {
+    const get = this.reader("collectives", row);
+    const outputs = get("outputs") === null ? "" : formatValue(get("outputs"), "list");
+    const rank = get("rank") === null ? "" : ` on rank ${get("rank")}`;
+    const op = make("code", "cdiag-source", longText(get("op") ?? "?"));
+    return make("div", "cdiag-item", `${formatCount(get("position"))}${rank} `, op, " ", make("span", "cdiag-dim", longText(outputs)));
+  }
+
+  /** Texts by stage of the compiler, and the way to graphs and code side by side. */
+  texts(list) {
+    const table = this.store.table("artifacts");
+    const stages = byStage(list, (row) => table.get(row, "name") ?? "");
+    const made = stages.flatMap(([heading, rows]) => [make("h4", "", heading), ...rows.map((row) => this.artifact(row))]);
+    const sets = traced(list.map((row) => ({ id: row[0], name: table.get(row, "name") })));
+    if (!sets.length || !sets.some((set) => this.store.texts.get(set.code.id)?.z)) return made;
+    const title = this.title.textContent;
+    return [makeButton("cdiag-link cdiag-to-provenance", "from graph to code, line by line ›", () => this.actions.provenance(title, sets)), ...made];
   }
 
   tuning(row) {
@@ -273,11 +326,13 @@ export class Detail {
   }
 
   paintPlainRow(table, row) {
+    const get = (name) => table.get(row, name);
     const panel = this.store.panels.find((each) => each.name === table.name);
-    this.title.textContent = `${panel?.label ?? table.get(row, "name") ?? table.name}`;
+    const own = get("name") ?? get("op") ?? get("expression") ?? table.name.replaceAll("_", " ");
+    this.title.textContent = oneLine(String(panel?.label ?? own), TITLE);
     this.sub.textContent = "";
-    const known = table.columns.filter((column) => column.name !== "c0" && table.get(row, column.name) !== null);
-    const told = known.map(({ label, name, type }) => [label, formatValue(table.get(row, name), type)]);
-    this.body.replaceChildren(pairs(told));
+    const known = table.columns.filter(({ name }) => name !== "c0" && get(name) !== null && !STACKS.has(name));
+    const told = known.map(({ label, name, type }) => [label, formatValue(get(name), type)]);
+    this.body.replaceChildren(pairs(told), ...this.stackWords(get).filter(Boolean));
   }
 }

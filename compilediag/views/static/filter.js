@@ -54,6 +54,13 @@ export class Filter {
     return this.terms.every((term) => hay.includes(term));
   }
 
+  /** True if a search runs and all that it looks for is in the text that `tell` gives. */
+  isFoundIn(tell) {
+    if (!this.terms.length || this.evidence) return false;
+    const text = tell();
+    return this.terms.every((term) => text.includes(term));
+  }
+
   isEvidence(table, row) {
     return this.evidence.ids.has(row[0]) || this.evidence.groups.has(this.groups.of(table, row));
   }

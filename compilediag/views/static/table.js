@@ -1,7 +1,7 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { make, makeButton, setShown, setText } from "./dom.js";
 import { isNumeric } from "./format.js";
-import { columnKey, columnText } from "./views.js";
+import { columnKey, columnText, tabName } from "./views.js";
 
 const ROW = 26; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
@@ -27,7 +27,7 @@ export class DataTable {
   constructor(groups, onOpen) {
     this.groups = groups;
     this.onOpen = onOpen;
-    this.sorts = new Map(); // table name -> [column label, direction]
+    this.sorts = new Map(); // name of a tab -> [column label, direction]
     this.order = [];
     this.elements = new Map(); // event id -> row element in view
     this.active = 0; // index in order that holds the tab stop
@@ -102,7 +102,7 @@ export class DataTable {
   layOut() {
     const columns = this.columnsThatFit();
     const sort = this.sortOf();
-    const shape = JSON.stringify([this.tab.table, columns.map((column) => column.label), sort]);
+    const shape = JSON.stringify([tabName(this.tab), columns.map((column) => column.label), sort]);
     if (shape === this.shape) return;
     this.shape = shape;
     this.columns = columns;
@@ -125,13 +125,13 @@ export class DataTable {
   }
 
   sortOf() {
-    return this.sorts.get(this.tab.table) ?? this.tab.sort;
+    return this.sorts.get(tabName(this.tab)) ?? this.tab.sort;
   }
 
   sortBy(column) {
     const [label, direction] = this.sortOf();
     const first = isNumeric(column.type) || column.type === "time" ? -1 : 1;
-    this.sorts.set(this.tab.table, [column.label, label === column.label ? -direction : first]);
+    this.sorts.set(tabName(this.tab), [column.label, label === column.label ? -direction : first]);
     this.layOut();
     this.reorder();
     this.scroller.scrollTop = 0;

@@ -1,13 +1,14 @@
 // The tabs above the table, with counts.
-import { make, makeButton, setText } from "./dom.js";
+import { make, makeButton, setShown, setText } from "./dom.js";
 import { formatCount } from "./format.js";
+import { tabName } from "./views.js";
 
 export class Tabs {
   constructor(panel, onPick) {
     this.onPick = onPick;
     this.panel = panel;
     this.tabs = [];
-    this.buttons = new Map(); // table -> button
+    this.buttons = new Map(); // name of a tab -> button
     this.node = make("div", "cdiag-tabs");
     this.node.setAttribute("role", "tablist");
     this.node.addEventListener("keydown", (event) => this.onKey(event));
@@ -18,9 +19,9 @@ export class Tabs {
   setTabs(tabs) {
     this.tabs = tabs;
     for (const tab of tabs) {
-      if (this.buttons.has(tab.table)) continue;
-      this.buttons.set(tab.table, this.button(tab, this.panel));
-      this.node.append(this.buttons.get(tab.table));
+      if (this.buttons.has(tabName(tab))) continue;
+      this.buttons.set(tabName(tab), this.button(tab, this.panel));
+      this.node.append(this.buttons.get(tabName(tab)));
     }
   }
 
@@ -29,15 +30,16 @@ export class Tabs {
     button.append(make("span", "", tab.label), make("span", "cdiag-count"));
     button.setAttribute("role", "tab");
     button.setAttribute("aria-controls", panel.id);
-    button.dataset.tab = tab.table;
+    button.dataset.tab = tabName(tab);
     return button;
   }
 
-  /** `counts`: table -> {shown, all, blind}. */
+  /** `counts`: name of a tab -> {shown, all, blind, rare}. A rare one without rows has no tab. */
   paint(tabs, current, counts) {
     this.setTabs(tabs);
     this.buttons.forEach((button, name) => {
-      const { shown, all, blind } = counts.get(name);
+      const { shown, all, blind, rare } = counts.get(name);
+      setShown(button, !rare || all > 0 || name === current);
       const count = shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
       setText(button.lastChild, blind && !all ? "not observed" : count);
       button.setAttribute("aria-selected", String(name === current));
@@ -46,12 +48,12 @@ export class Tabs {
   }
 
   onKey(event) {
-    const names = [...this.buttons.keys()];
+    const names = [...this.buttons.keys()].filter((name) => !this.buttons.get(name).hidden);
     const here = names.findIndex((name) => this.buttons.get(name) === event.target.closest("button"));
     const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: names.length - 1 };
     if (!(event.key in steps)) return;
     const name = names[(steps[event.key] + names.length) % names.length];
-    this.onPick(this.tabs.find((tab) => tab.table === name));
+    this.onPick(this.tabs.find((tab) => tabName(tab) === name));
     this.buttons.get(name).focus();
     event.preventDefault();
     event.stopPropagation();

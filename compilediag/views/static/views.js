@@ -26,6 +26,30 @@ function externTakes(get) {
   return get("margin_extern") === null ? null : formatValue(get("margin_extern"), "share");
 }
 
+/** What a symbol is, or what is asked of several: "s0 = 6", "s0 > 3", "u0 > 2 → True". */
+function symbolText(get) {
+  const [what, value] = [get("expression") ?? get("symbol"), get("value")];
+  return value === null ? what : `${what} ${get("expression") === null ? "=" : "→"} ${value}`;
+}
+
+/** Why a compile failed, or why its analysis began again. */
+function whyFailed(get) {
+  return get("fail_reason") ?? ((get("restart_reasons") ?? []).join("; ") || null);
+}
+
+/** "failed, UserError", "begun again 2×". */
+function howFailed(get) {
+  const again = (get("restart_reasons") ?? []).length;
+  const parts = [get("outcome") === "ok" ? null : get("outcome"), again ? `begun again ${formatCount(again)}×` : null];
+  return parts.filter(Boolean).join(", ") || get("outcome");
+}
+
+/** A compile that did not end well, or not at the first go. */
+function hasFailed(get) {
+  const ended = get("outcome") === "failed" || get("outcome") === "skipped" || get("fail_type") !== null;
+  return ended || (get("restart_reasons") ?? []).length > 0;
+}
+
 function whyNotReplayed(get) {
   return [get("mismatch"), get("input") && `input ${get("input")}`, get("reason")].filter(Boolean).join(" · ") || null;
 }
@@ -67,7 +91,8 @@ function countColumn(label, name, width, from) {
   return { label, name, type: "int", width, from };
 }
 
-/** One entry a tab: table, label, what to say when it is empty, first sort, columns.
+/** One entry a tab: table, label, what to say when it is empty, first sort, columns; a name where a table has several
+ * tabs, `only` which of its rows it shows, `view` what draws it instead of a table, `rare` if it is there only with rows.
  * `from`: least width in px of the table for a column to be shown. */
 export const TABS = [
   {
@@ -122,6 +147,32 @@ export const TABS = [
       secondsColumn("codegen s", "codegen_s", 980),
       { label: "guards", name: "guard_count", type: "int", width: "70px", from: 900 },
       { label: "ops", name: "graph_ops", type: "int", width: "60px", from: 980 },
+    ],
+  },
+  {
+    table: "compiles",
+    name: "where",
+    view: "where",
+    label: "Where",
+    empty: "nothing compiled so far",
+    only: (get) => get("stack") !== null,
+    columns: [],
+  },
+  {
+    table: "compiles",
+    name: "failures",
+    label: "Failures",
+    empty: "no compile failed or began again so far",
+    sort: ["time", -1],
+    only: hasFailed,
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "what", text: howFailed, width: "minmax(92px, .8fr)" },
+      { label: "exception", name: "fail_type", type: "text", width: "minmax(90px, .9fr)", from: 760 },
+      { label: "why", text: whyFailed, width: "minmax(140px, 2.4fr)" },
+      LINE,
+      secondsColumn("total s", "duration_s", 620),
     ],
   },
   {
@@ -227,6 +278,57 @@ export const TABS = [
     ],
   },
   {
+    table: "symbolic_shapes",
+    label: "Shapes",
+    empty: "no symbolic shape so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "what", name: "action", type: "text", width: "92px" },
+      { label: "symbol or expression", text: symbolText, width: "minmax(120px, 1.5fr)", code: true },
+      { label: "stands for", name: "source", type: "code", width: "minmax(110px, 1.3fr)", code: true, from: 620 },
+      { label: "range", name: "range", type: "text", width: "minmax(80px, .6fr)", code: true, from: 980 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.4fr)", code: true, from: 860 },
+    ],
+  },
+  {
+    table: "export_problems",
+    label: "Export",
+    empty: "no problem of an export so far",
+    sort: ["time", -1],
+    rare: true,
+    columns: [
+      TIME,
+      { label: "problem", text: (get) => get("problem")?.replaceAll("_", " ") ?? null, width: "minmax(110px, .9fr)" },
+      {
+        label: "operator or expression",
+        text: (get) => get("op") ?? symbolText((name) => get(name === "value" ? "result" : name)),
+        width: "minmax(120px, 1.4fr)",
+        code: true,
+      },
+      { label: "why", name: "reason", type: "text", width: "minmax(100px, 1.4fr)", from: 620 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.4fr)", code: true, from: 760 },
+    ],
+  },
+  {
+    table: "collectives",
+    label: "Collectives",
+    empty: "no collective so far",
+    sort: ["place", 1],
+    rare: true,
+    columns: [
+      { label: "rank", name: "rank", type: "int", width: "60px" },
+      COMPILE,
+      { label: "place", name: "position", type: "int", width: "64px" },
+      { label: "operator", name: "op", type: "code", width: "minmax(160px, 2fr)", code: true },
+      { label: "outputs", name: "outputs", type: "list", width: "minmax(110px, 1.2fr)", code: true, from: 620 },
+      { label: "expected µs", name: "estimate_us", type: "us", width: "96px", from: 760 },
+    ],
+  },
+  {
     table: "sources",
     label: "Sources",
     empty: "no source has reported yet",
@@ -242,8 +344,13 @@ export const TABS = [
   },
 ];
 
+/** The name of a tab: its table's, where it has only this one. */
+export function tabName(tab) {
+  return tab.name ?? tab.table;
+}
+
 /** Tables that are searched: those that rows of others are made of, and those of the tabs. */
-export const FILTERED = ["cache_lookups", "autotune", "cudagraphs", ...TABS.map((tab) => tab.table)];
+export const FILTERED = ["cache_lookups", "autotune", "cudagraphs", ...new Set(TABS.map((tab) => tab.table))];
 
 const PANEL_WIDTH = "minmax(90px, 1fr)";
 const panelTabs = new WeakMap(); // panel -> its tab, the same while the panel is
