@@ -30,6 +30,9 @@ class FailingGuard:
 #: Kinds of guards that differ in what there is, not in how large it is: what would have been guarded behind them was
 #: not, so that such an entry lacks fewer guards than one that is nearer.
 _STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
+#: What inputs have of the module that they are for.
+_FOLLOWS = ("tensor_size", "tensor_stride", "symbolic_shape", "requires_grad")
+_PARAMETERS = "._parameters["
 
 
 @dataclass
@@ -121,11 +124,17 @@ def recompile_events(
 
 
 def _main(closest: Entry, function: str | None) -> FailingGuard | None:
-    """The guard that is told: the first to fail. Modules of torch.nn are all called by one function, `inner`: there
-    another module is told before what follows from it.
+    """The guard that is told: the first to fail, but that it is another module before what follows from it.
+
+    Modules of torch.nn are all called by one function, `inner`, which has them as `fn`. A module whose parameters are
+    of another size is another one, and its inputs are of another size for that.
     """
-    others = (g for g in closest.guards if function == "inner" and (g.kind, g.source) == ("type", "fn"))
-    return next(others, closest.guards[0] if closest.guards else None)
+    first = closest.guards[0] if closest.guards else None
+    if function == "inner":
+        return next((g for g in closest.guards if (g.kind, g.source) == ("type", "fn")), first)
+    if first is not None and first.kind in _FOLLOWS:
+        return next((g for g in closest.guards if g.kind == "tensor_size" and _PARAMETERS in g.guard), first)
+    return first
 
 
 def _main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:

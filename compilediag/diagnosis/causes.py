@@ -155,9 +155,9 @@ class Cause:
 def find_causes(tables: Any) -> list[Cause]:
     """The root causes of all recompiles, in order of first appearance."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(tables, "recompiles", COLUMNS):
-        groups[_key(row)].append(row)
     failures, decided = _failures(tables), _decisions(tables)
+    for row in rows_of(tables, "recompiles", COLUMNS):
+        groups[_key(row)].append(_with_own_text(row, failures))
     beside = _beside(groups, failures)
     causes = [_cause(key, rows, failures, decided, beside.get(key, [])) for key, rows in groups.items()]
     return _joined(causes)
@@ -169,6 +169,18 @@ def _cause(key: Key, rows: list[Row], failures: Failures, decided: set[tuple[Any
     is_static = any(_is_static(row, decided) for row in rows) or any(_is_pinned(f, source) for fs in beside for f in fs)
     also = _also(rows, source, beside)
     return Cause(tuple(rows), source, also, is_static, tuple(shared), _names(also, beside))
+
+
+def _with_own_text(row: Row, failures: Failures) -> Row:
+    """The row with the text of its own guard, where torch's reason is of another one that failed before it."""
+    if not row["guard_source"] or paths.torch_source(row["guard_source"], row["reason"]) is not None:
+        return row
+    own = (
+        failure["guard"]
+        for failure in failures.get(_moment(row), ())
+        if (failure["entry_compile_id"], failure["guard_source"]) == (row["closest_compile_id"], row["guard_source"])
+    )
+    return {**row, "reason": next(own, None) or row["reason"]}
 
 
 def _beside(groups: dict[Key, list[Row]], failures: Failures) -> dict[Key, list[Row]]:

@@ -55,6 +55,15 @@ def test_of_modules_of_torch_another_module_is_told_before_what_follows_from_it(
     assert told(both, ("forward", "model.py", 3)).guard_source == "args[0].dim()"
 
 
+def test_of_a_module_of_other_widths_its_parameters_are_told_before_the_inputs_that_follow_from_them():
+    text = "tensor 'self._modules['lin']._parameters['weight']' size mismatch at index 0. expected 8, actual 16"
+    weight = FailingGuard(text, "self.lin.weight.size()[0]", "tensor_size", "8", "16")
+    size, counter = guard("x.size()[1]", "tensor_size", "4", "8"), guard("self.n", "value", "1", "2")
+    forward = ("forward", "model.py", 3)
+    assert told(entry(0, size, weight), forward).guard_source == "self.lin.weight.size()[0]"
+    assert told(entry(0, counter, size, weight), forward).guard_source == "self.n"
+
+
 def test_a_guard_made_in_pythons_own_code_is_told_with_the_users_line():
     reason = (
         "0/0: G['os'].environ._data[b'FLAG'] == b'0'  #   # <frozen os>:761 in decode\n"

@@ -123,6 +123,15 @@ def a_size_that_has_to_divide(compiled):
     return [f(ones(n)) for n in (16, 24, 13)]
 
 
+def layers_in_a_row_that_share_their_code(compiled):
+    """The inputs are of other sizes because the layers are."""
+    torch.manual_seed(0)
+    x = ones(2, 4)
+    for layer in [compiled(Block(*widths)) for widths in ((4, 8), (8, 16), (16, 3))]:
+        x = layer(x)
+    return x.detach()
+
+
 # Other properties of tensors
 
 
@@ -562,6 +571,7 @@ CASES = [
     Case(a_buffer_of_another_size, "module_tensor_size", "table.size(1) was 4, then 6, 8", True),
     Case(modules_of_other_widths_share_their_code, "modules_share_code", "self.lin", True),
     Case(keys_and_values_that_grow, "size_changes", "past[0].size(1) was 2, then 4, 6", True, left=1),
+    Case(layers_in_a_row_that_share_their_code, "modules_share_code", "self.lin", True, left=1),
     Case(a_size_that_has_to_divide, "branch", "x.size(0) was 13"),
     Case(memory_format, "stride_changes", "x.stride("),
     Case(rank, "rank_changes", "x.dim() was 2, then 1, 3"),
