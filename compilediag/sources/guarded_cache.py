@@ -167,7 +167,9 @@ class GuardedCache(Source):
     def _heard(self, message: str, error: BaseException) -> None:
         look, store = self._top(LookUp), self._top(Store)
         if look is not None and "unable to load" in message:
-            look.troubles["remote" if message.startswith("%s") else "local"] = trouble(error)
+            # Before torch 2.15 only the remote tier's message begins with the cache's name.
+            is_remote = message.startswith("%s") and (look.fetch is not None or "remote" in look.troubles)
+            look.troubles["remote" if is_remote else "local"] = trouble(error)
         elif store is not None and store.trouble is None:
             what = NOT_PICKLED if "serialize" in message else NOT_WRITTEN
             store.trouble = Trouble(type(error).__name__, f"{what}: {shield.told(error)}")

@@ -102,10 +102,13 @@ class RemoteCache(Source):
             return
         running = self._underway.get(get_ident())
         look = running[-1] if running else None
-        if isinstance(look, LookUp) and look.cache == fetch.cache and error is None:
+        is_its = isinstance(look, LookUp) and look.cache == fetch.cache
+        if is_its and error is None:
             look.fetch = fetch
-        else:
-            self.emit(_fetched, fetch)
+            return
+        if is_its:
+            look.troubles["remote"] = fetch.trouble
+        self.emit(_fetched, fetch)
 
     def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         fetch = self._end(error)
