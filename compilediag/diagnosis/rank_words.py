@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from . import wording
@@ -62,8 +63,12 @@ def _guard(row: Row) -> str:
     return name if values == [None, None] else f"{name} {values[0] or '?'} -> {values[1] or '?'}"
 
 
-def told(kind: str, step: Step) -> str:
-    """What a rank has of what differs, in words."""
+def told(kind: str, *steps: Step) -> list[str]:
+    """What each rank has of what differs, in words."""
+    return [_told(kind, step) for step in steps]
+
+
+def _told(kind: str, step: Step) -> str:
     row = step.row
     if kind == "guard":
         return f"guard {_guard(step.recompile)}" if step.recompile else "no recompile"
@@ -71,13 +76,19 @@ def told(kind: str, step: Step) -> str:
         return ", ".join(filter(None, [row["outcome"], row["fail_type"], row["limit"]])) or "unknown"
     if kind == "graph_breaks":
         return wording.listed(step.breaks) if step.breaks else "no graph break"
-    if kind == "collectives":
-        return " > ".join(step.collectives) or "none"
     if kind == "graph":
         names = ("calls", "nodes", "inputs")
         return ", ".join(f"{row[c]:.0f} {n}" for c, n in zip(GRAPH, names, strict=True) if row[c] is not None)
     counts = Counter(f"{cache}{' ' + tier if tier == 'remote' else ''} {end}" for cache, tier, end in step.caches)
     return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no look-up"
+
+
+def collectives(step: Step, other: Step) -> tuple[str, str]:
+    """The first collectives that two ranks do not have in common, in words."""
+    pairs = enumerate(zip_longest(step.collectives, other.collectives), 1)
+    number, ops = next((number, ops) for number, ops in pairs if ops[0] != ops[1])
+    own, usual = (op or "no more" for op in ops)
+    return f"number {number} is {own}", usual
 
 
 def named(ranks: Sequence[int]) -> str:

@@ -26,6 +26,8 @@ LETTERS = {"hit": "H", "miss": "M", "guard_miss": "G", "bypass": "B", "disabled"
 #: What differs from process to process and says nothing: addresses, and which of the like devices a rank has.
 _OWN = (re.compile(r"\b0x[0-9a-fA-F]+"), re.compile(r"\b(cuda|xpu|hpu|mps|npu):\d+"))
 
+#: What is around the name of a collective: `torch.ops._c10d_functional.all_reduce_.default`.
+_OPERATOR = re.compile(r"^torch\.ops\.\w+\.|\.default$")
 #: Clocks of a compile and of its recompile are read apart.
 SLACK_NS = 1_000_000
 
@@ -229,7 +231,7 @@ def _add_details(tables: Any, steps: dict[int, list[Step]]) -> None:
     for step, row in _owned(by_id, rows_of(tables, "graph_breaks", ("reason", "user_line"))):
         step.breaks += (f"{wording.first_line(row['reason'] or '?')} (line {row['user_line']})",)
     for step, row in _owned(by_id, rows_of(tables, "collectives", ("position", "op"))):
-        step.collectives += (row["op"] or "?",)
+        step.collectives += (_OPERATOR.sub("", row["op"] or "?"),)
 
 
 def _owned(by_id: dict[tuple[Any, ...], list[Step]], rows: Iterable[Row]) -> Iterable[tuple[Step, Row]]:
@@ -299,7 +301,7 @@ def _left_out(position: int, groups: list[list[int]], step: Step, other: Step, k
 def _difference(kind: str, position: int, groups: list[list[int]], here: dict[int, Step | None]) -> Divergence:
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
-    own, usual = words.told(kind, step), words.told(kind, other)
+    own, usual = words.collectives(step, other) if kind == "collectives" else words.told(kind, step, other)
     sentence = f"{words.named(ranks)} {_OTHERWISE[kind]} at {words.where(step)}: {own}; {words.named(others)}: {usual}"
     return _made(kind, position, groups, step, sentence, (own, usual), [step, other])
 
