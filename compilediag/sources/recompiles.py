@@ -1,8 +1,8 @@
 """Recompiles: when all entries of a frame have failed, which guards failed in each, and the values now.
 
 torch calls the hook with the entries and the frame's locals in hand, and then forgets both. `full` finds
-all failing guards of every entry, and the closest is the one with the fewest. `lean` takes the latest for
-the closest, and finds all failing guards of that one and the first of each other.
+all failing guards of every entry, and the closest is the one with the fewest, of those made for the same structure.
+`lean` takes the latest for the closest, and finds all failing guards of that one and the first of each other.
 """
 
 from __future__ import annotations
