@@ -37,6 +37,7 @@ export class App {
     this.lanes = new Lanes(store, this.groups);
     this.tab = TABS[0];
     this.selected = null;
+    this.shownBy = new Map(); // tab with `only` -> row -> whether it is one of its rows
     this.painting = null; // the frame that will paint
     this.rest = null; // the timer of a rest
     this.notBefore = 0;
@@ -160,14 +161,21 @@ export class App {
   /** Positions of a tab's rows that passed the filter. */
   passed(tab) {
     const [table, found] = [this.store.table(tab.table), this.result.passed.get(tab.table)];
-    return tab.only ? found.filter((i) => tab.only((name) => table.get(table.rows[i], name))) : found;
+    return tab.only ? found.filter((i) => this.isOf(tab, table, table.rows[i])) : found;
+  }
+
+  /** True if a tab that shows some rows of its table shows this one; found out once a row. */
+  isOf(tab, table, row) {
+    if (!this.shownBy.has(tab)) this.shownBy.set(tab, new WeakMap());
+    const known = this.shownBy.get(tab);
+    if (!known.has(row)) known.set(row, tab.only((name) => table.get(row, name)));
+    return known.get(row);
   }
 
   counts(tabs) {
     return new Map(tabs.map((tab) => {
       const table = this.store.table(tab.table);
-      const isOne = (row) => tab.only((name) => table.get(row, name));
-      const all = tab.only ? table.rows.filter(isOne).length : table.rows.length;
+      const all = tab.only ? table.rows.filter((row) => this.isOf(tab, table, row)).length : table.rows.length;
       const blind = this.store.observed[tab.table] === false;
       return [tabName(tab), { shown: this.passed(tab).length, all, blind, rare: tab.rare === true }];
     }));

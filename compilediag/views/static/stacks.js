@@ -23,6 +23,7 @@ export class Stacks {
     this.table = table;
     this.version = table.version;
     this.frames = new Map();
+    this.known = new Map(); // key -> the frames of that stack
     for (const row of table.rows) {
       const get = (name) => table.get(row, name);
       const [file, line, name, code] = ["file", "line", "function", "code"].map(get);
@@ -33,11 +34,13 @@ export class Stacks {
   /** The frames of a stack, the outermost first; none if it is not known. */
   of(key) {
     this.refresh();
+    if (this.known.has(key)) return this.known.get(key);
     const found = [];
     for (let frame = this.frames.get(key); frame && found.length < MOST_FRAMES; frame = this.frames.get(frame.caller)) {
       found.push(frame);
     }
-    return found.reverse();
+    this.known.set(key, found.reverse());
+    return found;
   }
 }
 

@@ -27,7 +27,7 @@ function treeNode(frame) {
   return { frame, ways: new Map(), ends: [], count: 0, seconds: 0 };
 }
 
-/** The tree of `ends`, {frames, row, seconds} each. Frames are joined by what they are, so that processes share them. */
+/** The tree of `ends`, {frames, row, seconds} each. The same stack has the same keys in all processes. */
 export function treeOf(ends) {
   const root = treeNode(null);
   for (const end of ends) {
@@ -35,9 +35,8 @@ export function treeOf(ends) {
     at.count += 1;
     at.seconds += end.seconds;
     for (const frame of end.frames) {
-      const place = `${frame.file}|${frame.line}|${frame.name}`;
-      if (!at.ways.has(place)) at.ways.set(place, treeNode(frame));
-      at = at.ways.get(place);
+      if (!at.ways.has(frame.key)) at.ways.set(frame.key, treeNode(frame));
+      at = at.ways.get(frame.key);
       at.count += 1;
       at.seconds += end.seconds;
     }
@@ -107,7 +106,7 @@ export class WhereView {
     if (at.ends.length) lines.push(this.chips(at.ends));
     if (!at.ways.size) return lines;
     const ways = [...at.ways].slice(0, MOST_BRANCHES);
-    const items = ways.map(([place, way]) => this.way(way, `${path}/${place}`));
+    const items = ways.map(([key, way]) => this.way(way, `${path}/${key}`));
     const rest = at.ways.size - ways.length;
     if (rest > 0) items.push(make("li", "cdiag-dim", `and ${formatCount(rest)} more ways on`));
     return [...lines, make("ul", "cdiag-ways", ...items)];
