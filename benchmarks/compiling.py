@@ -70,7 +70,10 @@ def workloads() -> Iterator[list[Workload]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One variant in one workload. Shares are of the unwatched time, `own` of the compile time beside it."""
+    """One variant in one workload. Shares are of the unwatched time, `own` of the compile time beside it.
+
+    `guards`: the part of `own` that went into failing guards and their values.
+    """
 
     variant: str
     wall_s: float
@@ -79,6 +82,7 @@ class Row:
     more_wall: Estimate
     own: Estimate | None
     own_ms: float | None
+    guards: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class _Round:
     cpu_s: float
     compile_s: float
     own_s: float | None
+    guards_s: float | None
 
 
 def compare(workload: Workload, cycles: int) -> list[Row]:
@@ -102,7 +107,7 @@ def compare(workload: Workload, cycles: int) -> list[Row]:
 def _round(workload: Workload, variant: str) -> _Round:
     torch._dynamo.reset()
     with workload.ready(), VARIANTS[variant]() as meter:
-        own, compile_s = meter.own_s(), _compile_s()
+        own, guards, compile_s = meter.own_s(), meter.guards_s(), _compile_s()
 
         def all_of_it() -> None:
             workload.work()
@@ -110,7 +115,8 @@ def _round(workload: Workload, variant: str) -> _Round:
 
         wall_s, cpu_s = timed(all_of_it)
         spent = None if own is None else meter.own_s() - own
-        return _Round(wall_s, cpu_s, _compile_s() - compile_s, spent)
+        on_guards = None if guards is None else meter.guards_s() - guards
+        return _Round(wall_s, cpu_s, _compile_s() - compile_s, spent, on_guards)
 
 
 def _compile_s() -> float:
@@ -120,6 +126,7 @@ def _compile_s() -> float:
 
 def _row(name: str, rounds: list[_Round], base: list[_Round], workload: Workload) -> Row:
     own = [r.own_s for r in rounds if r.own_s is not None]
+    guards = [r.guards_s / r.compile_s for r in rounds if r.guards_s is not None]
     return Row(
         variant=name,
         wall_s=estimate([r.wall_s for r in rounds]).value,
@@ -128,4 +135,5 @@ def _row(name: str, rounds: list[_Round], base: list[_Round], workload: Workload
         more_wall=excess([r.wall_s for r in rounds], [r.wall_s for r in base]),
         own=estimate([o / r.compile_s for o, r in zip(own, rounds, strict=True)]) if own else None,
         own_ms=estimate(own).value * 1e3 / workload.compiles if own else None,
+        guards=estimate(guards) if guards else None,
     )

@@ -20,10 +20,14 @@ import compilediag
 
 @dataclass(frozen=True)
 class Meter:
-    """`settle()` writes what still waits; `own_s()` is the seconds spent so far, None if nobody counts them."""
+    """`settle()` writes what still waits; `own_s()` is the seconds spent so far, None if nobody counts them.
+
+    `guards_s()`: of these the seconds that went into failing guards and their values.
+    """
 
     settle: Callable[[], None] = lambda: None
     own_s: Callable[[], float | None] = lambda: None
+    guards_s: Callable[[], float | None] = lambda: None
 
 
 @contextlib.contextmanager
@@ -36,7 +40,9 @@ def watched(detail: str) -> Iterator[Meter]:
     """compilediag; its account is what `session.status()` shows, read before it is rounded and written."""
     with compilediag.watch(detail=detail) as session:
         feeds = session._recorder.feeds
-        yield Meter(session.flush, lambda: sum(feed.status().overhead_s for feed in feeds))
+        (guards,) = (feed for feed in feeds if feed.name == "recompiles")
+        own_s = lambda: sum(feed.status().overhead_s for feed in feeds)  # noqa: E731
+        yield Meter(session.flush, own_s, lambda: guards.status().overhead_s)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .diagnosis import diagnose
+from .diagnosis.breakeven import eager_words
 from .diagnosis.changes import changes, counts
 from .diagnosis.coverage import observed, unobserved
-from .diagnosis.rows import Row, rows_of, seconds
+from .diagnosis.rows import Row, place_in, rows_of, seconds
 from .diagnosis.wording import counted, first_line, one_line, place, position, spent
 
 #: Causes that are told of each limit that is broken.
@@ -105,8 +106,7 @@ def _compile_seconds(session: Any, limits: Limits, compiles: list[Row]) -> Itera
     if limits.max_compile_s is not None and taken > limits.max_compile_s:
         by_function: dict[str, list[float]] = {}
         for row in compiles:
-            name = place(row["function"], row["file"], row["line"])
-            by_function.setdefault(name, []).append(row["duration_s"] or 0.0)
+            by_function.setdefault(_place(row), []).append(row["duration_s"] or 0.0)
         longest = sorted(by_function.items(), key=lambda item: -sum(item[1]))
         told = [f"{name}: {spent(sum(of))} in {counted(len(of), 'compile', 'compiles')}" for name, of in longest]
         yield Broken(f"{spent(taken)} compiling, at most {limits.max_compile_s:g} s allowed:", told)
@@ -125,12 +125,26 @@ def _graph_breaks(session: Any, limits: Limits, compiles: list[Row]) -> Iterable
 
 
 def _silent_eager(session: Any, limits: Limits, compiles: list[Row]) -> Iterable[Broken]:
-    """Functions that were to be compiled and run eagerly from some call on."""
+    """Functions that were to be compiled and run eagerly from some call on, or gave up before this was watched."""
+    if not limits.no_silent_eager:
+        return
     eager = [row for row in compiles if row["outcome"] in ("failed", "skipped") or row["limit"]]
-    if limits.no_silent_eager and eager:
-        told = [f"{place(row['function'], row['file'], row['line'])}: {_why_eager(row)}" for row in eager]
+    since = eager_words(session)
+    if eager:
+        told = [": ".join(filter(None, (_place(row), _why_eager(row), since(place_in(row))))) for row in eager]
         title = f"{counted(len(eager), 'compile', 'compiles')} given up, so that the function runs eagerly:"
         yield Broken(title, list(dict.fromkeys(told)))
+    known = {_place(row) for row in eager}
+    rows = rows_of(session, "calls", ("function", "file", "line", "ran"))
+    ran = [row for row in rows if row["ran"] == "eager" and _place(row) not in known]
+    before = {_place(row): since(place_in(row)) for row in ran}
+    if before:
+        title = f"{counted(len(before), 'function runs', 'functions run')} eagerly, given up before this was watched:"
+        yield Broken(title, [f"{name}: {words}" for name, words in before.items()])
+
+
+def _place(row: Row) -> str:
+    return place(row["function"], row["file"], row["line"])
 
 
 def _why_eager(row: Row) -> str:

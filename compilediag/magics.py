@@ -70,6 +70,7 @@ class CompileWatch(Magics):
     @argument("action", nargs="?", choices=ACTIONS, help="what to do; on if nothing is said")
     @argument("path", nargs="?", help="where to: an .html file for report, a .cdiag file for save")
     @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
+    @argument("--calls", action="store_true", help="count the calls of compiled code too (Python 3.12)")
     @line_magic("compilewatch")
     def line(self, line: str) -> Session | None:
         """Watch torch.compile from here on, live; `off` ends it. `session = %compilewatch on` gives the session."""
@@ -80,7 +81,7 @@ class CompileWatch(Magics):
             )
         with _one_line_errors():
             if args.action in ("on", None):
-                self._on(args.detail)
+                self._on(args.detail, args.calls)
                 # Alone it shows the dashboard; a value would be shown below it, as text.
                 return self._session if args.action else None
             if args.action == "off":
@@ -89,10 +90,10 @@ class CompileWatch(Magics):
                 self._show(args.action, args.path)
         return None
 
-    def _on(self, detail: str | None) -> None:
+    def _on(self, detail: str | None, calls: bool) -> None:
         if current() is None:
-            start(detail=detail or "full")
-        self._session = _current(detail)
+            start(detail=detail or "full", calls=calls)
+        self._session = _current(detail, calls)
         self._show_dashboard(self._session)
 
     def _show_dashboard(self, session: Session) -> None:
@@ -125,6 +126,7 @@ class CompileWatch(Magics):
     @argument("--quiet", action="store_true", help="neither dashboard nor summary")
     @argument("--fail-on-recompile", action="store_true", help="the cell fails if anything in it was recompiled")
     @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
+    @argument("--calls", action="store_true", help="count the calls of compiled code too (Python 3.12)")
     @cell_magic("compilewatch")
     def cell(self, line: str, cell: str) -> None:
         """Watch torch.compile while this cell runs."""
@@ -138,8 +140,8 @@ class CompileWatch(Magics):
             report = args.report and _path(args.report)
             if report:
                 check_output(report)
-            nested = _current(args.detail) is not None
-            session = self._session = start(detail=args.detail or "full")
+            nested = _current(args.detail, args.calls) is not None
+            session = self._session = start(detail=args.detail or "full", calls=args.calls)
         last_event = int(session.events["id"].max()) if len(session.events) else 0
         cell = _Cell(session, last_event, totals(session), report, args.quiet, args.fail_on_recompile)
         self._cells.append(cell)
@@ -213,9 +215,11 @@ def _one_line_errors() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def _current(detail: str | None) -> Session | None:
-    """The session that records now. CompilediagError if another detail was asked for than it has."""
+def _current(detail: str | None, calls: bool) -> Session | None:
+    """The session that records now. CompilediagError if another detail was asked for than it has, or calls."""
     session = current()
+    if session is not None and calls and "calls" not in session.meta.get("asked_for", ()):
+        raise CompilediagError("a watch that counts no calls is on: %compilewatch off first")
     if session is not None and detail not in (None, session.meta["detail"]):
         raise CompilediagError(f"a watch with detail {session.meta['detail']} is on: %compilewatch off first")
     return session

@@ -55,7 +55,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     else:
         import compilediag as cd
 
-        with cd.watch() as session:
+        with cd.watch(calls=limits.no_silent_eager) as session:
             result = yield
     _note(item, session)
     _hold(session, limits)

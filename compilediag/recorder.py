@@ -45,6 +45,14 @@ class Feed(Protocol):
     def status(self) -> SourceStatus: ...
 
 
+class Counter(Protocol):
+    """What counts in the user's program and hands over its counts when it is asked."""
+
+    def tick(self) -> None: ...
+    def forked(self) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
+
+
 class Running(Protocol):
     """What one thread compiles now."""
 
@@ -71,6 +79,8 @@ class Recorder:
         self.progress: dict[int, Running] = {}
         #: What is known of a compile id beside torch's metrics: function, file, line, backend, attempt.
         self.frames: dict[str, dict[str, Any]] = {}
+        #: Asked for their counts each time that is written.
+        self.counters: list[Counter] = []
         #: What several sources work on together, by name.
         self.shared: dict[str, Any] = {}
         self.cpu_ns = 0
@@ -137,6 +147,7 @@ class Recorder:
             return
         begin = time.thread_time_ns()
         self._note_rank()
+        self._ask_counters()
         events, payloads = self._take()
         events += self._changed_statuses(final)
         states = {thread: self._state(running) for thread, running in list(self.progress.items())}
@@ -167,6 +178,13 @@ class Recorder:
                 self._has_no_rank_yet = False
             except sqlite3.OperationalError as error:
                 logger.debug("compilediag: the rank of earlier events in %s stays unknown: %s", self.path, error)
+
+    def _ask_counters(self) -> None:
+        for counter in list(self.counters):
+            try:
+                counter.tick()
+            except Exception as error:
+                counter.failed(error)
 
     def _state(self, running: Running) -> dict[str, Any]:
         state = running.state()
@@ -267,6 +285,8 @@ class Recorder:
         self._rank, self._has_no_rank_yet = None, False
         for feed in self.feeds:
             feed.events = feed.dropped = 0
+        for counter in self.counters:
+            counter.forked()
         self._asleep = True
 
     def _wake_in_child(self) -> None:

@@ -232,6 +232,12 @@ class Session(SessionTables):
 
         return explain_miss(self, int(event_id))
 
+    def break_even(self) -> pd.DataFrame:
+        """One row a compiled entry: what it cost, and whether its calls have paid for that (`docs/tables.md`)."""
+        from .diagnosis import break_even
+
+        return break_even(self)
+
     def verify(self, finding: Finding, workload: Workload) -> Verification:
         """Run `workload` with and without the fix of `finding`, beside what is compiled: does it hold?
 

@@ -102,6 +102,11 @@ class SessionTables:
         return self._table("collectives")
 
     @property
+    def calls(self) -> pd.DataFrame:
+        """How often each compiled entry, and each function that torch gave up on, was called; to be summed up."""
+        return self._table("calls")
+
+    @property
     def sources(self) -> pd.DataFrame:
         """One row a source of this session: its last state."""
         return self._table("sources")

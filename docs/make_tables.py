@@ -1,6 +1,7 @@
 """Writes docs/tables.md to stdout, from what the code itself declares: `make docs`."""
 
 from compilediag import events, tables
+from compilediag.diagnosis import breakeven
 
 INTRODUCTION = """# Tables
 
@@ -18,11 +19,13 @@ def main() -> None:
     section("events", "every event of every kind, one row each", tables.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
         section(name, f"kind `{kind.kind}`", events.columns(kind))
+    print(f"\n## `break_even()`: one row a compiled entry, made of `compiles` and `calls`\n\n{rows(breakeven.COLUMNS)}")
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
     named("Cache actions", "action", events.CACHE_ACTIONS)
     named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
     named("Tuning stages", "stage", events.TUNING_STAGES)
+    named("What ran", "ran", events.RAN)
     named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)
     named("Shape actions", "action", events.SHAPE_ACTIONS)
     named("Export problems", "problem", events.EXPORT_PROBLEMS)

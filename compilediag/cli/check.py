@@ -49,7 +49,7 @@ class Check:
         if not limits.are_any:
             raise CompilediagError("nothing to check: give --max-recompiles, --no-silent-eager, --baseline, ...")
         with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
-            session, code = _session(args.paths, Path(folder, "run.cdiag"))
+            session, code = _session(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)
             if args.report:
                 session.report(args.report)
             broken = check(session, limits)
@@ -65,14 +65,15 @@ def _baseline(path: str | None) -> Session | None:
     return None if path is None else opened(path)
 
 
-def _session(paths: list[str], file: Path) -> tuple[Session, int]:
-    """What is to be checked, and the exit code of the script if there is one."""
+def _session(paths: list[str], file: Path, calls: bool) -> tuple[Session, int]:
+    """What is to be checked, and the exit code of the script if there is one. `calls`: a script's are counted."""
     from compilediag.logs import ingest, opened
     from compilediag.session import load
 
     if not paths[0].endswith(".py"):
         return (opened(paths[0]) if len(paths) == 1 else ingest(paths)), 0
-    command = [sys.executable, "-m", "compilediag", "run", "--quiet", "--save", os.fspath(file), *paths]
+    options = ["--quiet", *(["--calls"] if calls else []), "--save", os.fspath(file)]
+    command = [sys.executable, "-m", "compilediag", "run", *options, *paths]
     code = subprocess.run(command).returncode
     if not file.exists():
         raise CompilediagError(f"{paths[0]} was not run")

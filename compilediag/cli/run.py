@@ -37,6 +37,7 @@ class Run:
         parser.add_argument("--save", metavar="PATH", help="record into this session file (.cdiag) or folder of ranks")
         parser.add_argument("--detail", choices=("lean", "full"), default="full", help="what to record (%(default)s)")
         parser.add_argument("--replays", action="store_true", help="count how often each CUDA graph is replayed")
+        parser.add_argument("--calls", action="store_true", help="count the calls of compiled code (Python 3.12)")
         parser.add_argument("--redact", action="store_true", help="keep code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="no summary")
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
@@ -57,7 +58,7 @@ class Run:
         from compilediag.watch import start
 
         program.take_over(args.args)
-        session = start(args.save, args.detail, args.replays)
+        session = start(args.save, args.detail, args.replays, args.calls)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
         _execute(program)

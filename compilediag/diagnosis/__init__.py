@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plugins
+from .breakeven import CallTotals, break_even, call_totals, once_findings
 from .breaks import break_findings
 from .cache_rules import cache_findings
 from .causes import find_causes, strikes_of
@@ -24,8 +25,11 @@ from .tuning_rules import tuning_findings
 
 __all__ = [
     "FEEDS",
+    "CallTotals",
     "Finding",
     "blind",
+    "break_even",
+    "call_totals",
     "diagnose",
     "explain_miss",
     "fix_code",
@@ -48,6 +52,7 @@ def diagnose(tables: Any) -> list[Finding]:
         *with_empty(tables, recompiled),
         *failure_findings(tables),
         *rank_findings(tables),
+        *once_findings(tables),
         *break_findings(tables),
         *cache_findings(tables),
         *tuning_findings(tables),

@@ -29,6 +29,7 @@ _COSTS = {
     "growing_container": "torch.stack copies its parts at each call",
     "length_changes": "torch.stack copies its parts at each call",
     "optional_argument": "the neutral value is computed with where nothing was before",
+    "used_once": "under that stance sizes that are new run eagerly, however often they come",
     "recompile_limit": "each variant more is a compile, and a call checks the guards of all entries before its own",
 }
 

@@ -29,6 +29,7 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "symbolic_shapes": ("trace",),
     "export_problems": ("trace",),
     "collectives": ("trace",),
+    "calls": ("calls",),
 }
 #: Part of a table that has totals of its own -> the sources that those need.
 PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_autograd_cache", "remote_cache")}
@@ -56,6 +57,7 @@ OBSERVES = {
     "cudagraph_skips": "what is left out of CUDA graphs",
     "captures": "CUDA graphs of your own",
     "replays": "replays of CUDA graphs",
+    "calls": "calls of compiled functions",
 }
 #: Reasons of "off" that are no gap: the watch was over, the user did not ask for it, or it can't happen here.
 _MEANT = ("the watch has ended", "detail is ", "not asked for", "nothing to watch")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from . import wording
+from .breakeven import eager_words
 from .finding import Finding, severity_of
-from .rows import Place, Row, first, ids, is_timed, rows_of, seconds
+from .rows import Place, Row, first, ids, is_timed, place_in, rows_of, seconds
 
 COLUMNS = ("function", "file", "line", "outcome", "duration_s", "fail_type", "fail_reason", "limit", "is_recompile")
 #: What torch says of a frame that it leaves to Python.
@@ -28,11 +30,15 @@ _NOT_USERS = re.compile(r"[\\/]torch[\\/]\w+[\\/]|^<")
 def failure_findings(tables: Any) -> list[Finding]:
     """Compiles that ended in an exception, one finding a function and exception."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    eager = eager_words(tables)
     for row in rows_of(tables, "compiles", COLUMNS):
         if row["outcome"] == "failed" and row["limit"] is None:
             reason = _error_line(row["fail_reason"] or "")
             groups[(row["file"], row["line"], row["function"], row["fail_type"], reason)].append(row)
-    return [_eager(rows) if _runs_eagerly(rows) else _failure(*key[-2:], rows) for key, rows in groups.items()]
+    return [
+        _eager(rows, eager(place_in(rows[0]))) if _runs_eagerly(rows) else _failure(*key[-2:], rows)
+        for key, rows in groups.items()
+    ]
 
 
 def with_empty(tables: Any, recompiled: list[Finding]) -> list[Finding]:
@@ -47,7 +53,8 @@ def with_empty(tables: Any, recompiled: list[Finding]) -> list[Finding]:
         return recompiled
     moments = {_moment(row) for row in rows if row["is_recompile"]}
     events = {row["event_id"] for row in rows_of(tables, "recompiles", ()) if _moment(row) in moments}
-    told = [_with_end(found) if events & {*found.evidence} else found for found in recompiled]
+    eager = eager_words(tables)
+    told = [_with_end(found, eager) if events & {*found.evidence} else found for found in recompiled]
     if rows_of(tables, "graph_breaks", ("reason",)):
         return told
     groups: dict[Place, list[Row]] = defaultdict(list)
@@ -65,10 +72,12 @@ def _moment(row: Row) -> tuple[Any, ...]:
     return (row["rank"], row["pid"], row["compile_id"])
 
 
-def _with_end(finding: Finding) -> Finding:
+def _with_end(finding: Finding, eager: Callable[[Place], str | None]) -> Finding:
     """A recompile that had nothing to compile: the last of its function."""
     severity = "medium" if finding.severity == "low" else finding.severity
-    return replace(finding, severity=severity, suggestion=f"{finding.suggestion} {_NO_LONGER}")
+    since = [words for place in finding.places if (words := eager(place)) is not None]
+    told = f" ({'; '.join(since)}.)" if since else ""
+    return replace(finding, severity=severity, suggestion=f"{finding.suggestion} {_NO_LONGER}{told}")
 
 
 def _empty(place: Place, rows: list[Row]) -> Finding:
@@ -108,18 +117,19 @@ def _error_line(reason: str) -> str:
     return wording.one_line(" ".join(lines[: 2 if announced else 1]), 160)
 
 
-def _eager(rows: list[Row]) -> Finding:
+def _eager(rows: list[Row], counted: str | None) -> Finding:
     """A function that torch gave up on: a graph break where it can't go on after one."""
     function, file, line = (first(rows, name) for name in ("function", "file", "line"))
     text = first(rows, "fail_reason") or ""
     reason = wording.first_line(text) or "no reason was given"
     loop = ", in a loop" if _IN_LOOP in text else ""
+    since = f"; {counted}" if counted else ""
     advice = "torch goes on after a graph break, but not inside of a loop, a with block or a try block"
     told = _hint(text)
     return Finding(
         rule="runs_eagerly",
         severity="medium",
-        title=f"{wording.place(function, file, line)} is not compiled and runs eagerly: {reason}{loop}",
+        title=f"{wording.place(function, file, line)} is not compiled and runs eagerly: {reason}{loop}{since}",
         seconds_lost=seconds(row["duration_s"] for row in rows),
         evidence=ids(rows),
         suggestion=f"{advice}: take that call out of it, or put what is inside into a function of its own, which is "

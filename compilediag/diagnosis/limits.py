@@ -6,11 +6,16 @@ from collections import defaultdict
 from typing import Any
 
 from . import wording
+from .breakeven import eager_words
 from .costs import cost_of
 from .finding import Finding, merged
 from .rows import Row, first, ids, place_in, rows_of
 
 COLUMNS = ("function", "file", "line", "limit")
+_IN_SILENCE = "from here on it runs eagerly, in silence"
+NOT_COUNTED = (
+    " How many calls ran eagerly since is not counted: watch(calls=True) counts them, on Python 3.12 or later."
+)
 #: torch's defaults.
 DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
 
@@ -21,7 +26,10 @@ def limit_findings(tables: Any, causes: list[Finding]) -> list[Finding]:
     for row in rows_of(tables, "compiles", COLUMNS):
         if row["limit"] is not None:
             groups[(row["file"], row["line"], row["function"], row["limit"])].append(row)
-    return [_limit(key[-1], rows, _of_function(causes, rows[0])) for key, rows in groups.items()]
+    eager = eager_words(tables)
+    return [
+        _limit(key[-1], rows, _of_function(causes, rows[0]), eager(place_in(rows[0]))) for key, rows in groups.items()
+    ]
 
 
 def limits_hit(tables: Any, limit: str | None, places: tuple[Any, ...]) -> int:
@@ -36,16 +44,16 @@ def _of_function(causes: list[Finding], row: Row) -> list[Finding]:
     return sorted(own, key=lambda c: (-c.count, -c.seconds_lost, c.title))
 
 
-def _limit(limit: str, rows: list[Row], causes: list[Finding]) -> Finding:
+def _limit(limit: str, rows: list[Row], causes: list[Finding], eager: str | None) -> Finding:
     function, file, line = (first(rows, name) for name in ("function", "file", "line"))
     name = wording.one_line(limit, 60)
     return Finding(
         rule="recompile_limit",
         severity="high",
-        title=f"{wording.place(function, file, line)} hit {name}: from here on it runs eagerly, in silence",
+        title=f"{wording.place(function, file, line)} hit {name}: {eager or _IN_SILENCE}",
         seconds_lost=sum(c.seconds_lost for c in causes),
         evidence=ids(rows),
-        suggestion=_limit_advice(name, causes),
+        suggestion=_limit_advice(name, causes, eager is not None),
         cost=cost_of("recompile_limit"),
         fix=_limit_fix(limit, causes),
         function=function,
@@ -57,11 +65,8 @@ def _limit(limit: str, rows: list[Row], causes: list[Finding]) -> Finding:
     )
 
 
-def _limit_advice(name: str, causes: list[Finding]) -> str:
-    raising = (
-        f"If all those variants are meant, raise torch._dynamo.config.{name}. How many calls ran eagerly since is not "
-        "counted."
-    )
+def _limit_advice(name: str, causes: list[Finding], is_counted: bool) -> str:
+    raising = f"If all those variants are meant, raise torch._dynamo.config.{name}.{'' if is_counted else NOT_COUNTED}"
     if not causes:
         return f"What recompiled it was not observed. {raising}"
     top = "; ".join(c.title.partition(": ")[2] + f" ({wording.times(c.count)})" for c in causes[:2])

@@ -14,6 +14,7 @@ import dataclasses
 
 from .base import Event, column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, CacheLookup
+from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
@@ -31,6 +32,7 @@ __all__ = [
     "CUDAGRAPH_ACTIONS",
     "CacheLookup",
     "Collective",
+    "Calls",
     "Compile",
     "CudaGraphAction",
     "DynamicDecision",
@@ -43,6 +45,7 @@ __all__ = [
     "KINDS",
     "KernelCompile",
     "Phase",
+    "RAN",
     "Recompile",
     "SHAPE_ACTIONS",
     "SourceStatus",
@@ -69,6 +72,7 @@ KINDS: tuple[type[Event], ...] = (
     SymbolicShape,
     ExportProblem,
     Collective,
+    Calls,
     SourceStatus,
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}

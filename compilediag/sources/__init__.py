@@ -52,6 +52,7 @@ def rank() -> int | None:
 
 def _classes() -> list[type[Source]]:
     from .aot_autograd_cache import AOTAutogradCache
+    from .calls import Calls
     from .captures import Captures
     from .code_caches import CodeCaches
     from .compiles import Compiles
@@ -95,6 +96,7 @@ def _classes() -> list[type[Source]]:
         CudaGraphs,
         Captures,
         Replays,
+        Calls,
         Dynamic,
         Trace,
     ]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..decode.guard_trees import ObjectNames, parse_line, tree_lines
+from ..diagnosis.breakeven import Tally, Worth
 from . import explorer_guards
 from .source_lines import SourceLines
 
@@ -46,12 +47,19 @@ class Explorer:
         self._begun: dict[Moment, list[float]] = defaultdict(list)
         self._packed: dict[Moment, _Packed] = defaultdict(_Packed)
         self._lost: dict[int, float] = {}
+        self._counts_calls: set[int | None] = set()
+        self._takes = {
+            "compiles": self._compile,
+            "recompiles": self._recompile,
+            "guard_failures": self._failure,
+            "calls": self._called,
+            "sources": self._source,
+        }
 
     def note(self, table: str, cells: Row) -> None:
         """One row of a table, as a page gets it: times in ms."""
-        taken = {"compiles": self._compile, "recompiles": self._recompile, "guard_failures": self._failure}
-        if table in taken:
-            taken[table](cells)
+        if table in self._takes:
+            self._takes[table](cells)
 
     def tree(self, cells: Row, text: str) -> list[Any]:
         """The row of an entry's guard tree: [event id, key of its lines, lines that are new to it, runs of lines].
@@ -112,12 +120,22 @@ class Explorer:
         if moment in self._moments:
             self._moments[moment].is_new = True
 
+    def _called(self, cells: Row) -> None:
+        self._function(cells).calls.append(cells)
+
+    def _source(self, cells: Row) -> None:
+        """Of a process whose calls are counted, an entry without any was never called."""
+        if cells["name"] == "calls" and cells["status"] == "active":
+            self._counts_calls.add(cells["pid"])
+
     def _document(self, function: _Function) -> dict[str, Any]:
         function.is_new = False
         entries = _Entries(function.compiles)
         guards = explorer_guards.Guards()
         rows = [self._row(recompile, entries, guards) for recompile in sorted(function.recompiles, key=_when)[-MOST:]]
-        columns = entries.columns(rows, self._paid)
+        counted = function.place["pid"] in self._counts_calls
+        calls = _Calls(function.calls, entries, counted)
+        columns = entries.columns(rows, self._paid, calls.of)
         lost_s = self._lose(function, rows, columns)
         told = guards.documents(rows, columns, self._every_guard, self._lines)
         for row in rows:
@@ -127,6 +145,8 @@ class Explorer:
             "compiles": len(function.compiles),
             "recompiles": len(function.recompiles),
             "lost_s": lost_s,
+            "eager": calls.eager_columns(),
+            "once": _once(columns) if counted else None,
             "entries": columns,
             "rows": rows,
             "guards": told,
@@ -190,7 +210,34 @@ class _Function:
         self.place = {name: cells[name] for name in _PLACE}
         self.compiles: list[Row] = []
         self.recompiles: list[Row] = []
+        self.calls: list[Row] = []
         self.is_new = True
+
+
+class _Calls:
+    """The calls of a function's entries, and those that ran eagerly; None of all of them if nobody counted."""
+
+    def __init__(self, rows: Iterable[Row], entries: _Entries, counted: bool):
+        self._counted = counted
+        self._eager = Tally()
+        self._compiled: dict[int, Tally] = defaultdict(Tally)
+        for row in rows:
+            is_eager = row["ran"] == "eager"
+            (self._eager if is_eager else self._compiled[entries.before(row["compile_id"], row["time"])]).add(row)
+
+    def of(self, entry: int, paid_s: float | None) -> dict[str, Any]:
+        """calls, mean_s, won_s and break_even of an entry, see `Worth`."""
+        names = ("calls", "mean_s", "won_s", "break_even")
+        if not self._counted:
+            return dict.fromkeys(names)
+        tally = self._compiled.get(entry, Tally())
+        worth = Worth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
+        return {name: getattr(worth, name) for name in names}
+
+    def eager_columns(self) -> dict[str, Any] | None:
+        return None if not self._counted else {
+            "calls": self._eager.calls, "total_s": self._eager.total_s, "mean_s": self._eager.mean_s
+        }  # fmt: skip
 
 
 class _Entries:
@@ -225,7 +272,10 @@ class _Entries:
         return float("-inf") if row is None else row["time"]
 
     def columns(
-        self, rows: list[dict[str, Any]], paid: Callable[[Row | None], tuple[Any, Any]]
+        self,
+        rows: list[dict[str, Any]],
+        paid: Callable[[Row | None], tuple[Any, Any]],
+        calls: Callable[[int, float | None], dict[str, Any]],
     ) -> list[dict[str, Any]]:
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
         order = _look_up_order(rows, len(self._made))
@@ -243,10 +293,17 @@ class _Entries:
                     "tree": tree,
                     "order": order.get(at),
                     "failed": failed.get(at, []),
+                    **calls(at, seconds),
                     **{name: row and row[name] for name in names},
                 }
             )
         return found
+
+
+def _once(columns: list[dict[str, Any]]) -> dict[str, Any]:
+    """The entries that were called once: how many, and the s of those whose compile was seen."""
+    once = [entry for entry in columns if entry["calls"] == 1]
+    return {"count": len(once), "seconds": sum(entry["seconds"] or 0.0 for entry in once)}
 
 
 def _look_up_order(rows: list[dict[str, Any]], count: int) -> dict[int, int]:

@@ -43,9 +43,14 @@ def _function(number: int, document: dict[str, Any]) -> list[str]:
     lost = f", {spent(document['lost_s'])} lost" if document["lost_s"] is not None else ""
     where = place(document["function"], document["file"], document["line"])
     head = f"{where}: {counted(document['recompiles'], 'recompile')}, {counted(document['compiles'], 'compile')}{lost}"
+    once, eager = document["once"], document["eager"]
+    if once and once["count"]:
+        head += f"; {counted(once['count'], 'entry', 'entries')} called once, {spent(once['seconds'])}"
+    if eager and eager["calls"]:
+        head += f"; {counted(eager['calls'], 'call')} ran eagerly, {spent(eager['total_s'])}"
     return [
         *wrapped(head, f"{number}. ", "   "),
-        "   entries, in the order of a look-up (hits are not counted):",
+        f"   entries, in the order of a look-up{'' if document['eager'] else ' (calls are not counted)'}:",
         *_some([line for entry in sorted(document["entries"], key=_turn) for line in _entry(entry, document)]),
         "   recompiles, and what failed in which entry (* the closest):",
         *_some([line for row in document["rows"] for line in _recompile(row, document)]),
@@ -76,9 +81,18 @@ def _entry(entry: dict[str, Any], document: dict[str, Any]) -> list[str]:
         f"{spent(entry['seconds'])}" if entry["seconds"] is not None else None,
         f"{entry['guard_count']} guards" if entry["guard_count"] is not None else None,
         f"{entry['guard_latency_us']:.0f} us a check" if entry["guard_latency_us"] is not None else None,
+        _called(entry),
         f"failed: {failed}" if failed else None,
     ]
     return wrapped(f"{entry['compile_id']}  {'; '.join(filter(None, parts))}", "     ", "       ")
+
+
+def _called(entry: dict[str, Any]) -> str | None:
+    """None where nobody counted."""
+    if entry["calls"] is None:
+        return None
+    pays = f", pays after {entry['break_even']}" if entry["break_even"] is not None else ""
+    return f"{counted(entry['calls'], 'call')}{pays}"
 
 
 def _cause(at: int, document: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import json
 import threading
 import time
@@ -15,7 +16,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis import FEEDS, diagnose, fix_code, observed
+from ..diagnosis import FEEDS, CallTotals, call_totals, diagnose, fix_code, observed
 from ..diagnosis.misses import MISSES, why_missed
 from ..events import BY_TABLE, KINDS
 from ..store import deflate, inflate
@@ -68,6 +69,7 @@ class ViewModel:
         self._findings: list[dict[str, Any]] | None = None
         self._ranks: dict[str, Any] | None = None
         self._panels: list[dict[str, Any]] = []
+        self._calls = CallTotals()
         lines = None if redact else SourceLines(own=session.state != "loaded")
         self._explorer = Explorer(session.meta.get("detail") == "full", lines)
 
@@ -98,7 +100,7 @@ class ViewModel:
         rows["functions"] = self._explored(now)
         parts = {
             "meta": self._meta(state),
-            "totals": self._totals.as_dict(self._lost, self._sources.values()),
+            "totals": {**self._totals.as_dict(self._lost, self._sources.values()), **dataclasses.asdict(self._calls)},
             "observed": self._observed(),
             "now": self._now(),
             **({"findings": self._findings} if self._findings is not None else {}),
@@ -217,6 +219,7 @@ class ViewModel:
         self._findings = [_finding(found) for found in diagnose(tables)]
         self._ranks = rank_part(tables, self.session.state == "watching")
         self._panels = panels(tables)
+        self._calls = call_totals(tables)
         recompiles = tables.recompiles[["event_id", "lost_s"]].dropna()
         lost = dict(zip(recompiles["event_id"].tolist(), recompiles["lost_s"].tolist(), strict=True))
         self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})

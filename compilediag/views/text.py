@@ -57,7 +57,7 @@ def headline(totals: dict[str, Any], unseen: Set[str]) -> str:
 
 def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
     usual = (_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals))
-    rare = [part for part in (_tuning(totals, unseen), _graphs(totals, unseen)) if part]
+    rare = [part for part in (_tuning(totals, unseen), _graphs(totals, unseen), _calls(totals)) if part]
     lines = (headline(totals, unseen), "; ".join(usual), "; ".join(rare))
     return [part for line in lines if line for part in wrapped(line)]
 
@@ -92,6 +92,18 @@ def _graphs(totals: dict[str, Any], unseen: Set[str]) -> str:
     told = ", ".join(f"{count:,}x {what}" for what, count in counts.items() if count)
     least = "at least " if "cudagraphs" in unseen else ""
     return f"CUDA graphs: {least}{told}" if told else ""
+
+
+def _calls(totals: dict[str, Any]) -> str:
+    """Nothing where calls were not counted, or all of them paid."""
+    once, eager = totals["used_once"], totals["eager_calls"]
+    parts = [
+        f"{counted(once, 'entry was', 'entries were')} compiled and used once: {spent(totals['used_once_s'])}"
+        if once
+        else "",
+        f"{counted(eager, 'call')} ran eagerly where torch gave up: {spent(totals['eager_s'])}" if eager else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:

@@ -112,8 +112,8 @@ class Recorded:
         self.recorder.put(self.feed, lambda: events)
 
     def sources(self, **why_not: str) -> None:
-        """All sources active, but for those given with a reason."""
-        for name in dict.fromkeys(name for names in FEEDS.values() for name in names):
+        """All sources active, but for those given with a reason, and that of calls, which has to be asked for."""
+        for name in dict.fromkeys(name for names in FEEDS.values() for name in names if name != "calls"):
             status = "unavailable" if name in why_not else "active"
             self.add(
                 SourceStatus(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from compilediag.events import Artifact, Compile, GuardFailure, Recompile
+from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views import esm, island
 from compilediag.views.report import write_report
 
@@ -158,7 +158,44 @@ def test_entries_stand_in_the_order_of_a_look_up_with_their_cost(story, open_exp
     assert column("turn") == ["1", "2", "3", "4"]
     assert column("because") == ["k: 3 → 4", "k: 2 → 3", "k: 1 → 2", "first"]
     assert column("failed here") == ["–", "k 1×", "k 2× · x.size(0) 2×", "k 3× · x.size(0) 2×"]
-    assert "Hits: not counted" in page.text_content(".cdiag-page")
+    assert "Calls: not counted; watch(calls=True) counts them" in page.text_content(".cdiag-page")
+    assert texts(page, '.cdiag-entries td[data-column="calls"]') == [], "and not 0"
+
+
+def called(begin, ran, number, count, each):
+    place = {"function": "step", "file": "/home/me/train.py", "line": 10}
+    times = {"timed": count, "total_s": each * count, "min_s": each, "first_s": each}
+    return event(
+        Calls, 1000 * (number + 1) + 1, begin, compile_id=f"0/{number}", ran=ran, count=count, **times, **place
+    )
+
+
+def test_entries_tell_their_calls_where_they_were_counted(story, open_explorer):
+    begin = story.clock
+    story.add(event(SourceStatus, 0, begin, name="calls", status="active"))
+    story.add(*(called(begin, "compiled", n, count, 0.0002) for n, count in enumerate((5000, 1, 40))))
+    page = open_explorer(story.snapshot())
+    column = lambda name: texts(page, f'.cdiag-entries td[data-column="{name}"]')  # noqa: E731
+    assert column("calls") == ["0", "40", "1", "5,000"]
+    assert column("a call, µs") == ["–", "200", "200", "200"]
+    assert column("won") == [] and "1 entry called once, 500 ms" in page.text_content(".cdiag-page-head")
+    story.add(called(begin, "eager", 4, 1234, 0.001))
+    page = open_explorer(story.snapshot())
+    assert column("won") == ["–", "32 ms", "0.80 ms", "4.00 s"]
+    assert column("pays after") == ["–", "625", "625", "625"]
+    assert "1,234 calls ran eagerly, 1.23 s" in page.text_content(".cdiag-page-head")
+    assert "against an eager call, 1,000 µs" in page.text_content(".cdiag-page")
+    page.click('.cdiag-explorer button:text-is("dashboard")')
+    tile = page.locator('.cdiag-tile:has([data-total="eager_calls"])')
+    assert tile.text_content() == "1,234 eager calls1.23 s · 1 entries called once · 500 ms"
+
+
+def test_what_an_entry_never_wins_is_said(story, open_explorer):
+    story.add(event(SourceStatus, 0, story.clock, name="calls", status="active"))
+    story.add(called(story.clock, "compiled", 0, 10, 0.002), called(story.clock, "eager", 4, 10, 0.001))
+    page = open_explorer(story.snapshot())
+    column = lambda name: texts(page, f'.cdiag-entries td[data-column="{name}"]')  # noqa: E731
+    assert (column("won")[-1], column("pays after")) == ("−10 ms", ["–", "–", "–", "never"])
 
 
 def test_a_guards_page_tells_values_company_and_verdict(story, open_explorer):

@@ -170,6 +170,18 @@ def test_another_detail_than_that_of_the_watch_that_is_on_is_refused(shell, caps
         assert run(shell, "%%compilewatch --quiet\npass").success
 
 
+def test_calls_are_counted_if_it_is_asked_for(shell, capsys):
+    assert run(shell, "session = %compilewatch on --calls").success
+    assert shell.user_ns["session"].meta["asked_for"] == ["calls"]
+    assert run(shell, "%%compilewatch --quiet --calls\npass").success
+    assert run(shell, "%compilewatch off").success
+    assert run(shell, "%%compilewatch --quiet --calls\nimport compilediag\nsession = compilediag.current()").success
+    assert shell.user_ns["session"].meta["asked_for"] == ["calls"]
+    with compilediag.watch():
+        assert not run(shell, "%%compilewatch --calls\npass").success
+        assert capsys.readouterr().err.startswith("UsageError: a watch that counts no calls is on")
+
+
 def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     assert run(shell, "session = %compilewatch on --detail lean").success
     session = shell.user_ns["session"]
@@ -202,7 +214,7 @@ def test_unloading_takes_everything_away(shell):
 
 def test_help_names_every_option(shell):
     text = shell.find_cell_magic("compilewatch").__doc__
-    assert all(option in text for option in ("--report", "--quiet", "--fail-on-recompile", "--detail"))
+    assert all(option in text for option in ("--report", "--quiet", "--fail-on-recompile", "--detail", "--calls"))
 
 
 def notebook(*cells):

@@ -1,6 +1,7 @@
 """What each source sees of the real compiler, and that its numbers are torch's own."""
 
 import os
+import sys
 
 import pytest
 import torch
@@ -437,5 +438,7 @@ def test_probing_says_what_would_work_and_leaves_nothing():
     assert set(found) == {cls.name for cls in sources._classes()}
     idle = {n: reason for n, (status, reason) in found.items() if status == "off"}
     assert all(reason.startswith("nothing to watch: ") for reason in idle.values())
+    calls = "available" if sys.version_info >= (3, 12) else "unavailable"
+    assert found.pop("calls")[0] == calls, "it needs Python 3.12"
     assert {status for n, (status, _) in found.items() if n not in idle} == {"available"}
     assert sources.installed() == []

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import compilediag as cd
+from compilediag.sources.recompiles import Recompiles
 from compilediag.sources.values import describe
 
 torch = pytest.importorskip("torch")
+TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
 
 
 class Loud(torch.Tensor):
@@ -46,6 +49,53 @@ def test_no_code_of_a_tensor_subclass_runs():
 def test_modules_are_told_by_their_class():
     assert describe(Net(2, 2)) == "Net module"
     assert describe(torch.nn.Sequential(Net(1, 1))) == "Sequential module"
+
+
+class NoOperators(TorchDispatchMode):
+    """No operator runs: whatever waits for a device, to read a value or to copy one, is an operator."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(f"{func} ran")
+
+
+def test_no_operator_runs_so_that_nothing_waits_for_a_device():
+    tensors = [torch.ones(()), torch.ones(3), torch.nn.Parameter(torch.ones(2)), torch.ones(2, device="meta")]
+    with NoOperators():
+        with pytest.raises(AssertionError, match="_local_scalar_dense"):
+            tensors[0].item()
+        told = [describe(tensor) for tensor in tensors]
+        describe({"weights": tensors, "net": torch.nn.Module()})
+    assert told == [
+        "Tensor float32[] cpu",
+        "Tensor float32[3] cpu",
+        "Parameter float32[2] cpu",
+        "Tensor float32[2] meta",
+    ]
+
+
+def test_no_operator_runs_while_failing_guards_are_found(monkeypatch):
+    found = []
+    original = Recompiles._all_failed
+
+    def without_operators(self, *args):
+        with NoOperators():
+            original(self, *args)
+        found.append(args)
+
+    monkeypatch.setattr(Recompiles, "_all_failed", without_operators)
+    function = torch.compile(lambda x, scale, net: net(x) * scale, backend="eager")
+    nets = [torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2))]
+    with cd.watch() as session:
+        for x, scale, net in [
+            (torch.ones(2, 2), torch.ones(()), nets[0]),
+            (torch.ones(3, 2), torch.ones(2), nets[0]),
+            (torch.ones(3, 2), 2.5, nets[0]),
+            (torch.ones(3, 2), torch.ones((), dtype=torch.float64), nets[1]),
+        ]:
+            with torch.no_grad():
+                function(x, scale, net)
+    assert len(found) == len(session.recompiles) == 3
+    assert set(session.guard_failures["guard_kind"]) >= {"type", "tensor_rank"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from compilediag.events import (
     BY_TABLE,
     AutotuneChoice,
     CacheLookup,
+    Calls,
     Compile,
     CudaGraphAction,
     DynamicDecision,
@@ -120,6 +121,13 @@ def tuning(run_id="1", times=None, winner=None, **more):
 def graph(action, number=1, **more):
     defaults = {"time_ns": number * SECOND, "function_id": 0, "mode": "forward", "backend": "trees", **FORWARD}
     return CudaGraphAction(**{**defaults, "action": action, **more})
+
+
+def called(ran, count, number=1, each=0.01, **more):
+    """Calls of the entry of 0/number, or eager ones, that took `each` s; the first one ten times as long."""
+    first = {"first_s": 10 * each, "total_s": each * (count + 9), "min_s": each, "timed": count} if count else {}
+    defaults = {"time_ns": number * SECOND + 1, "compile_id": f"0/{number}", "ran": ran, "count": count, **first}
+    return Calls(**{**defaults, **FORWARD, **more})
 
 
 def kernel(name, seconds=0.2, **more):

@@ -10,6 +10,7 @@ from compilediag.diagnosis.wording import spent, was_then
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import (
     FORWARD,
+    called,
     changes,
     compiled,
     decision,
@@ -210,7 +211,26 @@ def test_a_limit_comes_before_its_causes_and_names_them():
     assert found[0].title == "forward (model.py:30) hit recompile_limit: from here on it runs eagerly, in silence"
     assert "k was 'a', then 'b', 'c', 'd' (3x)" in found[0].suggestion
     assert found[0].fix == {"recompile_limit": 64}
-    assert "How many calls ran eagerly since is not counted." in found[0].suggestion
+    assert "How many calls ran eagerly since is not counted: watch(calls=True)" in found[0].suggestion
+
+
+def test_a_limit_tells_how_many_calls_ran_eagerly_since_where_they_were_counted():
+    limit = compiled(outcome="skipped", limit="recompile_limit", duration_s=None)
+    counting = source("calls", "active")
+    (found,) = diagnose(tables(limit, called("eager", 90, each=0.1), called("eager", 10, 2, each=0.1), counting))
+    assert found.title == "forward (model.py:30) hit recompile_limit: 100 calls ran eagerly since, 11.8 s"
+    assert "not counted" not in found.suggestion
+    (found,) = diagnose(tables(limit, called("eager", 9, function="other"), counting))
+    assert found.title.endswith("hit recompile_limit: no call ran eagerly since"), "the limit raised, say"
+
+
+def test_what_torch_gave_up_on_tells_its_eager_calls():
+    reason = "torch.compile gave up, falling back to eager"
+    failed = compiled(outcome="failed", fail_type="Unsupported", fail_reason=reason)
+    (found,) = diagnose(tables(failed, called("eager", 3), source("calls", "active")))
+    assert found.rule == "runs_eagerly" and found.title.endswith("; 3 calls ran eagerly since, 0.12 s")
+    (found,) = diagnose(tables(failed))
+    assert found.title.endswith("falling back to eager")
 
 
 def test_a_limit_takes_the_fix_of_its_causes_before_it_raises_the_limit():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from compilediag.decode.guard_trees import ObjectNames, parse_line, tree_lines
-from compilediag.events import Artifact, Compile, GuardFailure, Recompile
+from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer_model import MOST, unpacked
 from compilediag.views.explorer_text import explorer_text, render
 from compilediag.views.island import dumps
@@ -84,6 +84,47 @@ def test_entries_know_why_they_were_made_what_they_cost_and_their_turn(tmp_path)
     assert entries[0]["tree"] is not None and entries[1]["tree"] is None
     assert entries[0]["failed"] == [[0, 2, 2, "1"]], "guard, recompiles, torch's last count, what it needs"
     assert entries[2]["failed"] == []
+
+
+COUNTING = SourceStatus(**at(1), name="calls", status="active")
+
+
+def called(ran, number, count, when=None, each=0.01):
+    columns = {"ran": ran, "count": count, "timed": count, "total_s": count * each, "min_s": each, "first_s": each}
+    return Calls(**at(when or (number + 1) * 10 + 1, compile_id=f"0/{number}"), **columns, **PLACE)
+
+
+def test_entries_know_how_often_they_were_called_where_that_was_counted(tmp_path):
+    first = recompiled(1, {"0/0": [(K, "1", "2")]})
+    calls = [called("compiled", 0, 5), called("compiled", 0, 2, when=13), called("eager", 2, 4, each=0.02)]
+    found = document(tmp_path, COUNTING, compiled(0), *first, *calls)
+    one, two = found["entries"]
+    assert (one["calls"], one["mean_s"], one["won_s"]) == (7, pytest.approx(0.01), pytest.approx(0.07))
+    assert one["break_even"] == 50
+    assert (two["calls"], two["mean_s"], two["break_even"]) == (0, None, None)
+    assert found["eager"] == {"calls": 4, "total_s": pytest.approx(0.08), "mean_s": pytest.approx(0.02)}
+    assert found["once"] == {"count": 0, "seconds": 0}
+    told = render([found], None)
+    assert "7 calls, pays after 50" in told and "4 calls ran eagerly, 0.08 s" in " ".join(told.split())
+
+
+def test_what_nobody_counted_is_not_0(tmp_path):
+    found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}))
+    assert found["eager"] is None and found["once"] is None and {entry["calls"] for entry in found["entries"]} == {None}
+    assert "(calls are not counted)" in render([found], None)
+
+
+def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
+    again = [compiled(1, when=30), called("compiled", 1, 2, when=31)]
+    found = document(tmp_path, COUNTING, called("compiled", 1, 6, when=5), *again)
+    assert {entry["event"] is None: entry["calls"] for entry in found["entries"]} == {False: 2, True: 6}
+
+
+def test_entries_that_were_called_once_are_told_with_what_they_cost(tmp_path):
+    calls = [called("compiled", 0, 1), called("compiled", 1, 1)]
+    found = document(tmp_path, COUNTING, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *calls)
+    assert found["once"] == {"count": 2, "seconds": 1.0}
+    assert "2 entries called once, 1.0 s" in " ".join(render([found], None).split())
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):

@@ -9,7 +9,7 @@ from compilediag.events import Compile, GraphBreak, SourceStatus
 from compilediag.gate import Broken, Limits, check, totals
 
 from .log_builder import GOLDEN, compile_
-from .tables_builder import FORWARD, SECOND, recompile, tables
+from .tables_builder import FORWARD, SECOND, called, recompile, tables
 
 NAMES = sorted({name for names in FEEDS.values() for name in names})
 
@@ -47,7 +47,18 @@ def test_each_limit_is_broken_with_its_causes():
     assert slow.title == "4.0 s compiling, at most 3.5 s allowed:"
     assert slow.causes == ["forward (model.py:30): 4.0 s in 2 compiles"]
     assert breaks.causes == ["m.py:3: print(x) (why)"]
-    assert eager.causes == ["forward (model.py:30): it hit recompile_limit"]
+    assert eager.causes == ["forward (model.py:30): it hit recompile_limit: no call ran eagerly since"]
+    (eager,) = check(session(*events, off={"calls"}), Limits(no_silent_eager=True))
+    assert eager.causes == ["forward (model.py:30): it hit recompile_limit"], "nobody counted"
+    (eager,) = check(session(*events, called("eager", 11)), Limits(no_silent_eager=True))
+    assert eager.causes == ["forward (model.py:30): it hit recompile_limit: 11 calls ran eagerly since, 0.20 s"]
+
+
+def test_a_function_that_gave_up_before_the_watch_is_no_pass():
+    eager = called("eager", 2, compile_id=None, function="before")
+    (broken,) = check(session(compiled(), called("compiled", 5), eager), Limits(no_silent_eager=True))
+    assert broken.title == "1 function runs eagerly, given up before this was watched:"
+    assert broken.causes == ["before (model.py:30): 2 calls ran eagerly since, 0.11 s"]
 
 
 def test_nothing_observed_is_not_a_pass():

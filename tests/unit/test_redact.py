@@ -34,6 +34,7 @@ SHOWN = {
     "symbolic_shapes": {"action", "symbol", "user_stack", "torch_stack"},
     "export_problems": {"problem", "op", "user_stack", "torch_stack"},
     "collectives": {"op"},
+    "calls": {"function", "ran"},
     "sources": {"name", "status", "reason"},
 }
 

@@ -27,6 +27,11 @@ TOTALS = {
     "graph_rerecords": 0,
     "graph_skips": 0,
     "graph_replays": None,
+    "compiled_calls": None,
+    "eager_calls": None,
+    "eager_s": None,
+    "used_once": None,
+    "used_once_s": None,
 }
 
 
@@ -87,6 +92,14 @@ def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
     assert text_of(**tuned, **graphs).splitlines()[2:4] == [line.strip(), "1,234x replayed"]
     assert "tuning" not in text_of() and "CUDA" not in text_of()
     assert text_of(graph_skips=1).splitlines()[2] == "CUDA graphs: 1x skipped"
+
+
+def test_entries_that_were_used_once_and_eager_calls_have_a_line_where_calls_were_counted():
+    counts = {"used_once": 4, "used_once_s": 8.2, "eager_calls": 1, "eager_s": 0.3}
+    lines = text_of(**counts).splitlines()
+    assert lines[2] == ("4 entries were compiled and used once: 8.2 s; 1 call ran eagerly where torch gave up: 0.30 s")
+    assert text_of(used_once=0, used_once_s=0.0, eager_calls=0, eager_s=0.0).splitlines()[2] == "", "all is well"
+    assert text_of().splitlines()[2] == "", "nobody counted"
 
 
 def test_what_was_observed_in_part_is_a_lower_bound(monkeypatch):

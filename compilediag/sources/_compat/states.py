@@ -84,7 +84,7 @@ def extra_slot() -> _Slot:
     return slot
 
 
-def _compiled_codes() -> list[types.CodeType]:
+def compiled_codes() -> list[types.CodeType]:
     """The code objects that torch has compiled or tried to: those that torch._dynamo.reset() would clear."""
     tracker = member("torch._dynamo.convert_frame", "input_codes").input_codes
     return [code for reference in list(tracker.seen) if (code := reference()) is not None]
@@ -100,14 +100,14 @@ def codes_set_aside() -> Iterator[None]:
     tracker = member("torch._dynamo.convert_frame", "input_codes").input_codes
     kept: list[tuple[types.CodeType, int]] = []
     try:
-        for code in _compiled_codes():
+        for code in compiled_codes():
             cell = slot.cell(code)
             if cell is not None and cell.value is not None:
                 kept.append((code, cell.value))
                 cell.value = None
         yield
     finally:
-        for code in _compiled_codes():
+        for code in compiled_codes():
             frames.reset_code(code)
         for code, state in kept:
             frames.reset_code(code)

@@ -25,6 +25,8 @@ function head({ found }) {
     counted(found.compiles, "compile", "compiles"),
     counted(found.recompiles, "recompile", "recompiles"),
     found.lost_s === null ? null : `${formatSeconds(found.lost_s)} lost`,
+    found.once?.count ? `${counted(found.once.count, "entry", "entries")} called once, ${formatSeconds(found.once.seconds)}` : null,
+    found.eager?.calls ? `${counted(found.eager.calls, "call", "calls")} ran eagerly, ${formatSeconds(found.eager.total_s)}` : null,
   ];
   const title = make("h2", "cdiag-page-title", functionName(found));
   if (found.file) title.title = found.file;
@@ -56,6 +58,7 @@ function entryTable(context) {
   const { found, id, go, documents } = context;
   const order = (entry) => entry.order ?? Infinity;
   const entries = [...found.entries].sort((a, b) => order(a) - order(b) || (b.time ?? 0) - (a.time ?? 0));
+  const called = callColumns(found);
   const rows = entries.map((entry) => [
     entry.order === null ? MISSING : String(entry.order),
     make("code", "", entry.compile_id),
@@ -64,12 +67,38 @@ function entryTable(context) {
     entry.seconds === null ? MISSING : formatSeconds(entry.seconds),
     formatMicros(entry.guard_latency_us),
     treeLink(context, entry) ?? formatCount(entry.guard_count),
+    ...called.map(([, cell]) => cell(entry)),
     failedIn(found, entry),
   ]);
-  const heads = ["turn", "entry", "made", "because", "cost", "a check, µs", "tree", "failed here"];
+  const heads = ["turn", "entry", "made", "because", "cost", "a check, µs", "tree", ...called.map(([head]) => head), "failed here"];
   const left = found.entries.length < found.compiles ? " Compiles that left no entry, and very old ones, are left out." : "";
-  const note = `Turns are those of the last recompile: a hit moves its entry to the front. Hits: not counted.${left}`;
-  return [plainTable("cdiag-entries", heads, rows, new Set([0, 4, 5, 6])), make("p", "cdiag-dim", note)];
+  const note = `Turns are those of the last recompile: a hit moves its entry to the front. ${callNote(found)}${left}`;
+  const numbers = new Set([0, 4, 5, 6, ...called.map((_, at) => 7 + at)]);
+  return [plainTable("cdiag-entries", heads, rows, numbers), make("p", "cdiag-dim", note)];
+}
+
+/** The columns of calls, if they were counted: [head, cell]. What they won is known where eager calls were timed, too. */
+function callColumns({ eager }) {
+  const columns = [
+    ["calls", (entry) => formatCount(entry.calls)],
+    ["a call, µs", (entry) => (entry.mean_s === null ? MISSING : formatMicros(entry.mean_s * 1e6))],
+  ];
+  const won = [
+    ["won", (entry) => (entry.won_s === null ? MISSING : formatWon(entry.won_s))],
+    ["pays after", (entry) => (entry.won_s <= 0 && entry.won_s !== null ? "never" : formatCount(entry.break_even))],
+  ];
+  return eager === null ? [] : eager.mean_s === null ? columns : [...columns, ...won];
+}
+
+function formatWon(seconds) {
+  return seconds < 0 ? `−${formatSeconds(-seconds)}` : formatSeconds(seconds);
+}
+
+function callNote({ eager }) {
+  if (eager === null) return "Calls: not counted; watch(calls=True) counts them, on Python 3.12 or later.";
+  const means = "Calls: those while this watched. A call: on the host, without the first one.";
+  const won = ` Won, pays after (calls): against an eager call, ${formatMicros(eager.mean_s * 1e6)} µs.`;
+  return eager.mean_s === null ? means : means + won;
 }
 
 function why(found, entry) {

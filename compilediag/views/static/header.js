@@ -8,6 +8,8 @@ const FORMATS = {
   cache_saved_s: formatSeconds,
   own_s: formatSeconds,
   tuning_s: formatSeconds,
+  eager_s: formatSeconds,
+  used_once_s: formatSeconds,
   own_share: formatShare,
 };
 
@@ -29,6 +31,10 @@ const MADE_FROM = {
   graph_rerecords: "cudagraphs",
   graph_skips: "cudagraphs",
   graph_replays: "cudagraphs",
+  eager_calls: "calls",
+  eager_s: "calls",
+  used_once: "calls",
+  used_once_s: "calls",
 };
 
 /** A tile: the total that is set large, its name, and smaller ones with what stands behind them. */
@@ -43,6 +49,7 @@ const TILES = [
     [["graph_rerecords", " captured again"], ["graph_skips", " skipped"], ["graph_replays", " replays"]],
   ],
   ["graph_breaks", "graph break", []],
+  ["eager_calls", "eager call", [["eager_s", ""], ["used_once", " entries called once"], ["used_once_s", ""]]],
   ["own_share", "own cost", [["own_s", ""], ["events", " events"], ["dropped", " dropped"]]],
 ];
 
@@ -50,9 +57,10 @@ const TILES = [
 const RARE = {
   tuning_s: ["tuning_runs", "tuning_s"],
   graph_records: ["graph_records", "graph_rerecords", "graph_skips"],
+  eager_calls: ["eager_calls", "used_once"],
 };
 
-const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_records", "graph_breaks"]);
+const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_records", "graph_breaks", "eager_calls"]);
 const STATES = {
   watching: "watching",
   stopped: "stopped",

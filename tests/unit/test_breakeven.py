@@ -1,0 +1,126 @@
+"""What entries cost and what their calls have won: the rules, on small tables."""
+
+import pandas as pd
+import pytest
+
+from compilediag.diagnosis import break_even, call_totals, diagnose
+from compilediag.diagnosis.breakeven import Tally, Worth
+from tests.unit.tables_builder import SECOND, called, compiled, source, tables
+
+COUNTING = source("calls", "active")
+
+
+def entry(number, **more):
+    return compiled(**{"time_ns": number * SECOND, "compile_id": f"0/{number}", **more})
+
+
+def frame(*events):
+    return break_even(tables(*events, COUNTING)).set_index("compile_id")
+
+
+def test_a_mean_leaves_out_the_first_call_which_sets_up_what_the_others_find():
+    tally = Tally()
+    tally.add({"count": 2, "timed": 2, "total_s": 1.2, "min_s": 0.2, "first_s": 1.0})
+    assert (tally.calls, tally.mean_s, tally.min_s, tally.first_s) == (2, pytest.approx(0.2), 0.2, 1.0)
+    tally.add({"count": 2, "timed": 1, "total_s": 0.1, "min_s": 0.1, "first_s": None})
+    assert (tally.calls, tally.timed, tally.mean_s, tally.min_s) == (4, 3, pytest.approx(0.15), 0.1)
+    once = Tally()
+    once.add({"count": 1, "timed": 1, "total_s": 1.0, "min_s": 1.0, "first_s": 1.0})
+    assert once.mean_s == 1.0 and Tally().mean_s is None
+
+
+def test_calls_that_raised_are_counted_and_not_timed():
+    tally = Tally()
+    tally.add({"count": 3, "timed": 0, "total_s": None, "min_s": None, "first_s": None})
+    assert (tally.calls, tally.mean_s) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("paid", "mean", "eager", "won", "calls"),
+    [
+        (2.0, 0.01, 0.03, 0.2, 100),
+        (2.11, 0.01, 0.03, 0.2, 106),
+        (2.0, 0.03, 0.01, -0.2, None),
+        (2.0, 0.01, 0.01, 0.0, None),
+        (None, 0.01, 0.03, 0.2, None),
+        (2.0, 0.01, None, None, None),
+        (2.0, None, 0.03, None, None),
+    ],
+)
+def test_what_an_entry_has_won_and_when_that_has_paid(paid, mean, eager, won, calls):
+    worth = Worth(paid, 10, mean, eager)
+    assert worth.won_s == (None if won is None else pytest.approx(won))
+    assert worth.break_even == calls
+
+
+def test_each_entry_has_its_cost_and_its_calls():
+    backward = compiled(time_ns=2 * SECOND + 9, compile_id="0/2", trigger="lazy_backward", duration_s=0.5)
+    calls = [called("compiled", 10, 1), called("compiled", 1, 2, each=0.3), called("eager", 20, 3, each=0.02)]
+    found = frame(entry(1), entry(2), backward, *calls, entry(3, outcome="skipped", limit="recompile_limit"))
+    assert found.index.tolist() == ["0/1", "0/2"], "what was given up is no entry"
+    assert found["paid_s"].tolist() == [2.0, 2.5]
+    assert found["calls"].tolist() == [10, 1] and found["once"].tolist() == [False, True]
+    assert found["mean_s"].tolist() == pytest.approx([0.01, 3.0])
+    assert found["eager_s"].tolist() == pytest.approx([0.02, 0.02])
+    assert found["won_s"].tolist() == pytest.approx([0.1, -2.98])
+    assert found["break_even"].iloc[0] == 200 and found["break_even"].isna().tolist() == [False, True]
+
+
+def test_ids_that_begin_again_are_other_entries():
+    again = compiled(time_ns=50 * SECOND, compile_id="0/1")
+    late = called("compiled", 3, time_ns=51 * SECOND, compile_id="0/1")
+    found = frame(entry(1), again, called("compiled", 7, 1), late)
+    assert found["calls"].tolist() == [7, 3]
+
+
+def test_another_process_is_another_entry():
+    found = frame(entry(1, pid=7), entry(1, pid=8), called("compiled", 5, 1, pid=8), called("compiled", 2, 1, pid=7))
+    assert found.set_index("pid")["calls"].to_dict() == {7: 2, 8: 5}
+
+
+def test_what_nobody_counted_is_unknown_and_never_0():
+    found = break_even(tables(entry(1), source("calls", "unavailable", "counting calls needs Python 3.12")))
+    assert found["paid_s"].tolist() == [2.0]
+    unknown = ["calls", "first_s", "mean_s", "eager_s", "won_s", "break_even", "once"]
+    assert found[unknown].isna().all(axis=None)
+    assert set(vars(call_totals(tables(entry(1)))).values()) == {None}
+
+
+def test_an_entry_that_was_counted_and_not_called_has_0_calls():
+    found = frame(entry(1))
+    assert found["calls"].tolist() == [0] and found["once"].tolist() == [False]
+
+
+def test_a_session_without_compiles_is_an_empty_frame():
+    found = break_even(tables())
+    assert len(found) == 0 and isinstance(found["calls"].dtype, pd.Int64Dtype)
+
+
+def test_totals_of_calls():
+    events = [entry(1), entry(2), called("compiled", 5, 1), called("compiled", 1, 2), called("eager", 4, 3)]
+    found = call_totals(tables(*events, COUNTING))
+    assert (found.compiled_calls, found.eager_calls, found.used_once, found.used_once_s) == (6, 4, 1, 2.0)
+    assert found.eager_s == pytest.approx(0.13)
+
+
+def once(*events):
+    return [found for found in diagnose(tables(*events, COUNTING)) if found.rule == "used_once"]
+
+
+def test_entries_that_were_called_once_and_left_are_a_finding():
+    calls = [called("compiled", 1, n) for n in (1, 2)]
+    (found,) = once(entry(1), entry(2), entry(3), *calls, called("compiled", 9, 3))
+    assert found.title == "forward (model.py:30) compiled 2 entries that were called once: 4.0 s"
+    assert (found.severity, found.count, found.seconds_lost, found.evidence) == ("medium", 2, 0.0, (1, 2))
+    assert "eager_on_recompile" in found.suggestion and found.cost
+
+
+def test_the_last_entry_of_a_function_may_yet_be_called():
+    assert once(entry(1), called("compiled", 1, 1)) == []
+    assert once(entry(1), called("compiled", 1, 1), called("eager", 5, 2)) != [], "it was left for eager calls"
+
+
+def test_what_cost_little_or_was_not_counted_is_no_finding():
+    cheap = [entry(n, duration_s=0.4) for n in (1, 2, 3)]
+    assert once(*cheap, called("compiled", 1, 1), called("compiled", 1, 2)) == []
+    assert diagnose(tables(entry(1), entry(2), called("compiled", 1, 1))) == []
