@@ -3,14 +3,13 @@
 import contextlib
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 import compilediag as cd
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.rank_tables import graph_rows, rank_rows
 from compilediag.diagnosis.ranks import divergences, sequences
-from compilediag.events import Recompile
+from compilediag.events import Collective, Recompile
 from compilediag.ranks import Ranks
 from compilediag.views.rank_model import rank_part
 
@@ -170,16 +169,13 @@ def test_graph_breaks_that_differ():
 def test_collectives_in_another_order():
     ops = [("wait", f"torch.ops._c10d_functional.{name}.default") for name in ("all_gather", "all_reduce_")]
     rows = [
-        {"event_id": 90 + at, "time": pd.Timestamp(1, unit="s", tz="UTC"), "rank": rank, "pid": 100 + rank}
-        | {"compile_id": "0/0", "position": at, "op": op}
+        Collective(time_ns=SECOND + 1, rank=rank, pid=100 + rank, compile_id="0/0", position=at, op=op)
         for rank, names in enumerate(ops)
         for at, op in enumerate(names)
     ]
-    given = tables(*both(compile_of, 0))
-    given.collectives = pd.DataFrame(rows)
-    [one] = divergences(sequences(given))
+    [one] = found(*both(compile_of, 0), *rows)
     assert one.kind == "collectives" and "number 2 is all_reduce_; rank 0: all_gather" in one.sentence
-    [told] = diagnose(given)
+    [told] = diagnose(tables(*both(compile_of, 0), *rows))
     assert (told.rule, told.severity) == ("ranks_diverge", "high")
 
 
