@@ -6,22 +6,19 @@ import functools
 import linecache
 import os
 import types
-from collections.abc import Iterable
 from typing import Any
 
 from ..decode.call_stacks import CallStacks, Frame
 from ..decode.stacks import is_torch_file
 from ..decode.tracing import TracedRecords
 from ..recorder import Made
-from ._compat.tracing import Place, source_name
+from ._compat.tracing import Places, source_name
 
 #: Frames of our hooks are nobody's.
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def called_from(
-    stacks: CallStacks, frame: dict[str, Any], own: types.CodeType, around: list[Place], time_ns: int
-) -> Made:
+def called_from(stacks: CallStacks, frame: dict[str, Any], own: types.CodeType, around: Places, time_ns: int) -> Made:
     """Notes the key of a compile's call stack with what is known of its function; gives the frames that are new."""
     told = [*placed(around), Frame(own.co_filename, own.co_firstlineno, own.co_name)]
     frame["stack"], fresh = stacks.add(told, time_ns)
@@ -29,7 +26,7 @@ def called_from(
 
 
 def shape_events(
-    traced: TracedRecords, kind: str, found: dict[str, Any], around: list[Place], compile_id: str | None, time_ns: int
+    traced: TracedRecords, kind: str, found: dict[str, Any], around: Places, compile_id: str | None, time_ns: int
 ) -> Made:
     """The events of a record that torch did not write, from what it would have been made of."""
     user = [Frame(each.filename, each.lineno, each.name, each.line) for each in found.pop("user_stack") or ()]
@@ -37,8 +34,8 @@ def shape_events(
     return traced.events(kind, told, {}, compile_id, time_ns, (user, placed(around)))
 
 
-def placed(around: Iterable[Place]) -> list[Frame]:
-    return [_frame(*place) for place in around if not place[0].co_filename.startswith(_OWN)]
+def placed(around: Places) -> list[Frame]:
+    return [_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
 
 
 @functools.lru_cache(10_000)

@@ -11,8 +11,9 @@ from . import member
 
 #: Frames that are looked at; of a deeper stack the innermost.
 MAX_DEPTH = 1_000
-#: Code object of a frame and how far it has come in it: which line that is takes longer to find out than all else here.
-Place = tuple[types.CodeType, int]
+#: Code objects of frames, and how far each has come in it: which line that is takes longer to find out than all else
+#: here. Two lists and not one of pairs, of which each would count towards Python's next garbage collection.
+Places = tuple[list[types.CodeType], list[int]]
 #: Record -> its field -> the variable that torch makes it from, in the function that gives the record's fields.
 _VARIABLES = {
     "create_symbol": {"symbol": "sympy_expr", "val": "val", "vr": "range_str", "source": "source"},
@@ -64,7 +65,7 @@ def variables(kind: str, metadata: Callable[[], Any]) -> dict[str, Any] | None:
     return found
 
 
-def tracing_frames() -> list[Place]:
+def tracing_frames() -> Places:
     """The frames around the record that torch writes now, the outermost first, without those that write it."""
     return _around("trace_structured", None)
 
@@ -75,22 +76,25 @@ def source_name(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
-def callers() -> list[Place]:
+def callers() -> Places:
     """The frames around the call that dynamo compiles, the outermost first. torch's own dynamo_start tells the same,
     but leaves out the innermost callers.
     """
     return _around(None, "torch._dynamo.convert_frame")
 
 
-def _around(function: str | None, module: str | None) -> list[Place]:
+def _around(function: str | None, module: str | None) -> Places:
     """This thread's frames around the outermost one of that function, or of that module."""
     frame: types.FrameType | None = sys._getframe(2)
-    found: list[Place] = []
-    while frame is not None and len(found) < MAX_DEPTH:
+    codes: list[types.CodeType] = []
+    offsets: list[int] = []
+    while frame is not None and len(codes) < MAX_DEPTH:
         code = frame.f_code
         if code.co_name == function or (module is not None and frame.f_globals.get("__name__") == module):
-            found.clear()
+            codes.clear()
+            offsets.clear()
         else:
-            found.append((code, frame.f_lasti))
+            codes.append(code)
+            offsets.append(frame.f_lasti)
         frame = frame.f_back
-    return found[::-1]
+    return codes[::-1], offsets[::-1]
