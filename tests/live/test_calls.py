@@ -52,7 +52,10 @@ def test_calls_of_each_entry_are_counted_and_timed():
     assert [r.tolist() for r in results] == [[2.0, 2.0], [3.0, 3.0], [2.0, 2.0], [2.0, 2.0]]
     assert calls(session, "compiled") == {("f", "0/0"): 3, ("f", "0/1"): 1}
     assert calls(session, "eager") == {}
-    rows = session.calls
+    # An entry has a second row where this took more than a second.
+    rows = session.calls.groupby("compile_id").agg(
+        {"count": "sum", "timed": "sum", "total_s": "sum", "min_s": "min", "first_s": "max"}
+    )
     assert rows["timed"].tolist() == rows["count"].tolist()
     assert ((rows["min_s"] > 0) & (rows["min_s"] <= rows["first_s"]) & (rows["first_s"] <= rows["total_s"])).all()
     assert rows["total_s"].sum() < session.compiles["duration_s"].sum(), "what torch compiled in is not theirs"
