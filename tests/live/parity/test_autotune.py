@@ -154,7 +154,8 @@ def test_a_linear_layer_with_packed_weights_and_what_is_fused_to_it(untimed):
     timed = seen.session.autotune
     assert set(timed["op"]) == {"packed_linear"} and set(timed["choice_kind"]) == {"cpp", "extern"}
     assert len(winners(seen)) == 1
-    assert seen.counters["inductor"]["benchmarking.InductorBenchmarker.benchmark_cpu"] == len(timed)
+    [counted] = (n for name, n in seen.counters["inductor"].items() if name.endswith("Benchmarker.benchmark_cpu"))
+    assert counted == len(timed)
 
 
 def test_sizes_that_vary_are_tuned_at_their_hints(untimed):
