@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: With this set the screenshots in docs/img are taken anew; else they go to the test's own folder.
 KEEP_SCREENSHOTS = os.environ.get("COMPILEDIAG_SCREENSHOTS") == "1"
 LATENCY_MS = 250
+#: A round takes 30 to 50 s; what is on the screen late because of this much is none of our doing.
+STOLEN_S = 0.5
 
 TRAINING = """
 import torch
@@ -104,8 +106,11 @@ MANY = """
 import json
 from torch._inductor.utils import fresh_cache
 from IPython.display import display
+if "board" in globals():
+    board.close()  # Each round has the page to itself.
 session = cd.start()
-display(session.dashboard())
+board = session.dashboard()
+display(board)
 def function(k):
     scope = {}
     exec(f"def small_{k}(x):\\n    return x * {k} + x.sin().sum() - {k}.5", scope)
@@ -416,11 +421,28 @@ WATCH_ROWS = """(rows) => {
 
 def test_an_event_is_on_the_screen_soon_after_it_happened(lab, lab_page):
     page = lab_page
-    rounds = [MANY.replace("small_", f"small_{name}_") for name in "abc"]
+    rounds = [MANY.replace("small_", f"small_{name}_") for name in "abcdef"]
     notebook = lab.open(page, [TRAINING.replace("session = cd.start()", ""), *rounds])
     notebook.run(0)
-    # The machine may have other things to do, too: one round of three has to be undisturbed.
-    assert any(p95_latency(notebook, index) <= LATENCY_MS for index in (1, 2, 3))
+    # The machine may have other things to do, too: one round of three has to be undisturbed. A round whose processors
+    # were lent to another machine is none of the three.
+    failed = 0
+    for index in range(1, len(rounds) + 1):
+        before = stolen_s()
+        if p95_latency(notebook, index) <= LATENCY_MS:
+            return
+        stolen = stolen_s() - before
+        print(f"another machine had this one's processors for {stolen:.2f} s")
+        failed += stolen < STOLEN_S
+        assert failed < 3
+    pytest.fail("no round was fast enough, and another machine had this one's processors in most of them")
+
+
+def stolen_s() -> float:
+    """s of processor time that the host of this virtual machine gave to others so far; 0 where it does not say."""
+    stat = Path("/proc/stat")
+    fields = stat.read_text().split(None, 9) if stat.exists() else []
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0.0
 
 
 def p95_latency(notebook: Notebook, index: int) -> float:
