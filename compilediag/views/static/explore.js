@@ -1,55 +1,33 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { make, makeButton, setShown, setText } from "./dom.js";
+import { make, setText } from "./dom.js";
 import { Documents } from "./explore-data.js";
 import { functionPage } from "./explore-function.js";
 import { guardPage } from "./explore-guard.js";
 import { RankedList } from "./explore-list.js";
 import { TreePage } from "./explore-tree.js";
-import { followTheme } from "./theme.js";
+import { SidePage } from "./page.js";
 
 const UNKNOWN = "This place is not in the session (any more).";
 
-export class Explorer {
+export class Explorer extends SidePage {
   constructor(root, store, trail) {
-    this.root = root;
-    this.store = store;
-    this.trail = trail;
+    super(root, store, trail, "cdiag-explorer");
     this.documents = new Documents(store);
     this.place = {};
-    this.painting = null;
     this.build();
-    this.unfollow = followTheme(root, () => {});
-    this.listener = () => this.plan();
   }
 
   build() {
-    const { root } = this;
-    root.classList.add("cdiag", "cdiag-explorer");
-    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     this.search = make("input", "cdiag-search");
     this.search.type = "search";
     this.search.placeholder = "search functions and guards";
     this.search.setAttribute("aria-label", "search functions and guards");
     this.search.spellcheck = false;
     this.search.addEventListener("input", () => this.list.setQuery(this.search.value));
-    this.status = make("span", "cdiag-title");
-    const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
-    const bar = make("header", "cdiag-bar", make("h2", "", "Guard failures"), this.status, this.search, back);
     this.list = new RankedList((id) => this.go({ function: id }, true));
-    this.page = make("div", "cdiag-page");
-    this.page.tabIndex = -1;
     this.page.addEventListener("keydown", (event) => this.onKey(event));
-    root.replaceChildren(bar, make("div", "cdiag-explore", this.list.node, this.page));
-  }
-
-  destroy() {
-    this.store.listeners.delete(this.listener);
-    cancelAnimationFrame(this.painting);
-    this.unfollow();
-  }
-
-  plan() {
-    this.painting ??= requestAnimationFrame(() => this.paint());
+    const bar = this.makeBar("Guard failures", this.search);
+    this.root.replaceChildren(bar, make("div", "cdiag-explore", this.list.node, this.page));
   }
 
   /** Goes to a place of the explorer; `takesFocus` if what was chosen came by key or click. */

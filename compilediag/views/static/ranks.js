@@ -2,46 +2,18 @@
 import { make, makeButton, setText } from "./dom.js";
 import { changeOfGuard, differenceLine } from "./ranks-parts.js";
 import { counted, formatCount, formatMs, formatPlace, formatSeconds, MISSING, oneLine } from "./format.js";
+import { SidePage } from "./page.js";
 import { bar, section } from "./parts.js";
-import { followTheme } from "./theme.js";
 
 const LETTERS = "caches: H hit, M miss, G guard miss, B bypassed, - off, F failed";
 const FEW = 24; // ranks whose squares have room in a line
 const ALIKE = "All ranks compiled the same, for the same reasons, in the same order.";
 
-export class RanksPage {
+export class RanksPage extends SidePage {
   constructor(root, store, trail) {
-    this.root = root;
-    this.store = store;
-    this.trail = trail;
+    super(root, store, trail, "cdiag-ranks");
     this.inOrder = false;
-    this.painting = null;
-    this.shape = null;
-    this.build();
-    this.unfollow = followTheme(root, () => {});
-    this.listener = () => this.plan();
-  }
-
-  build() {
-    const { root } = this;
-    root.classList.add("cdiag", "cdiag-ranks");
-    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
-    this.status = make("span", "cdiag-title");
-    const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
-    const head = make("header", "cdiag-bar", make("h2", "", "Ranks"), this.status, back);
-    this.page = make("div", "cdiag-page");
-    this.page.tabIndex = -1;
-    root.replaceChildren(head, this.page);
-  }
-
-  destroy() {
-    this.store.listeners.delete(this.listener);
-    cancelAnimationFrame(this.painting);
-    this.unfollow();
-  }
-
-  plan() {
-    this.painting ??= requestAnimationFrame(() => this.paint());
+    root.replaceChildren(this.makeBar("Ranks"), this.page);
   }
 
   paint() {
