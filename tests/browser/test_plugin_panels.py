@@ -1,25 +1,17 @@
 """A panel of another package: a tab with a table, in the report and live."""
 
-import sys
 
 import pytest
 
-from compilediag import plugins
 from compilediag.views.report import write_report
 from tests.browser.test_page import text
-from tests.unit.sample_plugin import install
+from tests.unit.sample_plugin import on_the_path
 
 
 @pytest.fixture
 def plugged(tmp_path, monkeypatch):
-    folder = tmp_path / "site"
-    folder.mkdir()
-    install(folder)
-    monkeypatch.syspath_prepend(folder)
-    plugins.found.cache_clear()
-    yield
-    plugins.found.cache_clear()
-    sys.modules.pop("sample_plugin", None)
+    with on_the_path(tmp_path / "site", monkeypatch) as folder:
+        yield folder
 
 
 def cells(page):

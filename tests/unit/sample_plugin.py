@@ -1,6 +1,10 @@
 """A package with plug-ins, as pip would leave it in a folder: modules and a .dist-info with entry points."""
 
+import contextlib
+import sys
 from pathlib import Path
+
+from compilediag import plugins
 
 MODULE = '''
 """What a package may bring: a decoder, rules and panels."""
@@ -60,3 +64,15 @@ def install(folder: Path) -> None:
         for group, points in ENTRY_POINTS.items()
     ]
     (info / "entry_points.txt").write_text("\n".join(groups))
+
+
+@contextlib.contextmanager
+def on_the_path(folder, monkeypatch):
+    """The package is installed in `folder` for the time of a test."""
+    folder.mkdir()
+    install(folder)
+    monkeypatch.syspath_prepend(folder)
+    plugins.found.cache_clear()
+    yield folder
+    plugins.found.cache_clear()
+    sys.modules.pop("sample_plugin", None)

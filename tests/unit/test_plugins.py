@@ -9,7 +9,7 @@ import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
 from compilediag.views.extra_panels import MAX_ROWS, _accepted, panels
-from tests.unit.sample_plugin import install
+from tests.unit.sample_plugin import on_the_path
 from tests.unit.tables_builder import compiled, tables
 
 LOG = (
@@ -21,14 +21,8 @@ LOG = (
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    folder = tmp_path / "site"
-    folder.mkdir()
-    install(folder)
-    monkeypatch.syspath_prepend(folder)
-    plugins.found.cache_clear()
-    yield folder
-    plugins.found.cache_clear()
-    sys.modules.pop("sample_plugin", None)
+    with on_the_path(tmp_path / "site", monkeypatch) as folder:
+        yield folder
 
 
 def test_a_rule_of_another_package_is_asked_with_the_tables(installed):
