@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 import weakref
 from pathlib import Path
@@ -18,7 +17,7 @@ from .errors import CompilediagError, NotASession
 from .events import SourceStatus
 from .logs.partitions import add_partitions, has_partitions
 from .merging import add_part
-from .store import Store, remove
+from .store import Store, remove, temporary_file
 
 if TYPE_CHECKING:
     from .session import Session
@@ -43,11 +42,8 @@ def load_folder(folder: Path) -> Session:
     parts = _sessions(folder)
     if not parts and not has_partitions(folder):
         raise NotASession(f"{folder} has neither sessions (*.cdiag) nor partitions in it")
-    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
-    os.close(handle)
-    file = Path(name)
+    file = temporary_file()
     try:
-        file.unlink()
         store = Store.create(file, _meta(folder))
         try:
             add_partitions(store, folder) if has_partitions(folder) else _add_sessions(store, parts)

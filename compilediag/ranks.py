@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from .diagnosis.rank_runs import estimates, runs
+from .diagnosis.rank_runs import estimates
 from .diagnosis.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
-from .diagnosis.ranks import Divergence, divergences, order_divergence, sequences
+from .diagnosis.ranks import Divergence, all_divergences, sequences
 from .diagnosis.wording import place, spent
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ class Ranks:
     def __init__(self, session: Session):
         with session.settled():
             self._steps = sequences(session)
-            order, runtimes = order_divergence(runs(session)), estimates(session)
-        found = divergences(self._steps, live=session.state == "watching")
-        self.divergences: list[Divergence] = [*found, *([order] if order else [])]
+            self.divergences = all_divergences(session, self._steps, live=session.state == "watching")
+            runtimes = estimates(session)
         self._ranks = rank_rows(self._steps, self.divergences)
         self._graphs = graph_rows(self._steps, runtimes)
 

@@ -13,6 +13,7 @@ import logging
 import os
 import sqlite3
 import struct
+import tempfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -79,6 +80,15 @@ def is_replaceable(file: Path) -> bool:
 def _head(file: Path) -> bytes:
     with file.open("rb") as opened:
         return opened.read(len(SQLITE))
+
+
+def temporary_file() -> Path:
+    """A path for a session that goes with the process; nothing is there."""
+    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
+    os.close(handle)
+    file = Path(name)
+    file.unlink()
+    return file
 
 
 def remove(file: Path) -> None:

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import platform
-import tempfile
 import threading
 import time
 import weakref
@@ -23,7 +22,7 @@ from .history import VARIABLE as HISTORY
 from .history import program
 from .recorder import Recorder
 from .session import Session
-from .store import Store, is_replaceable, remove
+from .store import Store, is_replaceable, remove, temporary_file
 
 DETAILS = ("lean", "full")
 
@@ -180,9 +179,7 @@ def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: list[str
 def _new_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
     """The file to record to, free to be made; true if another process records to it, which this one then joins."""
     if path is None:
-        handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
-        os.close(handle)
-        file = Path(name)
+        file = temporary_file()
     else:
         file = _in_folder(path) or Path(path).absolute()
         if not file.parent.is_dir():

@@ -188,9 +188,7 @@ def _without_writing(frames: list[Frame]) -> list[Frame]:
 
 def _shape(kind: str, body: Body, common: dict[str, Any]) -> SymbolicShape | None:
     make = _SHAPES.get(kind)
-    if make is None:
-        return None
-    return SymbolicShape(**make(body), **common)
+    return None if make is None else SymbolicShape(**make(body), **common)
 
 
 def _created(body: Body) -> dict[str, Any]:
@@ -209,18 +207,18 @@ def _guarded(body: Body) -> dict[str, Any]:
     return {"action": "guarded", "expression": _text(body, "expr")}
 
 
+def _assumed(body: Body) -> dict[str, Any]:
+    return {**_guarded(body), "action": "assumed", "value": _text(body, "result")}
+
+
 _SHAPES: dict[str, Callable[[Body], dict[str, Any]]] = {
     "create_symbol": _created,
     "create_unbacked_symbol": lambda body: {**_created(body), "action": "unbacked"},
     "symbolic_shape_specialization": _specialized,
     "guard_added": _guarded,
     "guard_added_fast": _guarded,
-    "propagate_real_tensors": lambda body: {**_guarded(body), "action": "assumed", "value": _text(body, "result")},
-    "propagate_real_tensors_provenance": lambda body: {
-        **_guarded(body),
-        "action": "assumed",
-        "value": _text(body, "result"),
-    },
+    "propagate_real_tensors": _assumed,
+    "propagate_real_tensors_provenance": _assumed,
     "guard_on_data_dependent_error": lambda body: {"action": "undecided", "expression": _text(body, "expr")},
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import wording
 from .costs import cost_of
 from .finding import Finding, severity_of
-from .rows import Place, Row, ids, is_timed, place_in, rows_of
+from .rows import Place, Row, compile_key, ids, is_timed, place_in, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,14 +116,14 @@ def entries_of(tables: Any) -> list[Entry]:
         if row["ran"] == "eager":
             places.eager[_place(row)].add(row)
         else:
-            places.compiled[_id(row)].append(row)
+            places.compiled[compile_key(row)].append(row)
     compiles = rows_of(tables, "compiles", COMPILES)
     by_id: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for row in compiles:
         if row["trigger"] != "lazy_backward" and row["outcome"] in MADE:
-            by_id[_id(row)].append(Entry(row, tally=Tally() if counted else None))
+            by_id[compile_key(row)].append(Entry(row, tally=Tally() if counted else None))
     for row in compiles:
-        _pay(by_id.get(_id(row), ()), row)
+        _pay(by_id.get(compile_key(row), ()), row)
     for key, rows in places.compiled.items():
         for row in rows:
             entry = _before(by_id.get(key, ()), row)
@@ -132,10 +132,6 @@ def entries_of(tables: Any) -> list[Entry]:
     found = sorted((entry for entries in by_id.values() for entry in entries), key=lambda entry: entry.row["event_id"])
     _judge(found, places.eager)
     return found
-
-
-def _id(row: Row) -> tuple[Any, ...]:
-    return row["rank"], row["pid"], row["compile_id"]
 
 
 def _place(row: Row) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from . import wording
 from .breaks import MANY_BREAKS
 from .finding import Finding, severity_of
 from .misses import ADVICE, GONE
-from .rows import Row, first, ids, is_timed, place_in, place_of, rows_of, seconds
+from .rows import Row, compile_key, first, ids, is_timed, place_in, place_of, rows_of, seconds
 
 COLUMNS = (
     *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "exception_type", "taken_s"),
@@ -53,7 +53,7 @@ def _lost(rows: Iterable[Row], cost: dict[Any, float]) -> float:
     """
     compiles: dict[Any, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
     for row in rows:
-        place = (row["rank"], row["pid"], row["compile_id"])
+        place = compile_key(row)
         compiles[place][row["cache"]] += cost.get(row["key"], 0.0)
     return seconds(max(caches.values()) for caches in compiles.values())
 

@@ -11,7 +11,7 @@ from typing import Any
 from . import wording
 from .breakeven import eager_words
 from .finding import Finding, severity_of
-from .rows import Place, Row, first, ids, is_timed, place_in, rows_of, seconds
+from .rows import Place, Row, compile_key, first, ids, is_timed, place_in, rows_of, seconds
 
 COLUMNS = ("function", "file", "line", "outcome", "duration_s", "fail_type", "fail_reason", "limit", "is_recompile")
 #: What torch says of a frame that it leaves to Python.
@@ -51,8 +51,8 @@ def with_empty(tables: Any, recompiled: list[Finding]) -> list[Finding]:
     rows = [row for row in rows_of(tables, "compiles", COLUMNS) if row["outcome"] == "empty" and _is_users(row)]
     if not rows:
         return recompiled
-    moments = {_moment(row) for row in rows if row["is_recompile"]}
-    events = {row["event_id"] for row in rows_of(tables, "recompiles", ()) if _moment(row) in moments}
+    moments = {compile_key(row) for row in rows if row["is_recompile"]}
+    events = {row["event_id"] for row in rows_of(tables, "recompiles", ()) if compile_key(row) in moments}
     eager = eager_words(tables)
     told = [_with_end(found, eager) if events & {*found.evidence} else found for found in recompiled]
     if rows_of(tables, "graph_breaks", ("reason",)):
@@ -66,10 +66,6 @@ def with_empty(tables: Any, recompiled: list[Finding]) -> list[Finding]:
 
 def _is_users(row: Row) -> bool:
     return not wording.is_resumed(row["function"]) and not _NOT_USERS.search(row["file"] or "")
-
-
-def _moment(row: Row) -> tuple[Any, ...]:
-    return (row["rank"], row["pid"], row["compile_id"])
 
 
 def _with_end(finding: Finding, eager: Callable[[Place], str | None]) -> Finding:

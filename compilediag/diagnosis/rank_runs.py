@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from ..decode.tracing import TENSOR_META
 from .rows import Row, is_timed, rows_of
 
-EXECUTION, RUNTIMES = "graph_execution", "inductor_runtime_and_tensor_meta"
+EXECUTION = "graph_execution"
 
 
 def runs(tables: Any) -> dict[int, list[tuple[str, Row]]]:
@@ -30,7 +31,7 @@ def runs(tables: Any) -> dict[int, list[tuple[str, Row]]]:
 def estimates(tables: Any) -> dict[tuple[int, str | None], float]:
     """(rank, compile id) -> ms that torch expects the latest such graph to run."""
     found = {}
-    for row, told in _texts(tables, RUNTIMES):
+    for row, told in _texts(tables, TENSOR_META):
         times = [one.get("estimated_runtime_ns") for one in _dicts(told.get("ops"))]
         known = [time for time in times if type(time) in (int, float) and is_timed(time)]
         found[int(row["rank"]), row["compile_id"]] = sum(known) / 1e6

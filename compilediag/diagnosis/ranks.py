@@ -17,9 +17,9 @@ from typing import Any
 from . import rank_words as words
 from . import wording
 from .lookups import COMPILE_CACHES
-from .rank_runs import first_other_run
+from .rank_runs import first_other_run, runs
 from .rank_words import GRAPH
-from .rows import Row, rows_of
+from .rows import Row, compile_key, rows_of
 
 #: What became of a look-up -> its letter in a rank's sequence.
 LETTERS = {"hit": "H", "miss": "M", "guard_miss": "G", "bypass": "B", "disabled": "-", "failed": "F"}
@@ -124,11 +124,11 @@ def sequences(tables: Any) -> dict[int, list[Step]]:
     recompiles = rows_of(tables, "recompiles", _RECOMPILE)
     causes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in recompiles:
-        causes[_key(row)].append(row)
+        causes[compile_key(row)].append(row)
     found: dict[int, list[Step]] = {rank: [] for rank in ranks_of(tables)}
     for row in compiles:
         if row["rank"] is not None:
-            waiting = causes[_key(row)]
+            waiting = causes[compile_key(row)]
             # A backward has the id of its forward; ids are used again after a reset.
             cause = waiting.pop(0) if waiting and row["trigger"] != "lazy_backward" and _is_near(waiting, row) else None
             found[int(row["rank"])].append(Step(int(row["rank"]), row, cause))
@@ -176,6 +176,12 @@ def divergences(steps: dict[int, list[Step]], live: bool = False) -> list[Diverg
     return sorted(found.values(), key=lambda one: (one.position, ["way", *ASPECTS].index(one.kind)))
 
 
+def all_divergences(tables: Any, steps: dict[int, list[Step]], live: bool = False) -> list[Divergence]:
+    """As `divergences`, and last where they first ran their graphs in another order."""
+    order = order_divergence(runs(tables))
+    return [*divergences(steps, live), *([order] if order else [])]
+
+
 def order_divergence(found: dict[int, list[tuple[str, Row]]]) -> Divergence | None:
     """Where ranks first ran different graphs; `found` is what `rank_runs.runs` gives."""
     other = first_other_run(found) if len(found) > 1 else None
@@ -207,10 +213,6 @@ def order_divergence(found: dict[int, list[tuple[str, Row]]]) -> Divergence | No
     )
 
 
-def _key(row: Row) -> tuple[Any, ...]:
-    return (row["rank"], row["pid"], row["compile_id"])
-
-
 def _is_near(waiting: list[Row], row: Row) -> bool:
     """True if the recompile that waits first began before this compile ended: of ids that are used again after a reset,
     the first compile has none.
@@ -223,7 +225,7 @@ def _add_details(tables: Any, steps: dict[int, list[Step]]) -> None:
     """Look-ups, graph breaks and collectives of each step: those of its id that came before the next of that id."""
     by_id: dict[tuple[Any, ...], list[Step]] = defaultdict(list)
     for step in (step for own in steps.values() for step in own):
-        by_id[_key(step.row)].append(step)
+        by_id[compile_key(step.row)].append(step)
     lookups = rows_of(tables, "cache_lookups", ("cache", "tier", "action", "outcome"))
     asked = [row for row in lookups if row["cache"] in COMPILE_CACHES and row["action"] in (None, "look_up")]
     for step, row in _owned(by_id, asked):
@@ -236,7 +238,7 @@ def _add_details(tables: Any, steps: dict[int, list[Step]]) -> None:
 
 def _owned(by_id: dict[tuple[Any, ...], list[Step]], rows: Iterable[Row]) -> Iterable[tuple[Step, Row]]:
     for row in rows:
-        steps = by_id.get(_key(row), [])
+        steps = by_id.get(compile_key(row), [])
         begun = [step for step in steps if step.row["time"] <= row["time"]]
         if steps:
             yield (begun or steps[:1])[-1], row

@@ -47,6 +47,11 @@ def ids(rows: Iterable[Row]) -> tuple[int, ...]:
     return tuple(int(row["event_id"]) for row in rows if row["event_id"] is not None)
 
 
+def compile_key(row: Row) -> tuple[Any, ...]:
+    """What the rows of one compile have in common."""
+    return row["rank"], row["pid"], row["compile_id"]
+
+
 def place_in(row: Row) -> Place:
     return row["function"], row["file"], row["line"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 import time
 import weakref
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from .. import __version__
 from ..errors import CompilediagError
 from ..merging import add_part
 from ..outputs import check_output
-from ..store import Store, is_replaceable, is_session, remove
+from ..store import Store, is_replaceable, is_session, remove, temporary_file
 from .decoding import Tally
 from .ending import finish, times, told
 from .files import LogFile, find_logs, without_copies
@@ -219,8 +218,5 @@ def _opened(file: Path, job: _Job) -> Store:
 
 
 def _temporary(job: _Job) -> tuple[Path, Store]:
-    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
-    os.close(handle)
-    file = Path(name)
-    file.unlink()
+    file = temporary_file()
     return file, Store.create(file, _meta(job))

@@ -12,7 +12,8 @@ from ..decode.call_stacks import CallStacks, Frame
 from ..decode.stacks import is_torch_file
 from ..decode.tracing import TracedRecords
 from ..recorder import Made
-from ._compat.tracing import Places, source_name
+from ._compat import source_name
+from ._compat.tracing import Places
 
 #: Frames of our hooks are nobody's.
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.rank_runs import estimates, runs
+from ..diagnosis.rank_runs import estimates
 from ..diagnosis.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
-from ..diagnosis.ranks import Step, divergences, order_divergence, ranks_of, sequences
+from ..diagnosis.ranks import Step, all_divergences, ranks_of, sequences
 
 #: Ranks and compiles that are shown; the page says how many there are.
 MOST_RANKS, MOST_GRAPHS = 64, 300
@@ -20,8 +20,7 @@ def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
     if len(ranks_of(tables)) < 2:
         return None
     steps = sequences(tables)
-    order = order_divergence(runs(tables))
-    found = [*divergences(steps, live), *([order] if order else [])]
+    found = all_divergences(tables, steps, live)
     ranks, graphs = rank_rows(steps, found), graph_rows(steps, estimates(tables))
     parted = {rank for one in found for rank in one.ranks}
     shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in parted)][:MOST_RANKS])

@@ -135,13 +135,19 @@ def cache_entries(entries: Any) -> list[Any]:
     return chain
 
 
+def source_name(source: Any) -> str:
+    """The name of what a guard or a symbol is about: a property since torch 2.10, before it a method."""
+    name = source.name
+    return str(name() if callable(name) else name)
+
+
 def unaliased_sources(guard_manager: Any) -> list[str] | None:
     """The expressions of the tensors that an entry needs to be different objects; None if it does not tell.
 
     torch 2.15 keeps the sources as objects, those before as texts.
     """
     sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
-    return sources and [source if isinstance(source, str) else source.name for source in sources]
+    return sources and [source if isinstance(source, str) else source_name(source) for source in sources]
 
 
 def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import member
+from . import frames, member
 
 #: Frames that are looked at; of a deeper stack the innermost.
 MAX_DEPTH = 1_000
@@ -70,12 +70,6 @@ def tracing_frames() -> Places:
     return _around("trace_structured", None)
 
 
-def source_name(source: Any) -> str:
-    """The name of what a symbol stands for: a property since torch 2.10, before it a method."""
-    name = source.name
-    return str(name() if callable(name) else name)
-
-
 def callers() -> Places:
     """The frames around the call that dynamo compiles, the outermost first. torch's own dynamo_start tells the same,
     but leaves out the innermost callers.
@@ -85,10 +79,9 @@ def callers() -> Places:
 
 def _around(function: str | None, module: str | None) -> Places:
     """This thread's frames around the outermost one of that function, or of that module."""
-    frame: types.FrameType | None = sys._getframe(2)
     codes: list[types.CodeType] = []
     offsets: list[int] = []
-    while frame is not None and len(codes) < MAX_DEPTH:
+    for frame in frames(MAX_DEPTH):
         code = frame.f_code
         if code.co_name == function or (module is not None and frame.f_globals.get("__name__") == module):
             codes.clear()
@@ -96,5 +89,4 @@ def _around(function: str | None, module: str | None) -> Places:
         else:
             codes.append(code)
             offsets.append(frame.f_lasti)
-        frame = frame.f_back
     return codes[::-1], offsets[::-1]
