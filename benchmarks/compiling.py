@@ -1,4 +1,4 @@
-"""What watching costs while torch compiles: three workloads, all variants in turn in one process."""
+"""What watching costs while torch compiles: four workloads, all variants in turn in one process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from dataclasses import dataclass
 import torch
 from measure import Estimate, estimate, excess, in_turn, timed
 from torch._dynamo.utils import compilation_time_metrics
+from torch._inductor import config
 from torch._inductor.utils import fresh_cache
 from variants import VARIANTS
 
 ENTRIES = 8
 #: Of `self.step`, never the same twice: no text of a guard is met again, as in a first run.
 _steps = itertools.count(2)
+#: What a linear layer is tuned with: on a CPU it has choices only once its weights are frozen.
+TUNING = {
+    "max_autotune": True,
+    "freezing": not torch.cuda.is_available(),
+    "test_configs.max_mm_configs": 10,
+    "max_autotune_report_choices_stats": False,
+    "autotune_num_choices_displayed": 0,
+}
 
 
 class Model(torch.nn.Module):
@@ -45,8 +54,10 @@ class Workload:
 
 @contextlib.contextmanager
 def workloads() -> Iterator[list[Workload]]:
-    """The three workloads; the warm one's cache lives as long as this context."""
+    """The four workloads; the cache of the warm one lives as long as this context. Tuning is done on a GPU, if any."""
     model, x = Model(), torch.ones(4, 16)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layer, wide = torch.nn.Linear(512, 512, device=device), torch.ones(64, 512, device=device)
 
     def storm() -> None:
         compiled = torch.compile(model, backend="eager")
@@ -59,12 +70,17 @@ def workloads() -> Iterator[list[Workload]]:
         with torch.no_grad():
             torch.compile(model)(x)
 
+    def tune() -> None:
+        with torch.no_grad(), config.patch(TUNING):
+            torch.compile(layer)(wide)
+
     with fresh_cache():
         once()
         yield [
             Workload("Dynamo-only recompiles", ENTRIES, storm, contextlib.nullcontext),
             Workload("Inductor, warm cache", 1, once, contextlib.nullcontext),
             Workload("Inductor, cold", 1, once, fresh_cache),
+            Workload("Inductor, cold, max-autotune", 1, tune, fresh_cache),
         ]
 
 

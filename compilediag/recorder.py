@@ -48,7 +48,7 @@ class Feed(Protocol):
 class Counter(Protocol):
     """What counts in the user's program and hands over its counts when it is asked."""
 
-    def tick(self) -> None: ...
+    def tick(self, final: bool = False) -> None: ...
     def forked(self) -> None: ...
     def failed(self, error: BaseException) -> None: ...
 
@@ -113,6 +113,13 @@ class Recorder:
         self._waiting.append((feed, make, args))
         if self._asleep:
             self._wake_in_child()
+
+    def release(self, counter: Counter) -> None:
+        """Ask `counter` for the last time. Under the lock: the writer may be asking it now."""
+        with self._lock:
+            if counter in self.counters:
+                self.counters.remove(counter)
+            counter.tick(final=True)
 
     def flush(self) -> None:
         """Everything that was handed over so far is in the file when this returns."""

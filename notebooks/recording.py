@@ -1,6 +1,8 @@
 """How the scripts that record the notebooks' sessions run: on a GPU, under a bare name."""
 
+import contextlib
 import linecache
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -20,3 +22,12 @@ def main(script, usage):
     program = {"__name__": file.stem}
     exec(compile(source, file.name, "exec"), program)
     program["record"](sys.argv[1])
+    leave_out_folders(sys.argv[1], [file.resolve().parent, Path(torch.__file__).parents[1]])
+
+
+def leave_out_folders(path, folders):
+    """Files in call stacks are named without these folders of the machine."""
+    with contextlib.closing(sqlite3.connect(path)) as session, session:
+        for folder in map(str, folders):
+            cut = "UPDATE stacks SET file = substr(file, ?) WHERE substr(file, 1, ?) = ?"
+            session.execute(cut, (len(folder) + 2, len(folder) + 1, f"{folder}/"))

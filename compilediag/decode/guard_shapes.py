@@ -19,9 +19,15 @@ _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 def equality(text: str) -> Parts | None:
     found = _EQUALITY.match(text)
-    if not found or _is_shape(found[1]) or SCOPED.match(found[2]) or _SHAPE_SOURCE.match(found[2]):
+    if not found or _is_shape(found[1]) or _names_a_source(found[2]):
         return None
     return "value", readable(found[1]), found[2].strip(), None, (found[1],)
+
+
+def _names_a_source(text: str) -> bool:
+    """True of an expression over sources, so that an equality with it is one of two values that may both change."""
+    is_text = text.startswith(("'", '"'))
+    return not is_text and (SCOPED.search(text) is not None or _SHAPE_SOURCE.match(text) is not None)
 
 
 def _is_shape(source: str) -> bool:

@@ -40,7 +40,8 @@ def of_guards(text: str, sources: Iterable[str | None]) -> Values:
         if not any(name in code for name in names):
             continue
         guard = parse_guard(code, leaf)
-        if guard.expected is not None:
+        # Of what ShapeEnv asks for only an equality with a number tells the value.
+        if guard.expected is not None and (guard.kind != "symbolic_shape" or guard.expected.lstrip("-").isdecimal()):
             values[guard.source, guard.kind] = guard.expected
         if tensor := _TENSOR.match(code):
             source = readable(tensor["source"])

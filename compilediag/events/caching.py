@@ -62,6 +62,9 @@ class CacheLookup(Event):
     backward_saved_s: float | None = column("float64", "s of those that the backward would have taken")
     bytes: int | None = column("Int64", "bytes read or written, where torch's own call shows them")
     kernels: int | None = column("Int64", "kernels that were generated for the entry, or that a bundle holds")
+    counted_again: dict[str, int] | None = column(
+        "json", "of a hit: torch's own counters that rise as if the graph were compiled anew, and by how much"
+    )
     files: int | None = column("Int64", "files that a bundle of kernels was made of or put in place")
     forward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its forward")
     backward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its backward")

@@ -67,7 +67,8 @@ class AOTAutogradCache(GuardedCache):
             self._bypassed(look, error)
         elif result is not None:
             # Until it is seen to be wrapped as well.
-            look.outcome, look.entry = "bypass", places.entry_columns(result[0])
+            again = places.counted_again(*places.bundled_graphs(result[0]))
+            look.outcome, look.entry = "bypass", {**places.entry_columns(result[0]), "counted_again": again}
         elif look.guard is not None:
             look.outcome = "guard_miss"
 
@@ -100,6 +101,8 @@ class AOTAutogradCache(GuardedCache):
         if look.outcome == "hit":
             look.entry |= taken
             look.entry["saved_s"] = _total(taken.values())
+        else:
+            look.entry.pop("counted_again", None)
         self._tell_look_up(look)
 
     # Stores

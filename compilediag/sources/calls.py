@@ -65,9 +65,7 @@ class Calls(Source):
 
     def close(self) -> None:
         self._counter.end()
-        if self in self.recorder.counters:
-            self.recorder.counters.remove(self)
-        self.tick(final=True)
+        self.recorder.release(self)
 
     # What is compiled while this watches
 

@@ -89,6 +89,7 @@ class FxGraphCache(GuardedCache):
         elif result[0] is not None:
             columns = places.graph_columns(result[0])
             look.outcome, look.entry = "hit", {"kernels": columns["kernels"], "saved_s": columns["taken_s"]}
+            look.entry["counted_again"] = places.counted_again(result[0])
         else:
             self._missed(look, result[1])
         self._tell_look_up(look)

@@ -5,7 +5,6 @@ Here our code is on the path of every call. Counts are written at most once a se
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -22,11 +21,19 @@ INTERVAL_S = 1.0
 
 @dataclass
 class _Count:
-    """Calls of one kind since they were last written."""
+    """Calls of one kind. Hooks only add, so that the writer's thread can take what is there without a lock."""
 
     known: dict[str, Any]
     calls: int = 0
-    began_ns: int = field(default_factory=time.time_ns)
+    taken: int = 0
+    since_ns: int = field(default_factory=time.time_ns)
+
+    def take(self) -> dict[str, Any] | None:
+        """What was counted since the last time, as columns; None if nothing was."""
+        now, since_ns = self.calls, self.since_ns
+        count = now - self.taken
+        self.taken, self.since_ns = now, time.time_ns()
+        return {**self.known, "time_ns": since_ns, "count": count} if count else None
 
 
 class _Thread(threading.local):
@@ -44,11 +51,9 @@ class Replays(Source):
     def __init__(self, *args: Any):
         super().__init__(*args)
         self._thread = _Thread()
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
         self._counts: list[_Count] = []
         self._of: weakref.WeakKeyDictionary[Any, dict[Any, _Count]] = weakref.WeakKeyDictionary()
-        self._due = time.monotonic() + INTERVAL_S
+        self._due = 0.0
 
     @classmethod
     def probe(cls) -> None:
@@ -70,9 +75,11 @@ class Replays(Source):
             Patch(manager, "record_function", self._captured, self.guarded),
         ]
 
+    def open(self) -> None:
+        self.recorder.counters.append(self)
+
     def close(self) -> None:
-        if os.getpid() == self._pid:  # A forked child holds a copy of counts that are its parent's to write.
-            self._write()
+        self.recorder.release(self)
 
     def _runs(self, args: Args, kwargs: Kwargs) -> None:
         thread = self._thread
@@ -105,33 +112,32 @@ class Replays(Source):
                 backend = "user" if graphs.capturing_for() == "user" else "no_trees"
                 known = {"action": "replays", "backend": backend, "device": graphs.current_device()}
                 counts[None] = self._new(known)
-            self._add(counts[None])
+            counts[None].calls += 1
 
     def _count(self, owner: Any, key: Any, action: str, manager: Any, function_id: Any, graph_id: int | None) -> None:
         counts = self._of.setdefault(owner, {})
         if key not in counts:
             known = known_function(manager, function_id, self.recorder.frames)
             counts[key] = self._new({**known, "action": action, "graph_id": graph_id})
-        self._add(counts[key])
+        counts[key].calls += 1
 
     def _new(self, known: dict[str, Any]) -> _Count:
         count = _Count(known)
         self._counts.append(count)
         return count
 
-    def _add(self, count: _Count) -> None:
-        count.calls += 1
-        if time.monotonic() > self._due:
-            self._write()
+    def tick(self, final: bool = False) -> None:
+        """Hand over what was counted since, if it is time to. The writer's thread asks."""
+        now = time.monotonic()
+        if not final and now < self._due:
+            return
+        self._due = now + INTERVAL_S
+        for count in list(self._counts):
+            known = count.take()
+            if known is not None:
+                self.emit(action, None, (), known)
 
-    def _write(self) -> None:
-        self._due = time.monotonic() + INTERVAL_S
-        with self._lock:
-            for count in self._counts:
-                self._write_one(count)
-
-    def _write_one(self, count: _Count) -> None:
-        if count.calls:
-            known = {**count.known, "time_ns": count.began_ns, "count": count.calls}
-            self.emit(action, None, (), known)
-            count.calls, count.began_ns = 0, time.time_ns()
+    def forked(self) -> None:
+        """In a child: what was counted so far is its parent's to write."""
+        for count in self._counts:
+            count.taken = count.calls

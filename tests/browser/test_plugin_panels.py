@@ -1,6 +1,5 @@
 """A panel of another package: a tab with a table, in the report and live."""
 
-
 import pytest
 
 from compilediag.views.report import write_report

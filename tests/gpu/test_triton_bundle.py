@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from torch._functorch import config as functorch
 from torch._inductor import config
 from torch._inductor.utils import clear_caches
 
@@ -68,6 +69,16 @@ def test_kernels_that_are_launched_without_triton():
     memory = rows(seen).query("tier == 'memory'")
     assert set(memory["outcome"]) == {"hit"}
     assert memory["kernels"].sum() == seen.counters["inductor"]["triton_bundler_load_static_autotuner"] >= 1
+
+
+def test_a_graph_that_an_entry_of_the_other_cache_holds():
+    with functorch.patch(bundled_autograd_cache=True):
+        first = called()
+        seen = in_parity(called)
+    assert seen.result == first
+    [hit] = seen.session.cache_lookups.query("cache == 'aot_autograd'").itertuples()
+    assert hit.outcome == "hit" and hit.counted_again["async_compile_cache_miss"] >= 1
+    assert set(rows(seen)["outcome"]) == {"hit"}
 
 
 def test_without_bundles_there_are_none():

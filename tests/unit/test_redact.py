@@ -19,7 +19,7 @@ SHOWN = {
     "guard_failures": {"entry_compile_id", "guard_kind"},
     "cache_lookups": {
         *("function", "cache", "tier", "action", "outcome", "exception_type"),
-        *("key", "forward_key", "backward_key", "nearest_key"),
+        *("key", "forward_key", "backward_key", "nearest_key", "counted_again"),
     },
     "autotune": {
         *("run_id", "tuner", "stage", "function", "op", "choice", "choice_kind", "parameters", "device", "from_cache"),

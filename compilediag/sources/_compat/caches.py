@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -121,6 +122,22 @@ def graph_columns(graph: Any) -> dict[str, Any]:
         "kernels": getattr(deltas, "generated_kernel_count", None),
         "taken_s": None if taken_ns is None else taken_ns / 1e9,
     }
+
+
+def counted_again(*graphs: Any) -> dict[str, int] | None:
+    """What `FxGraphCache.cache_hit_post_compile` adds to torch's counters when these graphs come from a cache: all that
+    their compiles had counted.
+    """
+    total: Counter[str] = Counter()
+    for graph in graphs:
+        total.update(getattr(graph, "counter_deltas", None) or {})
+    return dict(total) or None
+
+
+def bundled_graphs(entry: Any) -> list[Any]:
+    """The graphs that an entry of AOTAutogradCache holds itself, where it does not name those of FxGraphCache."""
+    loadables = (getattr(entry, f"compiled_{way}", None) for way in ("fw", "bw"))
+    return [loadable.result for loadable in loadables if hasattr(loadable, "result")]
 
 
 def why_disabled() -> str | None:

@@ -18,7 +18,7 @@ from torch._inductor.remote_cache import cache_stats
 
 import compilediag as cd
 
-from .cache_counters import METRICS, STATS
+from .cache_counters import METRICS, STATS, counted_again
 from .counters import COUNTERS
 
 #: (test, what torch counted) of every scenario that was in parity, for `tests/scenarios.py`.
@@ -61,9 +61,14 @@ def torch_says(seen: Observed) -> dict[tuple[str, str], int]:
 
 
 def tables_say(seen: Observed) -> dict[tuple[str, str], int]:
-    """The same numbers from the session's tables."""
+    """The same numbers from the session's tables.
+
+    A graph from a cache raises torch's counters as if it were compiled once more; the tables tell what was done, and of
+    the hit what torch counts again. Parts that are cut for CUDA graphs are told of each graph, cached or not.
+    """
+    again = {("inductor", name): n for name, n in counted_again(seen.session).items() if name != "cudagraph_partitions"}
     return {
-        **{name: told(seen.session) for name, told in COUNTERS.items()},
+        **{name: told(seen.session) + again.get(name, 0) for name, told in COUNTERS.items()},
         **{("metrics", name): told(seen.session) for name, told in METRICS.items()},
         **{
             ("cache_stats", f"{c} {n}"): count

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 
 import compilediag as cd
@@ -37,6 +39,12 @@ def misses(session, cache):
     not_local = look_ups(session, cache, "miss", "guard_miss", tier="local")
     off = int(rows(session, cache, tier="local", action="look_up", outcome="disabled")["key"].notna().sum())
     return not_local + off - look_ups(session, cache, "hit", tier="remote")
+
+
+def counted_again(session):
+    """What torch counted once more of what the compiles of found entries had counted, as {name: number}."""
+    found = session.cache_lookups["counted_again"].dropna()
+    return sum((Counter(counts) for counts in found), Counter())
 
 
 def write_errors(session):

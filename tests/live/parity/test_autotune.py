@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 import torch
+from torch._functorch import config as functorch
 from torch._inductor import autotune_process, config
 from torch._inductor.codecache import PersistentCache
 from torch._inductor.kernel.custom_op import CustomOpConfig, register_custom_op_autotuning
@@ -119,6 +120,19 @@ def test_the_choices_of_bmm_are_timed_and_then_answered_from_the_local_cache(unt
     assert list(answered["time_ms"]) == list(timed["time_ms"])
     assert list(answered["is_winner"]) == list(timed["is_winner"])
     assert autotune_lookups(again) == ["hit"]
+
+
+@pytest.mark.parametrize("bundled", [False, True], ids=["by its key", "bundled"])
+def test_a_tuned_graph_from_the_cache_is_counted_as_tuned_again(untimed, bundled):
+    """By torch. The tables say that nothing was timed, and what torch has counted once more."""
+    with functorch.patch(bundled_autograd_cache=bundled):
+        in_parity(bmm)
+        torch._dynamo.reset()
+        seen = in_parity(bmm)
+    assert seen.counters["inductor"]["select_algorithm_autotune"] == 1 and seen.session.autotune.empty
+    hits = seen.session.cache_lookups.query("outcome == 'hit' and counted_again.notna()")
+    assert [again["select_algorithm_autotune"] for again in hits["counted_again"]] == [1]
+    assert set(hits["cache"]) == {"aot_autograd" if bundled else "fx_graph"}
 
 
 def test_without_the_local_cache_all_is_timed_again(untimed):

@@ -1,0 +1,23 @@
+"""Values of a new entry, read from its guards as torch prints them."""
+
+from __future__ import annotations
+
+from compilediag.decode.values import of_guards
+
+
+def leaves(*codes):
+    return "\n".join(("+- RootGuardManager", *(f"| +- LAMBDA_GUARD: {code}" for code in codes)))
+
+
+def test_an_equality_with_a_constant_tells_the_value():
+    found = of_guards(leaves("L['n'] == 2.5", "L['x'].size()[0] == 7"), ["n", "x.size()[0]"])
+    assert found == {("n", "value"): "2.5", ("x.size()[0]", "symbolic_shape"): "7"}
+
+
+def test_a_comparison_tells_no_value():
+    codes = ("L['n'] == ___as_tensor(L['n']).item()", "2 <= L['x'].size()[0]", "L['x'].size()[0] == L['y'].size()[0]")
+    assert of_guards(leaves(*codes), ["n", "x.size()[0]", "y.size()[0]"]) == {}
+
+
+def test_guards_on_other_sources_are_left_out():
+    assert of_guards(leaves("L['n'] == 2"), ["k"]) == {}
