@@ -377,6 +377,7 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
     page.wait_for_selector(".cdiag-page-title code")
     page.keyboard.press("Escape")
     assert "forward" in page.text_content(".cdiag-page-title")
+    page.wait_for_selector('.cdiag-page .cdiag-finding-title:has-text("recompiled 5x")', timeout=60_000)
     press_until(page, "Tab", "node.matches('[data-cell]')")
     press_until(page, "ArrowRight", "node.closest('.is-closest')")
     take_explorer_pictures(page, picture, "grid")
@@ -394,13 +395,15 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
 
 
 def take_explorer_pictures(page: Page, picture: Callable[[str], Path], name: str) -> None:
-    """Light and dark; the focus stays where it is."""
+    """Light and dark. The focus stays where it is: now and then JupyterLab takes it when it changes its theme."""
+    focused = page.evaluate_handle("() => document.activeElement")
     for theme, suffix in (("JupyterLab Light", ""), ("JupyterLab Dark", "-dark"), ("JupyterLab Light", "")):
         wanted = "dark" if "Dark" in theme else "light"
         page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
         page.wait_for_selector(f".cdiag-explorer[data-theme={wanted}]")
         page.wait_for_selector("#jupyterlab-splash", state="detached")
         page.locator(".cdiag-explorer").evaluate("node => node.scrollIntoView({ block: 'start' })")
+        focused.evaluate("node => node.isConnected && node.focus({ preventScroll: true })")
         page.screenshot(path=picture(f"explorer-{name}{suffix}.png"))
 
 
