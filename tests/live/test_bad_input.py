@@ -1,5 +1,7 @@
 """What users get wrong, and what programs throw at us: one clear line, or the text as it was."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -35,7 +37,7 @@ print(len(session.compiles), len(session.findings()) > 0, "recompile" in session
     assert done.stdout.split()[1:] == ["True", "True", "False"] and int(done.stdout.split()[0]) > 2
 
 
-@pytest.mark.parametrize("path", ["nothing.cdiag", ".", __file__])
+@pytest.mark.parametrize("path", ["nothing.cdiag", str(Path(__file__).parent), __file__])
 def test_loading_what_is_no_session_is_one_line(path):
     with pytest.raises(NotASession) as error:
         cd.load(path)
