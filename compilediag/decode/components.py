@@ -7,6 +7,7 @@ hold an address, or leave out the values of a graph's constants.
 
 from __future__ import annotations
 
+import functools
 import re
 import zlib
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 #: Characters that are kept of a text, and of one that is source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
+#: Settings that are remembered taken apart; torch has some 650.
+MOST_SETTINGS = 4_096
 LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
@@ -73,10 +76,16 @@ def parse_components(lines: Iterable[str]) -> Components:
             continue
         digest, name, text = match.groups()
         if name.startswith(SETTING):  # Nine in ten, and short.
-            found[name] = Component(digest, text if len(text) <= TEXT_CHARS else cut(text))
+            found[name] = _setting(digest, text)
         else:
             found.update(components(name, digest, text))
     return found
+
+
+@functools.lru_cache(MOST_SETTINGS)
+def _setting(digest: str, text: str) -> Component:
+    """One object a setting: hundreds of new ones a key would be work for the garbage collector."""
+    return Component(digest, text if len(text) <= TEXT_CHARS else cut(text))
 
 
 def components(name: str, digest: str | None, text: str) -> Components:
