@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ..events import CacheLookup
-from .components import MOST_SETTINGS, SETTING, Component, Components, components, parse_components
+from .components import SETTING, Component, Components, components, parse_components
 from .key_words import differences, distance
 
 #: Keys that are remembered of one function, cache and direction.
@@ -87,7 +86,7 @@ class KeyHistory:
         `settings` are those that are configuration: the same object as long as nothing of it has changed.
         """
         if settings is not None and self._noted_settings[0] is not settings:
-            self._noted_settings = settings, {n: c for item in settings.items() for n, c in _setting(*item)}
+            self._noted_settings = settings, _components(settings)
         known = self._noted_settings[1] if settings else {}
         self._noted[key] = {**self._noted.get(key, {}), **_components(texts), **known}
         while len(self._noted) > MAX_NOTED:
@@ -135,12 +134,6 @@ class KeyHistory:
         known.append(key)
         if self._past is not None and all(k.seen for k in same):
             self._past.remember(owner, key)
-
-
-@functools.lru_cache(MOST_SETTINGS)
-def _setting(name: str, text: str) -> tuple[tuple[str, Component], ...]:
-    """The components of a setting, made once a process: there are hundreds, and they rarely change."""
-    return tuple(components(name, None, text).items())
 
 
 def _components(texts: Mapping[str, str]) -> Components:

@@ -140,4 +140,4 @@ class Replays(Source):
     def forked(self) -> None:
         """In a child: what was counted so far is its parent's to write."""
         for count in self._counts:
-            count.taken = count.calls
+            count.take()
