@@ -428,20 +428,18 @@ def test_an_event_is_on_the_screen_soon_after_it_happened(lab, lab_page):
     notebook = lab.open(page, [TRAINING.replace("session = cd.start()", ""), *rounds])
     notebook.run(0)
     # The machine may have other things to do, too: one round of three has to be undisturbed. A round whose processors
-    # were lent to another machine is none of the three; where all are of that kind, the median has to do.
-    failed, medians, told = 0, [], []
+    # were lent to another machine is none of the three.
+    failed, told = 0, []
     for index in range(1, len(rounds) + 1):
         before = stolen_s()
-        median, p95 = latency(notebook, index)
+        p95 = p95_latency(notebook, index)
         if p95 <= LATENCY_MS:
             return
         stolen = stolen_s() - before
-        medians.append(median)
         told.append(f"p95 {p95:.0f} ms with {stolen:.1f} s of processors gone")
         failed += stolen < STOLEN_S
         assert failed < 3, told
-    assert min(medians) <= LATENCY_MS
-    pytest.skip(f"another machine had this one's processors: {', '.join(told)}; best median {min(medians):.0f} ms")
+    pytest.fail(f"no round was fast enough, and another machine had this one's processors: {', '.join(told)}")
 
 
 def stolen_s() -> float:
@@ -451,8 +449,8 @@ def stolen_s() -> float:
     return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0.0
 
 
-def latency(notebook: Notebook, index: int) -> tuple[float, float]:
-    """ms from the end of a compile to its row on the screen: median and 95th percentile of 30 compiles in one cell."""
+def p95_latency(notebook: Notebook, index: int) -> float:
+    """ms from the end of a compile to its row on the screen, 95th percentile of 30 compiles in one cell."""
     page = notebook.page
     notebook.begin(index)
     cell = page.locator(".jp-CodeCell").nth(index)
@@ -467,7 +465,7 @@ def latency(notebook: Notebook, index: int) -> tuple[float, float]:
     middle = late[len(late) // 2]
     print(f"event to pixel, {len(late)} compiles: median {middle:.0f}, p95 {p95:.0f}, longest {late[-1]:.0f} ms")
     assert len(late) >= 25
-    return middle, p95
+    return p95
 
 
 def test_five_thousand_events_a_second_all_reach_the_page(lab, lab_page):
