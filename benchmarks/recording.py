@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from compilediag import events
-from compilediag.recorder import Recorder
+from compilediag.recording import Recorder
 from compilediag.session import Session
 
 #: Of 100 events of a long run: what a recompile of a frame with a few entries gives.

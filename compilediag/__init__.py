@@ -64,13 +64,13 @@ sys.modules[__name__].__class__ = _Package
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext compilediag`: adds `%compilewatch` and `%%compilewatch` to this IPython."""
-    from compilediag import magics
+    from compilediag.frontends import magics
 
     magics.load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext compilediag`: takes both away again and stops the watch that they started."""
-    from compilediag import magics
+    from compilediag.frontends import magics
 
     magics.unload(shell)

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .diagnosis.changes import Change, changes, counts, uncompared
+from .diagnosis.diff import Change, changes, counts, uncompared
 from .diagnosis.wording import spent
 from .logs import opened
 from .session import Session

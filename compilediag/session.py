@@ -16,23 +16,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import tables
 from .errors import CompilediagError
-from .reading import fetch_rows, last_id, unless_damaged
-from .session_tables import SessionTables
-from .store import Store, inflate
+from .storage import tables
+from .storage.data import SessionTables
+from .storage.reader import fetch_rows, last_id, unless_damaged
+from .storage.store import Store, inflate
 
 if TYPE_CHECKING:
     import anywidget
     import pandas as pd
     import plotly.graph_objects as go
 
-    from .advise import Advised
     from .diagnosis import Finding
-    from .diagnosis.whatif import WhatIf
-    from .ranks import Ranks
-    from .recorder import Recorder
-    from .verify import Verification, Workload
+    from .diagnosis.causes.whatif import WhatIf
+    from .diagnosis.ranks.comparison import Ranks
+    from .recording import Recorder
+    from .trials.advise import Advised
+    from .trials.verify import Verification, Workload
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> Session:
     NotASession or NewerSchema, in one line, if it can't be read. Of a damaged file the tables hold what is legible.
     """
     if Path(path).is_dir():
-        from .folders import load_folder
+        from .logs.folders import load_folder
 
         return load_folder(Path(path))
     return Session(Path(path))
@@ -130,7 +130,7 @@ class Session(SessionTables):
 
         KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
         """
-        from .decode.metrics import KINDS, join
+        from .decode.records.metrics import KINDS, join
 
         first = int(event_id)
         with self._lock:
@@ -241,16 +241,16 @@ class Session(SessionTables):
     def verify(self, finding: Finding, workload: Workload) -> Verification:
         """Run `workload` with and without the fix of `finding`, beside what is compiled: does it hold?
 
-        `workload` is a function without arguments that runs the code again. See `compilediag.verify` for what is
+        `workload` is a function without arguments that runs the code again. See `compilediag.trials.verify` for what is
         isolated, and what is not. CompilediagError where fixes can't be tried.
         """
-        from .verify import verify
+        from .trials.verify import verify
 
         return verify(finding, workload)
 
     def advise(self, workload: Workload) -> Advised:
         """Try the fixes of what `workload` shows, alone and together: the smallest set of settings that works."""
-        from .advise import advise
+        from .trials.advise import advise
 
         return advise(workload)
 
@@ -260,7 +260,7 @@ class Session(SessionTables):
         For a size: static, dynamic, or padded to `buckets` or to steps, with padding's waste; for a limit: a higher
         one. None where the finding leaves no choice, ValueError if the buckets don't hold the largest size.
         """
-        from .diagnosis.whatif import what_if
+        from .diagnosis.causes.whatif import what_if
 
         return what_if(finding, self, buckets)
 
@@ -268,7 +268,7 @@ class Session(SessionTables):
         """The ranks of a distributed job, told against each other: where they first went different ways and at which
         guard or cache, what each compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
         """
-        from .ranks import Ranks
+        from .diagnosis.ranks.comparison import Ranks
 
         return Ranks(self)
 
@@ -312,7 +312,7 @@ class Session(SessionTables):
         """Write this session for other tools: "perfetto", one JSON file that ui.perfetto.dev opens; "parquet" or "csv",
         a folder with a file a table (lists and dicts as JSON). CompilediagError if it can't be written.
         """
-        from .exporting import export
+        from .views.export import export
 
         return export(self, path, format)
 

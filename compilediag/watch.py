@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CompilediagError
-from .history import VARIABLE as HISTORY
-from .history import program
-from .recorder import Recorder
+from .recording import Recorder
 from .session import Session
-from .store import Store, is_replaceable, remove, temporary_file
+from .sources.caches.key_history import VARIABLE as HISTORY
+from .sources.caches.key_history import program
+from .storage.store import Store, is_replaceable, remove, temporary_file
 
 DETAILS = ("lean", "full")
 

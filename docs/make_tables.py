@@ -1,7 +1,8 @@
 """Writes docs/tables.md to stdout, from what the code itself declares: `make docs`."""
 
-from compilediag import events, tables
-from compilediag.diagnosis import breakeven
+from compilediag import events
+from compilediag.diagnosis.rules import breakeven
+from compilediag.storage import tables
 
 INTRODUCTION = """# Tables
 

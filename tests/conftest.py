@@ -100,7 +100,7 @@ def _has_cuda() -> bool:
 @pytest.fixture(autouse=True)
 def nothing_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
     """Production swallows what compilediag raises inside a hook; a test fails of it, unless marked `swallows`."""
-    from compilediag.sources import shield
+    from compilediag.sources.hooks import shield
 
     caught: list[tuple[str, BaseException]] = []
 

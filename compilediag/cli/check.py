@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.outputs import check_output
+from compilediag.output_paths import check_output
 
 if TYPE_CHECKING:
     from compilediag.session import Session
@@ -42,7 +42,7 @@ class Check:
         if args.report:
             check_output(args.report)
 
-        from compilediag.gate import Limits, check, totals
+        from compilediag.diagnosis.gate import Limits, check, totals
 
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
         limits = Limits(**{name: getattr(args, name) for name in names}, baseline=_baseline(args.baseline))

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.outputs import check_output
+from compilediag.output_paths import check_output
 
 from .program import Program, find_module, find_script
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plugins
-from .breakeven import CallTotals, break_even, call_totals, once_findings
-from .breaks import break_findings
-from .cache_rules import cache_findings
-from .causes import find_causes, strikes_of
-from .coverage import FEEDS, blind, coverage_findings, observed, unobserved
-from .export_rules import export_findings
-from .failures import failure_findings, with_empty
+from .causes.grouping import find_causes, strikes_of
+from .causes.limits import limit_findings, limits_hit
+from .causes.recompiles import finding_of
 from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
-from .graph_rules import graph_findings
-from .limits import limit_findings, limits_hit
-from .misses import explain_miss
-from .rank_rules import rank_findings
-from .recompiles import finding_of
-from .tuning_rules import tuning_findings
+from .rules.breakeven import CallTotals, break_even, call_totals, once_findings
+from .rules.breaks import break_findings
+from .rules.cache_rules import cache_findings
+from .rules.coverage import FEEDS, blind, coverage_findings, observed, unobserved
+from .rules.export_rules import export_findings
+from .rules.failures import failure_findings, with_empty
+from .rules.graph_rules import graph_findings
+from .rules.misses import explain_miss
+from .rules.rank_rules import rank_findings
+from .rules.tuning_rules import tuning_findings
 
 __all__ = [
     "FEEDS",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..decode.settings import module_of
+from ..decode.cache_keys.settings import module_of
 
 SEVERITIES = ("high", "medium", "low")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from ..store import Store
+from ..storage.store import Store
 from .decoding import Tally
 from .ending import told
 from .files import LogFile, find_logs, without_copies

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from ..decode.clock import Clock, absolute_ns
-from ..decode.process import Item, LogProcess
-from ..decode.tracelog import Record, Unread, read_records
+from ..decode.records.clock import Clock, absolute_ns
+from ..decode.records.process import Item, LogProcess
+from ..decode.records.tracelog import Record, Unread, read_records
 from .extra_records import plugged
 from .files import LogFile, LogStream
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from ..diagnosis.coverage import FEEDS
+from ..diagnosis.rules.coverage import FEEDS
 from ..events import SourceStatus
-from ..store import Store
+from ..storage.store import Store
 from .decoding import Tally
 from .reading import last_id
 

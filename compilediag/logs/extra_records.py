@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plugins
-from ..decode.process import Item
-from ..decode.tracelog import Record
+from ..decode.records.process import Item
+from ..decode.records.tracelog import Record
 from ..events import Artifact, Event
 
 #: Items that one record may give.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import CompilediagError
-from ..merging import add_part
-from ..outputs import check_output
-from ..store import Store, is_replaceable, is_session, remove, temporary_file
+from ..output_paths import check_output
+from ..storage.merging import add_part
+from ..storage.store import Store, is_replaceable, is_session, remove, temporary_file
 from .decoding import Tally
 from .ending import finish, times, told
 from .files import LogFile, find_logs, without_copies
@@ -104,8 +104,8 @@ def _given(paths: Paths) -> list[str | os.PathLike[str]]:
 
 def opened(path: str | os.PathLike[str]) -> Session:
     """The session of a path: a session's file, a folder of them, or logs, which are ingested into a temporary one."""
-    from ..folders import is_of_sessions
     from ..session import load
+    from .folders import is_of_sessions
 
     file = Path(path)
     return load(file) if is_session(file) or is_of_sessions(file) else ingest(file)

@@ -18,7 +18,7 @@ from typing import Any
 from .. import __version__
 from ..errors import CompilediagError
 from ..events import KINDS
-from ..store import COMMON, SQL_TYPES, Store, own_fields
+from ..storage.store import COMMON, SQL_TYPES, Store, own_fields
 from .decoding import Tally
 from .ending import finish, told
 from .files import LogFile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import CompilediagError
-from ..store import Store
+from ..storage.store import Store
 from .decoding import LogDecoder, Tally
 from .files import LogFile, open_log
 from .progress import Progress

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from ..store import Store
+from ..storage.store import Store
 from .files import LogFile
 from .progress import Progress
 from .reading import read_log

@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from ..decode.process import Item
+from ..decode.records.process import Item
 from ..events import Artifact, Event
-from ..store import Store, own_fields
+from ..storage.store import Store, own_fields
 
 #: A batch is written when it has so many events, or so many bytes of text.
 BATCH_EVENTS, BATCH_BYTES = 4_000, 8 << 20

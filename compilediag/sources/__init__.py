@@ -14,9 +14,10 @@ import sys
 from collections.abc import Collection, Iterator
 
 from ..errors import CompilediagError
-from ..recorder import Recorder
-from . import imports, patching
-from .base import NothingToWatch, Source, Unavailable
+from ..recording import Recorder
+from .hooks import late_imports as imports
+from .hooks import patching
+from .hooks.source import NothingToWatch, Source, Unavailable
 
 __all__ = ["attach", "detach", "installed", "notice", "paused", "probe_all", "rank", "require_torch", "torch_version"]
 
@@ -51,29 +52,29 @@ def rank() -> int | None:
 
 
 def _classes() -> list[type[Source]]:
-    from .aot_autograd_cache import AOTAutogradCache
-    from .calls import Calls
-    from .captures import Captures
-    from .code_caches import CodeCaches
-    from .compiles import Compiles
-    from .cudagraph_skips import CudaGraphSkips
-    from .cudagraphs import CudaGraphs
-    from .dynamic import Dynamic
-    from .dynamo_cache import DynamoCache
-    from .fx_graph_cache import FxGraphCache
-    from .graph_breaks import GraphBreaks
-    from .keys import Keys
-    from .pgo import Pgo
-    from .phases import Phases
-    from .recompiles import Recompiles
-    from .remote_cache import RemoteCache
-    from .replays import Replays
-    from .select_algorithm import SelectAlgorithm
-    from .trace import Trace
-    from .triton_autotune import TritonAutotune
-    from .triton_bundle import TritonBundle
-    from .triton_heuristics import TritonHeuristics
-    from .workers import Workers
+    from .autotune.select_algorithm import SelectAlgorithm
+    from .autotune.triton_autotune import TritonAutotune
+    from .autotune.triton_heuristics import TritonHeuristics
+    from .caches.aot_autograd_cache import AOTAutogradCache
+    from .caches.cache_keys import Keys
+    from .caches.code_caches import CodeCaches
+    from .caches.dynamo_cache import DynamoCache
+    from .caches.fx_graph_cache import FxGraphCache
+    from .caches.pgo import Pgo
+    from .caches.remote_cache import RemoteCache
+    from .caches.triton_bundle import TritonBundle
+    from .caches.workers import Workers
+    from .cudagraphs.replays import Replays
+    from .cudagraphs.skips import CudaGraphSkips
+    from .cudagraphs.trees import CudaGraphs
+    from .cudagraphs.user_captures import Captures
+    from .dynamo.calls import Calls
+    from .dynamo.compiles import Compiles
+    from .dynamo.dynamic_decisions import Dynamic
+    from .dynamo.graph_breaks import GraphBreaks
+    from .dynamo.phases import Phases
+    from .dynamo.recompiles import Recompiles
+    from .dynamo.trace import Trace
 
     return [
         Compiles,
@@ -107,7 +108,7 @@ def attach(recorder: Recorder, detail: str, asked_for: Collection[str] = ()) -> 
 
     A source that can't work here says why in its status.
     """
-    from .writer import Writer
+    from .hooks.writer import Writer
 
     for cls in _classes():
         source = cls(recorder, detail)

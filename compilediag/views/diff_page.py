@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.changes import Change
-from ..outputs import check_output
+from ..diagnosis.diff import Change
+from ..output_paths import check_output
 from .report import offline_page, write_whole
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from ..decode.guard_trees import ObjectNames, told_guard
-from ..decode.guards import parse_guard
+from ..decode.guards.guard_text import parse_guard
+from ..decode.guards.guard_trees import ObjectNames, told_guard
 from ..diagnosis.wording import listed, spoken
 from .source_lines import SourceLines
 

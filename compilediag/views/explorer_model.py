@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..decode.guard_trees import ObjectNames, parse_line, tree_lines
-from ..diagnosis.breakeven import Tally, Worth
+from ..decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
+from ..diagnosis.rules.breakeven import Tally, Worth
 from . import explorer_guards
 from .source_lines import SourceLines
 

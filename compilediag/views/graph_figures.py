@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..diagnosis import wording
-from ..diagnosis.graphs import COLUMNS, GraphFunction, graph_functions
 from ..diagnosis.rows import rows_of
+from ..diagnosis.rules.graphs import COLUMNS, GraphFunction, graph_functions
 
 if TYPE_CHECKING:
     from ..session import Session

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import FEEDS, CallTotals, call_totals, diagnose, fix_code, observed
-from ..diagnosis.misses import MISSES, why_missed
+from ..diagnosis.rules.misses import MISSES, why_missed
 from ..events import BY_TABLE, KINDS
-from ..store import deflate, inflate
-from ..tables import table_columns
+from ..storage.store import deflate, inflate
+from ..storage.tables import table_columns
 from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
 from .explorer_model import Explorer
 from .extra_panels import panels

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.rank_runs import estimates
-from ..diagnosis.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
-from ..diagnosis.ranks import Step, all_divergences, ranks_of, sequences
+from ..diagnosis.ranks.divergence import Step, all_divergences, ranks_of, sequences
+from ..diagnosis.ranks.rank_runs import estimates
+from ..diagnosis.ranks.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
 
 #: Ranks and compiles that are shown; the page says how many there are.
 MOST_RANKS, MOST_GRAPHS = 64, 300

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
-from ..outputs import check_output
+from ..output_paths import check_output
 from . import esm, island
 from .model import ViewModel
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..diagnosis import wording
 from ..diagnosis.rows import Row
-from ..diagnosis.tuning import Run, final_times, rows_by_run, run_of, runs_frame, tuning_runs
+from ..diagnosis.rules.tuning import Run, final_times, rows_by_run, run_of, runs_frame, tuning_runs
 
 if TYPE_CHECKING:
     from ..session import Session

@@ -27,7 +27,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.recorder import Recorder
+from compilediag.recording import Recorder
 from compilediag.session import Session
 from compilediag.views import esm, island
 from compilediag.views.model import ViewModel

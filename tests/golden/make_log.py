@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
-from compilediag.decode.records import KEPT, record_name
-from compilediag.decode.tracelog import Record, read_records
-from compilediag.decode.tracing import KINDS
+from compilediag.decode.records.record_kinds import KEPT, record_name
+from compilediag.decode.records.tracelog import Record, read_records
+from compilediag.decode.records.tracing import KINDS
 from tests.live import programs
 
 ROOT = Path(__file__).resolve().parents[2]

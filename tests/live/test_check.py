@@ -62,7 +62,9 @@ BY_NAME = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 def test_the_pytest_plugin_on_a_sample_project(python, tmp_path):
     (tmp_path / "test_sample.py").write_text(PROJECT)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p compilediag.pytest_plugin\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-markers -p compilediag.frontends.pytest_plugin\n"
+    )
     done = python("-m", "pytest", "--junitxml", tmp_path / "junit.xml", cwd=tmp_path, env=BY_NAME)
     assert "4 passed" not in done.stdout and "3 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert "compilediag: 1 recompile, at most 0 allowed:" in done.stdout and "n was 1, then 2" in done.stdout
@@ -75,5 +77,5 @@ def test_the_pytest_plugin_on_a_sample_project(python, tmp_path):
 
 def test_the_plugin_costs_nothing_where_nothing_is_marked(python, tmp_path):
     (tmp_path / "test_plain.py").write_text("import sys\ndef test(): assert 'torch' not in sys.modules\n")
-    done = python("-m", "pytest", "-p", "compilediag.pytest_plugin", cwd=tmp_path, env=BY_NAME)
+    done = python("-m", "pytest", "-p", "compilediag.frontends.pytest_plugin", cwd=tmp_path, env=BY_NAME)
     assert "1 passed" in done.stdout and "compilediag:" not in done.stdout.partition("=")[2].replace("plugins", "")

@@ -21,9 +21,9 @@ from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list  # noqa: E40
 from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from compilediag.events import GUARD_KINDS  # noqa: E402
-from compilediag.sources.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
-from compilediag.sources.guard_values import Scope  # noqa: E402
-from compilediag.sources.guard_walk import Walk  # noqa: E402
+from compilediag.sources.guards.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
+from compilediag.sources.guards.guard_values import Scope  # noqa: E402
+from compilediag.sources.guards.guard_walk import Walk  # noqa: E402
 
 randn = torch.randn
 FILE = __file__

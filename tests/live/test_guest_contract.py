@@ -12,8 +12,8 @@ import torch
 
 import compilediag as cd
 from compilediag import sources
-from compilediag.sources import patching
-from compilediag.sources.base import MAX_ERRORS
+from compilediag.sources.hooks import patching
+from compilediag.sources.hooks.source import MAX_ERRORS
 from tests.live import programs
 from tests.live.entered import entered
 
@@ -452,8 +452,8 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
 
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
     from compilediag.diagnosis import unobserved
-    from compilediag.sources.base import NothingToWatch
-    from compilediag.sources.graph_breaks import GraphBreaks
+    from compilediag.sources.dynamo.graph_breaks import GraphBreaks
+    from compilediag.sources.hooks.source import NothingToWatch
 
     def probe(cls):
         raise NothingToWatch("there is no such thing here")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import compilediag as cd
-from compilediag.sources.recompiles import Recompiles
-from compilediag.sources.values import describe
+from compilediag.sources.dynamo.recompiles import Recompiles
+from compilediag.sources.guards.guarded_values import describe
 
 torch = pytest.importorskip("torch")
 TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode

@@ -16,7 +16,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.tables import frame_from_events
+from compilediag.storage.tables import frame_from_events
 
 SECOND = 1_000_000_000
 FORWARD = {"function": "forward", "file": "/home/ada/model.py", "line": 30}

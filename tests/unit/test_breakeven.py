@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from compilediag.diagnosis import break_even, call_totals, diagnose
-from compilediag.diagnosis.breakeven import Tally, Worth
+from compilediag.diagnosis.rules.breakeven import Tally, Worth
 from tests.unit.tables_builder import SECOND, called, compiled, source, tables
 
 COUNTING = source("calls", "active")

@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from compilediag.cells import CellNames
 from compilediag.events import Recompile
+from compilediag.notebook_cells import CellNames
 
 interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
 

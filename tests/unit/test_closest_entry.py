@@ -2,9 +2,9 @@
 
 import pytest
 
-from compilediag.decode.guard_names import readable
-from compilediag.decode.guards import parse_guard
-from compilediag.decode.recompiles import Entry, FailingGuard, recompile_events
+from compilediag.decode.guards.failed_guards import Entry, FailingGuard, recompile_events
+from compilediag.decode.guards.guard_names import readable
+from compilediag.decode.guards.guard_text import parse_guard
 
 WRAPPER = ("inner", "/site-packages/torch/_dynamo/external_utils.py", 67)
 

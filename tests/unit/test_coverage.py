@@ -2,7 +2,8 @@
 
 import pytest
 
-from compilediag.diagnosis import blind, coverage, unobserved
+from compilediag.diagnosis import blind, unobserved
+from compilediag.diagnosis.rules import coverage
 from compilediag.events import BY_TABLE
 from tests.unit.tables_builder import source, tables
 

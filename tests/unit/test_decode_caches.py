@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.caches import (
+from compilediag.decode.records.caches import (
     LOCAL_OFF,
     Fetch,
     LookUp,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.compiles import compile_event
+from compilediag.decode.records.compiles import compile_event
 
 METRICS = {
     "compile_id": "0/1",

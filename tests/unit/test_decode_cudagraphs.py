@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.cudagraphs import (
+from compilediag.decode.records.cudagraphs import (
     is_overwritten,
     limit_columns,
     mismatch_columns,

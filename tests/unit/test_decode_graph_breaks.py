@@ -1,6 +1,6 @@
 """Graph breaks: the id, the explanation and the hints out of the text that torch writes for people."""
 
-from compilediag.decode.graph_breaks import graph_break
+from compilediag.decode.records.graph_breaks import graph_break
 
 TEXT = """Failed to trace builtin operator
   Explanation: Dynamo does not know how to trace builtin operator `print`

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.guard_trees import ObjectNames, parse_line, told_guard, tree_lines
+from compilediag.decode.guards.guard_trees import ObjectNames, parse_line, told_guard, tree_lines
 
 TREE = """
 TREE_GUARD_MANAGER:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from compilediag.decode.guard_names import readable
-from compilediag.decode.guards import parse_guard
+from compilediag.decode.guards.guard_names import readable
+from compilediag.decode.guards.guard_text import parse_guard
 from compilediag.events import GUARD_KINDS
 
 KEYS = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"

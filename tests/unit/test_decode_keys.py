@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.keys import MAX_NOTED, REMEMBERED, KeyHistory, Owner
+from compilediag.decode.cache_keys.key_parts import MAX_NOTED, REMEMBERED, KeyHistory, Owner
 from compilediag.events import CacheLookup
 
 
@@ -139,7 +139,7 @@ class Past:
 
 
 def test_a_key_of_an_earlier_session_says_when_and_where():
-    from compilediag.decode.components import parse_components
+    from compilediag.decode.cache_keys.components import parse_components
 
     past = Past(("old", parse_components(["[a] a: 1", "[b] inductor_config[x]: True"]), "yesterday, train.py"))
     history = KeyHistory(past)

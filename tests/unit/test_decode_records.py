@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.records import KEPT, artifact, record_compile_id, record_name
+from compilediag.decode.records.record_kinds import KEPT, artifact, record_compile_id, record_name
 
 PLACE = {"frame_id": 2, "frame_compile_id": 1, "attempt": 0, "rank": 3, "has_payload": "abc", "stack": []}
 

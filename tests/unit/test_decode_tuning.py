@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.tuning import (
+from compilediag.decode.records.tuning import (
     Timed,
     Tuning,
     input_text,

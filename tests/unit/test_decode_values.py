@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilediag.decode.values import of_guards
+from compilediag.decode.guards.guard_values import of_guards
 
 
 def leaves(*codes):

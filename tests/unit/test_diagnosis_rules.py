@@ -3,9 +3,9 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.paths import normalised, split_property, torch_source
-from compilediag.diagnosis.recompiles import ADVISERS
-from compilediag.diagnosis.values import counts_up, type_of
+from compilediag.diagnosis.causes.paths import normalised, split_property, torch_source
+from compilediag.diagnosis.causes.recompiles import ADVISERS
+from compilediag.diagnosis.causes.values import counts_up, type_of
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
 

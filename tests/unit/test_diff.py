@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 import compilediag as cd
-from compilediag.diagnosis.changes import KINDS, changes, uncompared
-from compilediag.diagnosis.coverage import FEEDS
+from compilediag.diagnosis.diff import KINDS, changes, uncompared
+from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
 
 from .log_builder import compile_, golden, metrics, reasons, start

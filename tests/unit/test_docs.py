@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compilediag import events, tables
+from compilediag import events
+from compilediag.storage import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

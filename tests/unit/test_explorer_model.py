@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilediag.decode.guard_trees import ObjectNames, parse_line, tree_lines
+from compilediag.decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer_model import MOST, unpacked
 from compilediag.views.explorer_text import explorer_text, render

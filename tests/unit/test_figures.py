@@ -2,8 +2,8 @@
 
 import pytest
 
-from compilediag.diagnosis.graphs import functions_frame
-from compilediag.diagnosis.tuning import tuning_runs
+from compilediag.diagnosis.rules.graphs import functions_frame
+from compilediag.diagnosis.rules.tuning import tuning_runs
 from compilediag.errors import CompilediagError
 from compilediag.views.figures import FIGURES, OUTCOMES
 from tests.unit.session_builder import saved

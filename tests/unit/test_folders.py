@@ -7,9 +7,9 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
 from compilediag.events import Artifact, Compile
-from compilediag.merging import add_part
-from compilediag.recorder import Recorder
-from compilediag.store import SCHEMA_VERSION, Store
+from compilediag.recording import Recorder
+from compilediag.storage.merging import add_part
+from compilediag.storage.store import SCHEMA_VERSION, Store
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, recompile

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from compilediag.diagnosis.coverage import FEEDS
+from compilediag.diagnosis.gate import Broken, Limits, check, totals
+from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import Compile, GraphBreak, SourceStatus
-from compilediag.gate import Broken, Limits, check, totals
 
 from .log_builder import GOLDEN, compile_
 from .tables_builder import FORWARD, SECOND, called, recompile, tables

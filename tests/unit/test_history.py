@@ -9,10 +9,10 @@ import zlib
 
 import pytest
 
-from compilediag import history
-from compilediag.decode.components import Component
-from compilediag.decode.keys import Key, Owner
-from compilediag.history import History, default_path, program
+from compilediag.decode.cache_keys.components import Component
+from compilediag.decode.cache_keys.key_parts import Key, Owner
+from compilediag.sources.caches import key_history as history
+from compilediag.sources.caches.key_history import History, default_path, program
 
 SETTINGS = {"inductor_config[x]": Component("d", "True")}
 

@@ -10,10 +10,10 @@ import time
 import pytest
 
 import compilediag as cd
-from compilediag.decode.tracelog import Record, Unread, read_records
+from compilediag.decode.records.tracelog import Record, Unread, read_records
 from compilediag.errors import CompilediagError
 from compilediag.logs.writing import fit
-from compilediag.store import Store
+from compilediag.storage.store import Store
 
 from .log_builder import Bytes, compile_, decoded, event, golden, record, start, string
 

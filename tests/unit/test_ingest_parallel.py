@@ -67,7 +67,7 @@ def test_what_was_interrupted_is_gone_on_with(logs, tmp_path, monkeypatch, first
 
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
         patched.setattr(job, "add_part", interrupted(job.add_part))
-        patched.setattr("compilediag.store.Store.append", interrupted(job.Store.append))
+        patched.setattr("compilediag.storage.store.Store.append", interrupted(job.Store.append))
         cd.ingest(logs, out, processes=first)
         raise AssertionError("it was not interrupted")
     begun = len(cd.load(out).events)

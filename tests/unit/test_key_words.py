@@ -2,8 +2,8 @@
 
 import pytest
 
-from compilediag.decode.components import CODE_CHARS, TEXT_CHARS, cut, described, parse_components, split_top
-from compilediag.decode.key_words import MAX_ALIGNED, MAX_LINES, MAX_TOLD, VALUE_CHARS, differences, distance
+from compilediag.decode.cache_keys.components import CODE_CHARS, TEXT_CHARS, cut, described, parse_components, split_top
+from compilediag.decode.cache_keys.key_words import MAX_ALIGNED, MAX_LINES, MAX_TOLD, VALUE_CHARS, differences, distance
 
 #: As torch 2.13 writes the fake tensor of an input.
 TENSOR = (

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from compilediag.sources.base import Source, Unavailable
-from compilediag.sources.imports import WhenImported, waiting
-from compilediag.sources.patching import Patch
+from compilediag.sources.hooks.late_imports import WhenImported, waiting
+from compilediag.sources.hooks.patching import Patch
+from compilediag.sources.hooks.source import Source, Unavailable
 
 
 @pytest.fixture

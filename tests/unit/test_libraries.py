@@ -3,9 +3,9 @@
 import pytest
 
 from compilediag.events import CacheLookup
-from compilediag.sources import code_caches, workers
-from compilediag.sources.code_caches import Libraries
-from compilediag.sources.workers import WRAPPER, Build, Builds
+from compilediag.sources.caches import code_caches, workers
+from compilediag.sources.caches.code_caches import Libraries
+from compilediag.sources.caches.workers import WRAPPER, Build, Builds
 
 OWNER = {"compile_id": "0/1", "function": "f", "file": "/a.py", "line": 3}
 

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from compilediag.diagnosis import FEEDS
-from compilediag.diagnosis.coverage import PARTS
+from compilediag.diagnosis.rules.coverage import PARTS
 from compilediag.events import (
     BY_TABLE,
     Artifact,
@@ -20,7 +20,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.tables import table_columns
+from compilediag.storage.tables import table_columns
 from compilediag.views.derived import COLUMNS, MADE_OF
 from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel, totals

@@ -7,10 +7,10 @@ import pytest
 
 import compilediag as cd
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rank_tables import graph_rows, rank_rows
-from compilediag.diagnosis.ranks import divergences, sequences
+from compilediag.diagnosis.ranks.comparison import Ranks
+from compilediag.diagnosis.ranks.divergence import divergences, sequences
+from compilediag.diagnosis.ranks.rank_tables import graph_rows, rank_rows
 from compilediag.events import Collective, Recompile
-from compilediag.ranks import Ranks
 from compilediag.views.rank_model import rank_part
 
 from .log_builder import compile_, record, string

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from compilediag import recorder as recorder_module
+from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Compile, Phase
-from compilediag.recorder import Recorder
+from compilediag.recording import Recorder
 from compilediag.session import Session, load
 from tests.unit.session_builder import META, Feed, put, recording
 

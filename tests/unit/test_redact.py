@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compilediag.events import BY_TABLE, Artifact, SourceStatus
-from compilediag.tables import table_columns
+from compilediag.storage.tables import table_columns
 from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel
 from compilediag.views.redact import Redactor

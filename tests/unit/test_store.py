@@ -13,8 +13,8 @@ import pytest
 from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import BY_TABLE, KINDS, Artifact, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
-from compilediag.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
-from compilediag.tables import read_table, table_columns
+from compilediag.storage.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
+from compilediag.storage.tables import read_table, table_columns
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
 

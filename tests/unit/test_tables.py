@@ -8,7 +8,7 @@ import pytest
 
 from compilediag.events import BY_TABLE, GUARD_KINDS, Compile, Phase, Recompile, SourceStatus
 from compilediag.session import load
-from compilediag.tables import EVENT_COLUMNS, frame_from_events, table_columns
+from compilediag.storage.tables import EVENT_COLUMNS, frame_from_events, table_columns
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.test_store import example
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from compilediag.diagnosis import blind, coverage, diagnose, unobserved
+from compilediag.diagnosis import blind, diagnose, unobserved
+from compilediag.diagnosis.rules import coverage
 from compilediag.views.text import WIDTH, printable, render
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from compilediag.sources.tuning_runs import Measured
+from compilediag.sources.autotune.tuning_runs import Measured
 
 ENDED = "EOFError: Ran out of input"
 

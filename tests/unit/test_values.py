@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from compilediag.sources.values import MAX_CHARS, describe, type_name
+from compilediag.sources.guards.guarded_values import MAX_CHARS, describe, type_name
 
 
 class Colour(enum.Enum):

@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.whatif import what_if
+from compilediag.diagnosis.causes.whatif import what_if
 from tests.unit.tables_builder import FORWARD, changes, compiled, sizes, tables
 
 

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..base import NothingToWatch, Unavailable
+from ..hooks.source import NothingToWatch, Unavailable
 
 
 def member(module: str, *path: str) -> Any:

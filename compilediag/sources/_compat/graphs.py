@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..base import NothingToWatch
+from ..hooks.source import NothingToWatch
 from . import class_with, frames, is_torch_file, member
 
 TREES = "torch._inductor.cudagraph_trees"

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...decode.settings import module_of
-from ..base import Unavailable
+from ...decode.cache_keys.settings import module_of
+from ..hooks.source import Unavailable
 from . import member
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)

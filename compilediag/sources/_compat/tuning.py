@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any
 
-from ..base import Unavailable
+from ..hooks.source import Unavailable
 from . import class_with, frames, member
 
 SELECT = "torch._inductor.select_algorithm"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import compilediag as cd
-from compilediag.decode.cudagraphs import skip_columns
+from compilediag.decode.records.cudagraphs import skip_columns
 
 from .assertion import Observed, in_parity
 

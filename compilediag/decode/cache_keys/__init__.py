@@ -1,0 +1,1 @@
+"""Cache keys: their components, and why two keys differ."""

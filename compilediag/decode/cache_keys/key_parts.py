@@ -1,0 +1,155 @@
+"""Why a cache missed: the components of the key, told against those of the nearest earlier key of its function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ...events import CacheLookup
+from .components import SETTING, Component, Components, components, parse_components
+from .key_words import differences, distance
+
+#: Keys that are remembered of one function, cache and direction.
+REMEMBERED = 32
+#: Functions that are remembered, and keys whose components wait for their look-up.
+MAX_FUNCTIONS, MAX_NOTED = 1_024, 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """Whose key it is: keys of one owner are told against each other, and no others."""
+
+    cache: str
+    function: str
+    file: str | None
+    line: int | None
+    #: A function has a key for its forward and another one for its backward.
+    backward: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """A key with its components; `seen` is when and where if that was in an earlier session.
+
+    `settings` are the components that are configuration: nine in ten, and the same object in keys that share them.
+    """
+
+    key: str
+    own: Components
+    settings: Components
+    seen: str | None = None
+
+    def distance(self, other: Key) -> float:
+        same = self.settings is other.settings
+        return distance(self.own, other.own) + (0 if same else distance(self.settings, other.settings))
+
+    def differences(self, other: Key) -> list[str]:
+        """In what `other` differs from this one."""
+        return differences({**self.own, **self.settings}, {**other.own, **other.settings})
+
+
+class Past(Protocol):
+    """The keys of earlier sessions: name, components, when and where it was seen; the oldest first."""
+
+    problem: str | None
+
+    def earlier(self, owner: Owner) -> Iterable[tuple[str, Components, str]]: ...
+    def remember(self, owner: Owner, key: Key) -> None: ...
+
+
+class KeyHistory:
+    """The latest keys of each function, to say in what a missed key differs from the nearest of them.
+
+    A key of the very same name that was seen before and missed all the same is the nearest, without a difference:
+    its entry is gone, or was never saved. A guard miss is no matter of keys: the entry was there.
+    """
+
+    def __init__(self, past: Past | None = None, torch_version: str | None = None) -> None:
+        self._past = past
+        #: What the component of this name says in bytes: which sources of torch are running.
+        self._version = {} if torch_version is None else {"torch_version": torch_version}
+        self._owners: OrderedDict[Owner, deque[Key]] = OrderedDict()
+        self._noted: OrderedDict[str, Components] = OrderedDict()
+        self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
+        self._settings: dict[frozenset[tuple[str, Component]], Components] = {}
+
+    @property
+    def problem(self) -> str | None:
+        """Why the keys of earlier sessions are not known; None if they are, or are not asked for."""
+        return self._past.problem if self._past is not None else None
+
+    def note(self, key: str, texts: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
+        """Components of a key, by name, that its look-up will not bring along.
+
+        `settings` are those that are configuration: the same object as long as nothing of it has changed.
+        """
+        if settings is not None and self._noted_settings[0] is not settings:
+            self._noted_settings = settings, _components(settings)
+        known = self._noted_settings[1] if settings else {}
+        self._noted[key] = {**self._noted.get(key, {}), **_components(texts), **known}
+        while len(self._noted) > MAX_NOTED:
+            self._noted.popitem(last=False)
+
+    def compare(self, lookup: CacheLookup, lines: Iterable[str]) -> CacheLookup:
+        """`lookup`, told against the nearest earlier key of its function if it missed; its own is remembered.
+
+        `lines` are the components as torch writes them, `[digest] name: text`, as far as it does.
+        """
+        if lookup.key is None:
+            return lookup
+        now = {**parse_components(lines), **self._noted.get(lookup.key, {})}
+        if not now or lookup.function is None:
+            return lookup
+        now.update({n: now[n]._replace(text=text) for n, text in self._version.items() if n in now})
+        owner, key = _owner(lookup, now), self._key(lookup.key, now)
+        known = self._known(owner)
+        if lookup.outcome == "miss":
+            _tell(lookup, key, known)
+        self._remember(owner, known, key)
+        return lookup
+
+    def _key(self, name: str, found: Components, seen: str | None = None) -> Key:
+        settings = {n: c for n, c in found.items() if n.startswith(SETTING)}
+        own = {n: c for n, c in found.items() if n not in settings}
+        return Key(name, own, self._settings.setdefault(frozenset(settings.items()), settings), seen)
+
+    def _known(self, owner: Owner) -> deque[Key]:
+        """The keys of an owner, the oldest first."""
+        known = self._owners.get(owner)
+        if known is None:
+            earlier = self._past.earlier(owner) if self._past is not None else ()
+            keys = [self._key(key, found, seen) for key, found, seen in earlier]
+            known = self._owners[owner] = deque(keys, maxlen=REMEMBERED)
+            if len(self._owners) > MAX_FUNCTIONS:
+                self._owners.popitem(last=False)
+        self._owners.move_to_end(owner)
+        return known
+
+    def _remember(self, owner: Owner, known: deque[Key], key: Key) -> None:
+        same = [k for k in known if k.key == key.key]
+        for k in same:
+            known.remove(k)
+        known.append(key)
+        if self._past is not None and all(k.seen for k in same):
+            self._past.remember(owner, key)
+
+
+def _components(texts: Mapping[str, str]) -> Components:
+    return {n: c for name, text in texts.items() for n, c in components(name, None, text).items()}
+
+
+def _owner(lookup: CacheLookup, now: Components) -> Owner:
+    direction = now.get("fx_kwargs[is_backward]", Component(None, "False"))
+    return Owner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
+
+
+def _tell(lookup: CacheLookup, now: Key, known: Iterable[Key]) -> None:
+    """Fill in the nearest of the known keys and the differences; of keys that are as near the latest counts."""
+    candidates = list(reversed(list(known)))
+    same = [k for k in candidates if k.key == now.key]
+    nearest = same[0] if same else min(candidates, key=now.distance, default=None)
+    if nearest is not None:
+        lookup.nearest_key, lookup.nearest_session = nearest.key, nearest.seen
+        lookup.key_diff = [] if same else nearest.differences(now)

@@ -1,0 +1,159 @@
+"""A recompile and the guards that failed, from what was found of each earlier entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...events import GuardFailure, Recompile
+from ..records.stacks import FROZEN
+from .guard_text import ParsedGuard, parse_guard
+
+
+@dataclass(slots=True)
+class FailingGuard:
+    """One failing guard. `guard` is torch's text; `fail_count` is torch's count for the guard's subtree."""
+
+    guard: str
+    source: str | None
+    kind: str
+    expected: str | None
+    actual: str | None
+    is_first: bool = False
+    fail_count: int | None = None
+    user_file: str | None = None
+    user_line: int | None = None
+    user_code: str | None = None
+
+
+#: Kinds of guards that differ in what there is, not in how large it is: what would have been guarded behind them was
+#: not, so that such an entry lacks fewer guards than one that is nearer.
+_STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
+#: What inputs have of the module that they are for.
+_FOLLOWS = ("tensor_size", "tensor_stride", "symbolic_shape", "requires_grad")
+_PARAMETERS = "._parameters["
+
+
+@dataclass
+class Entry:
+    """One earlier entry of the frame, and why it did not fit. `age`: (is it alive?, its number)."""
+
+    compile_id: str
+    age: tuple[bool, int]
+    guards: list[FailingGuard]
+    reason: str | None
+
+    @property
+    def distance(self) -> tuple[Any, ...]:
+        """Smaller is closer: a live entry, made for the same structure, few failing guards, a recent one."""
+        live, number = self.age
+        return (not live, sum(map(_is_structural, self.guards)), len(self.guards), -number)
+
+
+def _is_structural(guard: FailingGuard) -> bool:
+    """True if it tells apart what there is: another type, length or rank; something in the place of None."""
+    if guard.kind == "value":
+        return (guard.expected == "None") != (guard.actual == "None") and guard.actual is not None
+    return guard.kind in _STRUCTURE
+
+
+def told(parsed: ParsedGuard) -> FailingGuard:
+    """The guard that torch's own text, parsed, says was the first to fail."""
+    return FailingGuard(
+        guard=parsed.text,
+        source=parsed.source,
+        kind=parsed.kind,
+        expected=parsed.expected,
+        actual=parsed.actual,
+        is_first=True,
+        user_file=parsed.user_file,
+        user_line=parsed.user_line,
+        user_code=parsed.user_code,
+    )
+
+
+def told_entry(reason: str) -> Entry:
+    """The entry that one of torch's recompile reasons, `0/1: text`, is about."""
+    compile_id, _, _ = reason.partition(": ")
+    number = compile_id.rpartition("/")[2]
+    guard = told(parse_guard(reason))
+    return Entry(
+        compile_id, (guard.kind != "dead_reference", int(number) if number.isdecimal() else 0), [guard], reason
+    )
+
+
+def recompile_events(
+    time_ns: int,
+    compile_id: str | None,
+    where: tuple[str | None, str | None, int | None],
+    entries: Sequence[Entry],
+    closest: Entry,
+    is_torchs: Callable[[str], bool],
+) -> Iterator[Recompile | GuardFailure]:
+    """The recompile and one event a failing guard. `where`: function, file and line of the code object.
+
+    A line inside of torch (`F.linear` in nn.Linear), as `is_torchs` says of its file, is where the guard was made,
+    but no line of the user's.
+    """
+    function, file, line = where
+    main = _main(closest, function)
+    yield Recompile(
+        time_ns=time_ns,
+        compile_id=compile_id,
+        function=function,
+        file=file,
+        line=line,
+        closest_compile_id=closest.compile_id,
+        reason=closest.reason,
+        entries_checked=len(entries),
+        guards_failed=sum(len(entry.guards) for entry in entries),
+        **(_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
+    )
+    for entry in entries:
+        for guard in entry.guards:
+            yield GuardFailure(
+                time_ns=time_ns,
+                compile_id=compile_id,
+                entry_compile_id=entry.compile_id,
+                is_first=guard.is_first,
+                fail_count=guard.fail_count,
+                guard=guard.guard,
+                **_columns(guard, is_torchs),
+            )
+
+
+def _main(closest: Entry, function: str | None) -> FailingGuard | None:
+    """The guard that is told: the first to fail, but that it is another module before what follows from it.
+
+    Modules of torch.nn are all called by one function, `inner`, which has them as `fn`. A module whose parameters are
+    of another size is another one, and its inputs are of another size for that.
+    """
+    first = closest.guards[0] if closest.guards else None
+    if function == "inner":
+        return next((g for g in closest.guards if (g.kind, g.source) == ("type", "fn")), first)
+    if first is not None and first.kind in _FOLLOWS:
+        return next((g for g in closest.guards if g.kind == "tensor_size" and _PARAMETERS in g.guard), first)
+    return first
+
+
+def _main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+    if reason and (guard.user_file or "").startswith(FROZEN):
+        told = parse_guard(reason)
+        if told.user_file is not None:
+            guard = replace(guard, user_file=told.user_file, user_line=told.user_line, user_code=told.user_code)
+    columns = _columns(guard, is_torchs)
+    return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
+
+
+def _columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+    file = guard.user_file
+    users = file is not None and not file.startswith(FROZEN) and not is_torchs(file)
+    return {
+        "guard_source": guard.source,
+        "guard_kind": guard.kind,
+        "expected": guard.expected,
+        "actual": guard.actual,
+        "user_file": file if users else None,
+        "user_line": guard.user_line if users else None,
+    }

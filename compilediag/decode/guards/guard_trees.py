@@ -1,0 +1,124 @@
+"""torch's text of a guard tree, line by line: what is checked, of which class, and for whose line.
+
+The text is what `GuardManagerWrapper.__str__` prints (torch/_dynamo/guards.py, read at torch 2.11 and 2.13): a
+line a manager or a leaf guard, set in by `| `, with `+- ` before it. Managers are the nodes (`source=L['x'],
+accessed_by=..., type=<class ...>`), leaf guards are checks. After the tree may come a line with the time it took.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .guard_names import class_name, readable
+from .guard_text import split_comment, user_line
+
+_LINE = re.compile(r"((?:\| )*)\+- ")
+_MANAGER = re.compile(r"((?:KeyManager: |ValueManager: )?\w*GuardManager)(?:: source=(.*))?", re.S)
+_MANAGER_REST = re.compile(r"(, accessed_by=.*)?, type=(<.*>), tag_safe=\(.*\)$", re.S)
+_LEAF = re.compile(r"([A-Z][A-Z_0-9]+)(?:: (.*))?", re.S)
+_SAME = re.compile(r"___check_(obj|type)_id\((?P<what>.*), (?P<id>\d+)\)(?:, type=(?P<type>.*))?$", re.S)
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+#: torch counts the compiles in the name of this dict; it is the same one in all of them.
+_BUILTINS = re.compile(r"__builtins_dict___\d+")
+_TENSOR = re.compile(
+    r"check_tensor\((?P<name>.*?), (?P<cls>\w+), (?P<keys>DispatchKeySet\(.*?\)), (?P<rest>.*), (?P<size>size=.*)\)$"
+)
+#: Lines longer than this are cut in what is told; the whole is in the artifact.
+_TOLD = 600
+
+
+class TreeLine(NamedTuple):
+    """One line, told for people. `what`: class of the guard or manager; `place`, `code`: the user's line."""
+
+    depth: int
+    what: str
+    told: str
+    place: str | None
+    code: str | None
+
+
+class ObjectNames:
+    """Names in the place of addresses: `code` for the first code object that a source was, `code #2` for another."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], str] = {}
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def name(self, source: str, kind: str, address: str) -> str:
+        """The name of the object of this kind that `source` is when it is at this address; the same one each time."""
+        key = (source, kind, address)
+        if key not in self._known:
+            count = self._counts[source, kind] = self._counts.get((source, kind), 0) + 1
+            self._known[key] = kind if count == 1 else f"{kind} #{count}"
+        return self._known[key]
+
+    def without_addresses(self, text: str) -> str:
+        """`text` with a name for each hexadecimal address in it."""
+        return _ADDRESS.sub(lambda found: f"[{self.name('', 'object', found[0])}]", text)
+
+
+def tree_lines(text: str) -> Iterator[str]:
+    """The lines of a tree with their indentation; what a guard's own text has on several lines stays together."""
+    held: str | None = None
+    for line in _BUILTINS.sub("__builtins_dict___0", text).splitlines():
+        if _LINE.match(line):
+            if held is not None:
+                yield held
+            held = line
+        elif held is not None and line and not line.startswith("Guard latency"):
+            held = f"{held}\n{line}"
+    if held is not None:
+        yield held
+
+
+def parse_line(line: str, names: ObjectNames) -> TreeLine:
+    """One line of `tree_lines`; a line of unknown form is told as it stands. `names` gives names to objects."""
+    indent = _LINE.match(line)
+    body = line[indent.end() :] if indent else line
+    depth = len(indent[1]) // 2 if indent else 0
+    if manager := _MANAGER.fullmatch(body):
+        return TreeLine(depth, manager[1], _short(_manager(manager[2], names)), None, None)
+    leaf = _LEAF.fullmatch(body)
+    if leaf is None:
+        return TreeLine(depth, "", _short(names.without_addresses(body)), None, None)
+    return _leaf(depth, leaf[1], leaf[2] or "", names)
+
+
+def told_guard(text: str, names: ObjectNames) -> str:
+    """What a leaf guard checks, by its own text: without the line that it is for, with names for objects."""
+    return _short(_check(split_comment(text)[0].strip(), names))
+
+
+def _manager(rest: str | None, names: ObjectNames) -> str:
+    """`L['x'], accessed_by=..., type=<class 'torch.Tensor'>, tag_safe=...` -> `x: torch.Tensor`."""
+    if rest is None:
+        return ""
+    found = _MANAGER_REST.search(rest)
+    source = readable(rest[: found.start()] if found else rest.partition(", accessed_by=")[0])
+    source = "builtins" if source == "__builtins_dict___0" else source
+    cls = class_name(found[2], module=True) if found else None
+    return names.without_addresses(f"{source}: {cls}" if cls else source)
+
+
+def _leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLine:
+    file, line, user_code = user_line(split_comment(text)[1], "")
+    return TreeLine(depth, what, told_guard(text, names), f"{file}:{line}" if file else None, user_code)
+
+
+def _check(code: str, names: ObjectNames) -> str:
+    if tensor := _TENSOR.match(code):
+        # What varies most comes first.
+        return f"{readable(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
+    same = _SAME.match(code)
+    if same is None:
+        return names.without_addresses(readable(code))
+    source, cls = readable(same["what"]), class_name(same["type"] or "", module=True)
+    if same[1] == "type":
+        return f"type({source}) is {names.name(source, cls or 'class', same['id'])}"
+    return f"{source} is the same object ({names.name(source, cls or 'object', same['id'])})"
+
+
+def _short(told: str) -> str:
+    return told if len(told) <= _TOLD else told[: _TOLD - 3] + "..."

@@ -1,0 +1,86 @@
+"""What a guarded value was when an entry was made, from the guards of that entry: they say what it needs from then on.
+
+A reason to compile again tells what the earlier entry needed, and often not what it met. The entry that was made
+then does: where `n == 1` failed and the new entry has `n == 2`, n was 2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .guard_names import class_name, readable
+from .guard_text import ParsedGuard, parse_guard
+
+#: (source, kind of guard) -> value.
+Values = dict[tuple[str | None, str], str]
+
+#: Guards on tensors that are remembered of one entry.
+MAX_TENSORS = 1_000
+
+#: A leaf of the guard tree as torch prints it.
+_LEAF = re.compile(r"^[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)", re.MULTILINE)
+_TENSOR = re.compile(r"check_tensor\((?P<source>.+?), .* size=\[(?P<size>[^\]]*)\]")
+_MANAGER = re.compile(r"Manager: source=(?P<source>[^\n]+?), [^\n]*type=(?P<type><class '[^'\n]+'>)")
+_LAST_NAME = re.compile(r"\w+(?=\W*$)")
+#: Kinds of guards that name a size or a number by its source.
+_BY_SOURCE = ("symbolic_shape", "tensor_size", "value")
+
+
+def of_guards(text: str, sources: Iterable[str | None]) -> Values:
+    """The values of `sources` in a printed guard tree, or in the list of guards that torch wrote before 2.5."""
+    names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_without_items(source)))}
+    values: Values = {}
+    for manager in _MANAGER.finditer(text):
+        if any(name in manager["source"] for name in names) and (type_name := class_name(manager["type"])):
+            values[readable(manager["source"]), "type"] = type_name
+    for leaf, code in _guards(text):
+        if not any(name in code for name in names):
+            continue
+        guard = parse_guard(code, leaf)
+        # Of what ShapeEnv asks for only an equality with a number tells the value.
+        if guard.expected is not None and (guard.kind != "symbolic_shape" or guard.expected.lstrip("-").isdecimal()):
+            values[guard.source, guard.kind] = guard.expected
+        if tensor := _TENSOR.match(code):
+            source = readable(tensor["source"])
+            for dim, size in enumerate(filter(None, map(str.strip, tensor["size"].split(",")))):
+                if size.isdecimal():
+                    values.update({(f"{source}.size()[{dim}]", kind): size for kind in _BY_SOURCE})
+    return values
+
+
+def of_symbol(told: Mapping[str, Any]) -> Values:
+    """The value for which torch made a symbol."""
+    source, value = told.get("source"), told.get("val")
+    if not isinstance(source, str) or value is None:
+        return {}
+    return {(readable(source), kind): str(value) for kind in _BY_SOURCE}
+
+
+def tensor_guards(text: str) -> list[str]:
+    """The guards on tensors in a printed guard tree: the reason of a failure doesn't say whose line asked for them."""
+    return [found["code"] for found in _LEAF.finditer(text) if found["leaf"] == "TENSOR_MATCH"][:MAX_TENSORS]
+
+
+def tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
+    """The one among `guards` that guards the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
+    for code in guards:
+        found = _TENSOR.match(code)
+        name = readable(found["source"]) if found else None
+        if name and source and (source == name or source.startswith((f"{name}.", f"{name}["))):
+            return parse_guard(code, "TENSOR_MATCH")
+    return None
+
+
+def _without_items(source: str) -> str:
+    return re.sub(r"(?:\.size\(\)|\.stride\(\)|\[\d+\]|\(\))+$", "", source)
+
+
+def _guards(text: str) -> Iterator[tuple[str | None, str]]:
+    if not text.startswith("["):
+        yield from ((found["leaf"], found["code"]) for found in _LEAF.finditer(text))
+        return
+    for guard in json.loads(text):
+        yield None, str(guard["code"])

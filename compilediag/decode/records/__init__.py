@@ -1,0 +1,1 @@
+"""Records of torch's structured trace as events."""

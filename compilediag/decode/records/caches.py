@@ -1,0 +1,253 @@
+"""What hooks learned of the compile-time caches, as `CacheLookup`s.
+
+`LookUp`, `Store` and `Fetch` are filled in by several hooks while torch looks up, stores, or talks to a server;
+`lookup_events`, `store_event` and `fetch_event` make rows of them. A look-up is a row for the local tier, which
+says what it came to, and one for the remote tier where that was asked. What only the remote tier had is a miss
+of the local one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...events import CacheLookup
+
+#: Name of the instant event -> (cache, outcome), and the name that AOTAutograd's own artifact uses.
+EVENT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)_cache_(?P<outcome>hit|miss|bypass|disabled)$")
+#: A part of the name of torch's class of a remote cache -> what the `cache` column says.
+REMOTE = {"FxGraph": "fx_graph", "AOTAutograd": "aot_autograd", "Autotune": "autotune", "PGO": "pgo"}
+#: How the reason of a failed store begins.
+NOT_PICKLED, NOT_WRITTEN, NOT_SAVED = "not pickled", "not written", "not saved"
+
+LOCAL_OFF = "the local tier is off"
+#: How the reason of a look-up begins whose tiers were not all asked.
+NOT_SEARCHED = "the entries could not be gone through"
+
+
+@dataclass(slots=True)
+class Trouble:
+    """An exception in words; what is kept of one holds no frames alive."""
+
+    type: str | None
+    text: str
+
+
+@dataclass(slots=True)
+class Fetch:
+    """One get or put of a remote cache. `is_raised`: the trouble came out of it; otherwise torch swallowed it.
+
+    `is_given_up`: torch had dropped the connection before, so that the server was not asked.
+    """
+
+    cache: str
+    is_put: bool
+    key: str | None
+    time_ns: int
+    compile_id: str | None = None
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    duration_s: float | None = None
+    bytes: int | None = None
+    taken_s: float | None = None
+    trouble: Trouble | None = None
+    is_raised: bool = False
+    is_given_up: bool = False
+
+
+@dataclass(slots=True)
+class LookUp:
+    """One look-up of FxGraphCache or AOTAutogradCache.
+
+    `found` is the tier that had an entry whose guards held; `outcome` is what became of it, by torch's counters.
+    `troubles`: why the entries of a tier could not be loaded. `entry`: columns that the found entry fills in.
+    """
+
+    cache: str
+    time_ns: int
+    compile_id: str | None = None
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    components: list[str] | None = None
+    is_local: bool = True
+    found: str | None = None
+    guard: str | None = None
+    bytes: int | None = None
+    troubles: dict[str, Trouble] = field(default_factory=dict)
+    fetch: Fetch | None = None
+    entry: dict[str, Any] = field(default_factory=dict)
+    outcome: str = "miss"
+    reason: str | None = None
+    exception_type: str | None = None
+    duration_s: float | None = None
+
+
+@dataclass(slots=True)
+class Store:
+    """One store of FxGraphCache or AOTAutogradCache; `bytes` are those that reached the disk."""
+
+    cache: str
+    time_ns: int
+    compile_id: str | None = None
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    is_local: bool = True
+    bytes: int | None = None
+    entry: dict[str, Any] = field(default_factory=dict)
+    trouble: Trouble | None = None
+    is_bypass: bool = False
+    duration_s: float | None = None
+
+
+def lookup_events(look: LookUp) -> list[CacheLookup]:
+    """A row of each tier that was asked, the local one first."""
+    local = _row(look, tier="local", action="look_up", outcome=look.outcome)
+    trouble = look.troubles.get("local")
+    local.reason = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
+    local.exception_type = look.exception_type or (trouble.type if trouble else None)
+    local.guard = look.guard
+    if look.found == "local":
+        _fill(local, {**look.entry, "bytes": look.bytes})
+    elif look.outcome == "hit":
+        local.outcome = "miss" if look.is_local else "disabled"
+    if not look.is_local:
+        local.reason = local.reason or LOCAL_OFF
+    return [local] if look.fetch is None else [local, _remote_row(look, look.fetch)]
+
+
+def _remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
+    """What the remote tier answered, and whether the look-up could use it."""
+    row = fetch_event(fetch)
+    trouble = look.troubles.get("remote")
+    if row.outcome != "hit":
+        return row
+    if look.found == "remote" and look.outcome == "hit":
+        _fill(row, look.entry)
+    elif look.found == "remote":
+        row.outcome, row.reason, row.exception_type = "failed", look.reason, look.exception_type
+    elif trouble is not None:
+        row.outcome, row.exception_type = "failed", trouble.type
+        row.reason = f"the entry could not be loaded: {trouble.text}"
+    elif look.guard is not None:
+        row.outcome, row.guard = "guard_miss", look.guard
+    else:
+        row.outcome, row.reason = "failed", "the entry could not be loaded"
+    return row
+
+
+def fetch_event(fetch: Fetch) -> CacheLookup:
+    """The row of one get or put of a remote cache."""
+    row = _row(fetch, tier="remote", action="store" if fetch.is_put else "look_up")
+    row.bytes, row.taken_s = fetch.bytes, fetch.taken_s
+    if fetch.trouble is not None:
+        what = "put" if fetch.is_put else "get"
+        row.outcome, row.exception_type = "failed", fetch.trouble.type
+        row.reason = f"the {what} raised {fetch.trouble.text}" if fetch.is_raised else fetch.trouble.text
+    elif fetch.is_given_up:
+        row.outcome, row.reason = "disabled", "torch gave the server up after an earlier failed connection"
+    elif fetch.is_put:
+        row.outcome = "saved"
+    else:
+        row.outcome = "miss" if fetch.bytes is None else "hit"
+    return row
+
+
+def store_event(store: Store) -> CacheLookup:
+    """The row of a store; of a remote tier without a local one only trouble is told here."""
+    row = _row(store, tier="local" if store.is_local else "remote", action="store")
+    _fill(row, {**store.entry, "bytes": store.bytes})
+    if store.trouble is None:
+        row.outcome = "saved"
+    else:
+        row.outcome = "bypass" if store.is_bypass else "failed"
+        row.reason, row.exception_type = store.trouble.text, store.trouble.type
+    return row
+
+
+def write_event(write: Store) -> CacheLookup:
+    """The row of a found entry's module that was put in place again."""
+    row = _row(write, tier="local", action="write", outcome="written", bytes=write.bytes)
+    if write.trouble is not None:
+        row.outcome, row.reason, row.exception_type = "failed", write.trouble.text, write.trouble.type
+    return row
+
+
+def _row(record: Fetch | LookUp | Store, **columns: Any) -> CacheLookup:
+    row = CacheLookup(
+        time_ns=record.time_ns,
+        compile_id=record.compile_id,
+        duration_s=record.duration_s,
+        cache=record.cache,
+        key=record.key,
+        **columns,
+    )
+    return located(row, record.frame)
+
+
+def located(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
+    """`row`, with the function whose compile it was."""
+    _fill(row, {name: frame.get(name) for name in ("function", "file", "line")})
+    return row
+
+
+def _fill(row: CacheLookup, columns: Mapping[str, Any]) -> None:
+    for name, value in columns.items():
+        setattr(row, name, value)
+
+
+def remote_kind(class_name: str) -> str:
+    """What the `cache` column says of a remote cache; the class's own name if torch has a new kind."""
+    return next((kind for part, kind in REMOTE.items() if part in class_name), class_name)
+
+
+def failing_guards(expression: str, holds: Callable[[str], bool], values: Mapping[str, Any]) -> str:
+    """Those guards of a cached entry that did not hold, with the values that they are about.
+
+    `expression` is torch's, guards joined by `and`; `holds` evaluates one of them; `values` are those of
+    `L['t0']`, `L['t1']` and so on. All of `expression` where it can't be taken apart.
+    """
+    try:
+        tree = ast.parse(expression, mode="eval").body
+        parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
+        texts = [ast.get_source_segment(expression, part) or ast.unparse(part) for part in parts]
+        failing = [text for text in texts if not holds(text)]
+    except Exception:
+        failing = []
+    told = " and ".join(failing or [expression])
+    known = [f"{name} is {value}" for name, value in values.items() if name in told]
+    return f"{told} ({', '.join(known)})" if known else told
+
+
+def cache_lookup(name: str, metadata: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
+    """The look-up that the instant event `name` tells of; None if it is of something else."""
+    found = EVENT.match(name)
+    if found is None:
+        return None
+    is_guard_miss = found["outcome"] == "miss" and metadata.get("cache_status_detailed") == "guard_miss"
+    return CacheLookup(
+        time_ns=time_ns,
+        compile_id=_text(metadata.get("compile_id")),
+        cache="fx_graph" if found["cache"] == "fx_graph" else "aot_autograd",
+        tier="local",
+        action="look_up",
+        outcome="guard_miss" if is_guard_miss else found["outcome"],
+        key=_text(metadata.get("key")),
+        reason=_text(metadata.get("cache_bypass_reason")),
+        exception_type=_text(metadata.get("cache_bypass_exception_type")),
+        guard=_text(metadata.get("cache_status_guard_expr")) if is_guard_miss else None,
+        taken_s=_seconds(metadata, "time_taken_ns", 1e9),
+        saved_s=_seconds(metadata, "time_saved_ns", 1e9) or _seconds(metadata, "time_saved_ms", 1e3),
+        forward_saved_s=_seconds(metadata, "forward_time_saved_ms", 1e3),
+        backward_saved_s=_seconds(metadata, "backward_time_saved_ms", 1e3) or None,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value in (None, "None") else str(value)
+
+
+def _seconds(metadata: Mapping[str, Any], name: str, unit: float) -> float | None:
+    value = metadata.get(name)
+    return None if value is None else value / unit

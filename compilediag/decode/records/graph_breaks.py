@@ -1,0 +1,62 @@
+"""The text of a graph break as a `GraphBreak`: torch writes it for people, with fixed headings."""
+
+from __future__ import annotations
+
+import re
+
+from ...events import GraphBreak
+from .stacks import code_at
+
+BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
+#: How a log tells of one: the user's line, the reason, the user's stack.
+LOGGED = re.compile(
+    r"Graph break in user code at (?P<file>[^\n]*):(?P<line>\d{1,9})\n"
+    r"(?:Graph Break )?Reason: (?P<reason>.*?)(?:\n\n?User code traceback:\n(?P<stack>.*))?\Z",
+    re.DOTALL,
+)
+#: What a log puts before the reason of a break at a call.
+LED_IN = re.compile(r"Encountered graph break when attempting to trace [^\n]*:\n+")
+_UP_TO_NEXT = r"(.*?)(?=^  Hint: |^  Developer debug context: |\Z)"
+EXPLANATION = re.compile(rf"^  Explanation: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
+HINT = re.compile(rf"^  Hint: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
+
+
+def graph_break(
+    text: str,
+    time_ns: int,
+    compile_id: str | None,
+    user_file: str | None = None,
+    user_line: int | None = None,
+    user_code: str | None = None,
+) -> GraphBreak:
+    """The break that `text`, torch's reason, tells of; the user's line where it is known."""
+    break_id = BREAK_ID.search(text)
+    explanation = EXPLANATION.search(text)
+    hints = [_one_line(hint) for hint in HINT.findall(text)]
+    return GraphBreak(
+        time_ns=time_ns,
+        compile_id=compile_id,
+        reason=_one_line(text.strip().partition("\n")[0]) or None,
+        break_id=f"GB{break_id[1]}" if break_id else None,
+        explanation=_one_line(explanation[1]) if explanation else None,
+        hints=[h for h in hints if h] or None,
+        user_file=user_file,
+        user_line=user_line,
+        user_code=user_code,
+    )
+
+
+def logged_break(text: str, time_ns: int, compile_id: str | None) -> GraphBreak | None:
+    """The break that an artifact of a trace log tells of; None of a frame that was skipped for one, where torch says
+    so a second time.
+    """
+    found = LOGGED.match(text)
+    if found is None:
+        return None
+    file, line = found["file"], int(found["line"])
+    code = code_at(found["stack"] or "", file, line)
+    return graph_break(LED_IN.sub("", found["reason"], count=1), time_ns, compile_id, file, line, code)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,94 @@
+"""Records of torch's structured trace: what they are, which compile they belong to, which texts are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...events import Artifact
+from .tracing import KINDS as TRACED
+
+#: Fields of a record that say where it belongs; its one other field is what it is.
+CONTEXT = frozenset(
+    {
+        "rank",
+        "compiled_autograd_id",
+        "frame_id",
+        "frame_compile_id",
+        "attempt",
+        "stack",
+        "has_payload",
+        "subgraph_name",
+    }
+)
+
+#: Texts that a user looks at. All others are torch's own bookkeeping, or reach us by a cheaper way.
+KEPT = frozenset(
+    {
+        "dynamo_output_graph",
+        "optimize_ddp_split_graph",
+        "compiled_autograd_graph",
+        "aot_joint_graph",
+        "aot_forward_graph",
+        "aot_backward_graph",
+        "aot_inference_graph",
+        "inductor_pre_grad_graph",
+        "inductor_post_grad_graph",
+        "inductor_output_code",
+        "dynamo_cpp_guards_str",
+        "dynamo_error",
+        "exported_program",
+        "optimize_ddp_split_child",
+        "inductor_provenance_tracking_node_mappings",
+        "inductor_provenance_tracking_kernel_stack_traces",
+        "inductor_collective_schedule",
+        "inductor_runtime_and_tensor_meta",
+        "graph_execution",
+    }
+)
+
+#: Names under which torch asks whether anybody listens; the name of an artifact comes later.
+BUILT = KEPT | TRACED | {"artifact"}
+
+
+#: Kinds of records that torch writes, 2.4 to 2.15. Those of an unknown kind are kept too, and counted.
+KNOWN = (
+    KEPT
+    | {"artifact", "chromium_event", "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
+    | {"compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics"}
+    | {"compilation_metrics_runtime", "bwd_compilation_metrics_runtime", "inductor_input_graph", "exported_program"}
+    | {"describe_storage", "describe_tensor", "describe_source", "create_symbol", "create_unbacked_symbol"}
+    | {"symbolic_shape_specialization", "guard_added", "guard_added_fast", "expression_created"}
+    | {"propagate_real_tensors", "propagate_real_tensors_provenance", "guard_on_data_dependent_error"}
+    | {"missing_fake_kernel", "mismatched_fake_kernel", "optimize_ddp_split_child"}
+    | {"get_local_code_state", "put_local_code_state", "get_remote_code_state", "put_remote_code_state"}
+)
+
+
+def record_kind(metadata: Mapping[str, Any]) -> str | None:
+    """The one field of a record that says what it is."""
+    return next((key for key in metadata if key not in CONTEXT), None)
+
+
+def record_name(metadata: Mapping[str, Any]) -> str | None:
+    """What a record is: the name of its artifact, else its own."""
+    kind = record_kind(metadata)
+    body = metadata.get(kind) if kind else None
+    if kind == "artifact" and isinstance(body, Mapping):
+        name = body.get("name")
+        return name if isinstance(name, str) else kind
+    return kind
+
+
+def record_compile_id(metadata: Mapping[str, Any]) -> str | None:
+    """torch's compile id in its usual form, put together from a record's fields; None outside a compile."""
+    autograd, frame, attempt = (metadata.get(n) for n in ("compiled_autograd_id", "frame_id", "frame_compile_id"))
+    parts = [] if autograd is None else [f"!{autograd}"]
+    if frame is not None and attempt is not None:
+        parts.append(f"{frame}/{attempt}")
+    return "/".join(parts) or None
+
+
+def artifact(metadata: Mapping[str, Any], name: str, payload: str, time_ns: int) -> tuple[Artifact, str]:
+    """The artifact that a record tells of, and its text."""
+    return Artifact(time_ns=time_ns, compile_id=record_compile_id(metadata), name=name), payload

@@ -1,0 +1,162 @@
+"""What autotuning tells of its choices, as rows: parameters, inputs and reasons out of torch's own texts."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...events import AutotuneChoice
+
+#: Class of a choice -> its kind. All others are "other".
+KINDS = {
+    "ExternKernelCaller": "extern",
+    "TritonTemplateCallerBase": "triton",
+    "CUTLASSTemplateCaller": "cutlass",
+    "CppTemplateCaller": "cpp",
+    "SubgraphChoiceCaller": "subgraph",
+}
+PARAMETER = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\[[^]]*\]|[^,\s]+)")
+#: A line that begins with the class of an exception, as the last one of a traceback does.
+RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Resources|Failure|Interrupt)\b")
+REASON_CHARS = 500
+#: Beginning of the reason of a choice that ran into no error, but that torch timed as infinite.
+INFINITE = "timed as infinite"
+
+_numbers = itertools.count(1)
+
+
+@dataclass(slots=True)
+class Timed:
+    """One choice at one stage of a tuning."""
+
+    name: str | None
+    kind: str | None = None
+    parameters: dict[str, Any] | None = None
+    time_ms: float | None = None
+    fail_reason: str | None = None
+    is_winner: bool | None = None
+    stage: str = "benchmark"
+    time_ns: int = 0
+    benchmark_s: float | None = None
+    compile_s: float | None = None
+    device: str | None = None
+    in_subprocess: bool | None = None
+    tuner_pid: int | None = None
+    from_cache: str | None = None
+
+
+@dataclass(slots=True)
+class Tuning:
+    """What all choices of a tuning have in common, and the choices."""
+
+    tuner: str
+    op: str | None
+    time_ns: int
+    inputs: list[str] | None = None
+    device: str | None = None
+    compile_id: str | None = None
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    precompile_s: float | None = None
+    threads: int | None = None
+    from_cache: str | None = None
+    run_id: str = ""
+    timed: list[Timed] = field(default_factory=list)
+
+
+def next_run_id(tuner: str) -> str:
+    """A name for a tuning, unique in this process."""
+    return f"{tuner}-{next(_numbers)}"
+
+
+def rows(tuning: Tuning) -> list[AutotuneChoice]:
+    """A row per choice. A time that is no number is a failure."""
+    run_id = tuning.run_id or next_run_id(tuning.tuner)
+    return [_row(tuning, run_id, timed) for timed in tuning.timed]
+
+
+def _row(tuning: Tuning, run_id: str, timed: Timed) -> AutotuneChoice:
+    time_ms, reason = timed.time_ms, timed.fail_reason
+    if time_ms is not None and not math.isfinite(time_ms):
+        time_ms, reason = None, reason or (INFINITE if math.isinf(time_ms) else "timed as not a number")
+    return AutotuneChoice(
+        time_ns=timed.time_ns or tuning.time_ns,
+        compile_id=tuning.compile_id,
+        run_id=run_id,
+        tuner=tuning.tuner,
+        stage=timed.stage,
+        function=tuning.frame.get("function"),
+        file=tuning.frame.get("file"),
+        line=tuning.frame.get("line"),
+        op=tuning.op,
+        inputs=tuning.inputs,
+        choice=timed.name,
+        choice_kind=timed.kind,
+        parameters=timed.parameters or None,
+        time_ms=time_ms,
+        is_winner=timed.is_winner,
+        fail_reason=reason,
+        device=timed.device or tuning.device,
+        benchmark_s=timed.benchmark_s,
+        precompile_s=tuning.precompile_s,
+        compile_s=timed.compile_s,
+        threads=tuning.threads,
+        in_subprocess=timed.in_subprocess,
+        tuner_pid=timed.tuner_pid,
+        from_cache=timed.from_cache or tuning.from_cache,
+    )
+
+
+def kind_of(classes: Iterable[str]) -> str:
+    """The kind of a choice from the names of its class and that one's bases."""
+    return next((KINDS[name] for name in classes if name in KINDS), "other")
+
+
+def parameters_of(description: str | None) -> dict[str, Any]:
+    """`BLOCK_M=64, ACC_TYPE='tl.float32', num_warps=4` as a dict; another text as {"description": text}."""
+    if not description:
+        return {}
+    found = {name: _value(text) for name, text in PARAMETER.findall(description)}
+    return found or {"description": description}
+
+
+def _value(text: str) -> Any:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, (bool, int, float, str)) else text
+
+
+def input_texts(key: str | None) -> list[str] | None:
+    """The inputs of a tuning from torch's key of them: a tuple of device, dtype, sizes, strides and offset each."""
+    try:
+        inputs = ast.literal_eval(key or "")
+        return [_input(*entry) for entry in inputs]
+    except (ValueError, SyntaxError, TypeError):
+        return [key] if key else None
+
+
+def _input(device: str, dtype: str, *layout: Any) -> str:
+    rank = len(layout) // 2
+    return input_text(dtype, layout[:rank], layout[rank : 2 * rank], device)
+
+
+def input_text(dtype: str, sizes: Iterable[Any], strides: Iterable[Any], device: str) -> str:
+    """`float32[16, 64] strides [64, 1] cpu`."""
+    size, stride = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
+    return f"{dtype.removeprefix('torch.')}[{size}] strides [{stride}] {device}"
+
+
+def reason_of(text: str) -> str:
+    """The reason in an error's text: of a traceback from another process the exception that ended it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and any("Traceback" in line or "subprocess" in line for line in lines):
+        raised = [line for line in lines if RAISED.match(line)]
+        lines = raised[-1:] or lines
+    reason = " ".join(" ".join(lines).split())
+    return reason if len(reason) <= REASON_CHARS else reason[: REASON_CHARS - 3] + "..."

@@ -1,0 +1,1 @@
+"""Root causes of recompiles, and what to change for each."""

@@ -1,0 +1,70 @@
+"""Guard sources: what torch calls them, what users call them, and when two of them are the same place."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ...decode.guards.guard_names import readable
+from ...decode.guards.guard_text import parse_guard
+
+_PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requires_grad|layout)(?:\(\))?)$")
+_INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}")
+#: A path of attributes and simple subscripts: nothing that `dynamic_sources` would read as more than a name.
+_PATH = r"(?:\.[A-Za-z_]\w*|\[\d+\]|\['[\w.]+'\])*"
+_LOCAL = re.compile(rf"([A-Za-z_]\w*)({_PATH})")
+_SCOPED = re.compile(rf"[LG]\['\w+'\]{_PATH}")
+
+
+def split_property(source: str) -> tuple[str, str | None, int | None]:
+    """`x.size()[0]` -> ("x", "size", 0); `x.dtype` -> ("x", "dtype", None); `self.n` -> ("self.n", None, None)."""
+    found = _PROPERTY.search(source)
+    if found is None:
+        return source, None, None
+    size, dim, name = found.groups()
+    return source[: found.start()], size or name, int(dim) if dim is not None else None
+
+
+@lru_cache(maxsize=4096)
+def normalised(source: str) -> str:
+    """The same for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
+
+    An index right after the first name (`args[0].size()[0]`) tells inputs apart and stays.
+    """
+    root = _NAME.match(source)
+    rest = source[root.end() :] if root else ""
+    if root is None or not rest.startswith("."):
+        return source
+    return root.group() + _INSTANCE.sub(lambda m: "[*]" if m.group().startswith("[") else ".*", rest)
+
+
+def is_stack_value(source: str) -> bool:
+    """True for what Dynamo kept for the code after a graph break: it has no name in the user's code."""
+    return source.startswith("___stack")
+
+
+@lru_cache(maxsize=4096)
+def torch_source(source: str, reason: str | None) -> str | None:
+    """What torch calls the guarded thing, for `torch.compiler.config.dynamic_sources`; None if it isn't certain.
+
+    Only torch's own text for the guard has globals (`G['n']`) and the dicts of modules
+    (`self._buffers['b']`), which users never write. Without it only the name of a local is certain.
+    """
+    base = split_property(source)[0]
+    operands = parse_guard(reason).operands if reason else ()
+    for operand in operands:
+        raw = split_property(operand)[0]
+        if readable(raw) == base:
+            return _scoped(raw)
+    if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
+        return _scoped(split_property(operands[0])[0])  # A variable of a function that was passed in.
+    return _scoped(base) if _NAME.fullmatch(base) else None
+
+
+def _scoped(path: str) -> str | None:
+    """`self._buffers['b']` -> `L['self']._buffers['b']`: torch strips the scope of locals from its reasons."""
+    if _SCOPED.fullmatch(path):
+        return path
+    local = _LOCAL.fullmatch(path)
+    return f"L['{local[1]}']{local[2]}" if local else None

@@ -1,0 +1,1 @@
+"""The ranks of a distributed job, compared with each other."""

@@ -1,0 +1,1 @@
+"""What users type: magics, the pytest plugin."""

@@ -1,0 +1,1 @@
+"""Hooks on Inductor's and triton's autotuning."""

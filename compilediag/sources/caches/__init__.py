@@ -1,0 +1,1 @@
+"""Hooks on torch's compile caches and compile workers."""

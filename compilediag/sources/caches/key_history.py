@@ -1,0 +1,180 @@
+"""Cache keys of earlier sessions, in a small file of the user's: what a first miss of this session is told against.
+
+The file is `compilediag/keys-1.sqlite` in the user's cache directory (`XDG_CACHE_HOME`, else `~/.cache`), readable by
+the user alone. It holds of each key: function, file and line, when and in which program it was seen, names and values
+of the compiler's configuration, shapes of inputs, and the lines of the graph (operators and constants, none of the
+user's source). It is bounded, and a copy of nothing that torch's own cache directory does not hold as well.
+`COMPILEDIAG_HISTORY=off` switches it off, `COMPILEDIAG_HISTORY=PATH` puts it elsewhere. A file that can't be read or
+written costs the history and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...decode.cache_keys.components import Component, Components
+from ...decode.cache_keys.key_parts import Key, Owner
+
+logger = logging.getLogger("compilediag")
+
+VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
+#: Keys of one owner, of all, and bytes that all may take.
+MAX_OF_OWNER, MAX_KEYS, MAX_BYTES = 8, 2_000, 8 * 2**20
+#: Seconds to wait for another process that writes.
+PATIENCE_S = 0.5
+#: Errors that are no fault of what is in the file.
+NOT_DAMAGE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+Found = TypeVar("Found")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS settings (digest TEXT PRIMARY KEY, body BLOB);
+CREATE TABLE IF NOT EXISTS keys (
+    id INTEGER PRIMARY KEY, owner TEXT, key TEXT, seen_ns INTEGER, seen_in TEXT, settings TEXT, own BLOB,
+    UNIQUE (owner, key)
+);
+"""
+PRUNE = (
+    "DELETE FROM keys WHERE owner = :owner AND id NOT IN"
+    " (SELECT id FROM keys WHERE owner = :owner ORDER BY seen_ns DESC, id DESC LIMIT :of_owner)",
+    "DELETE FROM keys WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER newest AS place,"
+    " sum(length(own)) OVER newest AS bytes FROM keys WINDOW newest AS (ORDER BY seen_ns DESC, id DESC))"
+    " WHERE place > :keys OR bytes > :bytes)",
+    "DELETE FROM settings WHERE digest NOT IN (SELECT settings FROM keys)",
+)
+
+
+def program() -> str:
+    """The name of the notebook (as its server tells the kernel), script or package that runs; "" if there is none."""
+    path = Path(os.environ.get("JPY_SESSION_NAME") or sys.argv[0])
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return " ".join(name.split())
+
+
+def default_path() -> Path | None:
+    """Where the history is unless the variable says otherwise; None of a user without a home."""
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return base / "compilediag" / "keys-1.sqlite"
+
+
+class History:
+    """The keys of earlier sessions. Never raises: `problem` says why there is none any more.
+
+    Each call opens and closes the file: nothing is open while a process forks, and several processes may write.
+    `replaceable`: the file is ours, and begins anew if it is damaged.
+    """
+
+    def __init__(self, path: Path | None, torch_version: str | None = None, replaceable: bool = False):
+        self._path = path
+        self._replaceable = replaceable
+        self._seen_in = ", ".join(filter(None, [program(), torch_version and f"torch {torch_version}"]))
+        self._began_ns = time.time_ns()
+        self._packed: tuple[Components, str, bytes] | None = None
+        self.problem: str | None = None
+
+    @classmethod
+    def of_user(cls, torch_version: str | None) -> History:
+        """The history that the variable asks for, or the user's own."""
+        said = os.environ.get(VARIABLE, "")
+        if said.lower() in OFF:
+            return cls(None)
+        return cls(Path(said).absolute(), torch_version) if said else cls(default_path(), torch_version, True)
+
+    def earlier(self, owner: Owner) -> list[tuple[str, Components, str]]:
+        """The keys of an owner that earlier sessions saw, the oldest first: name, components, when and where."""
+        if self._path is None or not self._path.exists():
+            return []
+        return self._done(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
+
+    def remember(self, owner: Owner, key: Key) -> None:
+        """Keep a key for later sessions; the oldest give way."""
+        if self._path is None:
+            return
+        if self._packed is None or self._packed[0] is not key.settings:
+            body = _packed(key.settings)
+            self._packed = key.settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
+        _, *settings = self._packed
+        row = _text(owner), key.key, time.time_ns(), self._seen_in, settings[0], _packed(key.own)
+        self._done(lambda db: _remember(db, settings, row))
+
+    def _done(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
+        """What `work` gives of the open file, which is made if need be; None if that fails.
+
+        A file that another process writes to for long costs this one answer, whatever else goes wrong the history.
+        """
+        path, db = self._path, None
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            db.execute("PRAGMA synchronous=OFF")
+            db.executescript(SCHEMA)
+            return work(db)
+        except (OSError, sqlite3.Error, ValueError, TypeError, AttributeError, zlib.error) as error:
+            logger.debug("compilediag: the key history %s: %s", path, error)
+            self._failed(path, error)
+            return None
+        finally:
+            if db is not None:
+                db.close()
+
+    def _failed(self, path: Path, error: Exception) -> None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return
+        self.problem, self._path = f"{type(error).__name__}: {error}", None
+        if self._replaceable and not isinstance(error, OSError) and code not in NOT_DAMAGE:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[str, Components, str]]:
+    query = (
+        "SELECT k.key, k.own, s.body, k.seen_ns, k.seen_in FROM keys k JOIN settings s ON s.digest = k.settings"
+        " WHERE k.owner = ? AND k.seen_ns < ? ORDER BY k.seen_ns, k.id"
+    )
+    rows = db.execute(query, (owner, before_ns)).fetchall()
+    return [(key, {**_unpacked(own), **_unpacked(body)}, _when(ns, where)) for key, own, body, ns, where in rows]
+
+
+def _remember(db: sqlite3.Connection, settings: Sequence[Any], row: Sequence[Any]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings)
+    db.execute(
+        "INSERT OR REPLACE INTO keys (owner, key, seen_ns, seen_in, settings, own) VALUES (?, ?, ?, ?, ?, ?)", row
+    )
+    limits = {"owner": row[0], "of_owner": MAX_OF_OWNER, "keys": MAX_KEYS, "bytes": MAX_BYTES}
+    for statement in PRUNE:
+        db.execute(statement, limits)
+    db.execute("COMMIT")
+
+
+def _text(owner: Owner) -> str:
+    return json.dumps([owner.cache, owner.function, owner.file, owner.line, owner.backward])
+
+
+def _packed(components: Components) -> bytes:
+    return zlib.compress(json.dumps(components).encode(), 1)
+
+
+def _unpacked(body: bytes) -> Components:
+    """The components of a stored body; ValueError, TypeError or AttributeError if it holds anything else."""
+    stored = json.loads(zlib.decompress(body))
+    return {name: Component(digest and str(digest), str(text)) for name, (digest, text) in stored.items()}
+
+
+def _when(ns: int, where: str) -> str:
+    at = datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return ", ".join(filter(None, [at, where]))

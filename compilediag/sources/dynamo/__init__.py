@@ -1,0 +1,1 @@
+"""Hooks on compiles, recompiles, graph breaks, phases and calls."""

@@ -1,0 +1,1 @@
+"""Evaluation of guards: which failed, and with which values."""

@@ -1,0 +1,150 @@
+"""TENSOR_MATCH, one failure a property: torch tells the first mismatch, users need to know them all."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from compilediag.decode.guards.guard_names import dispatch_difference, readable
+from compilediag.decode.guards.guard_text import ParsedGuard
+from compilediag.sources.guards.guard_values import Scope
+from compilediag.sources.guards.guarded_values import type_name
+
+_CHECK = re.compile(
+    r"check_tensor\((?P<name>.*), (?P<type>[\w.<>]+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+    r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], stride=\[(?P<stride>[^\]]*)\]\)"
+)
+
+#: (kind, source, expected, actual)
+Mismatch = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCheck:
+    """What the text of a TENSOR_MATCH guard asks; None in a size or stride is a dynamic dimension."""
+
+    name: str
+    pytype: str
+    keys: str
+    dtype: str
+    device_index: int | None
+    requires_grad: bool
+    size: tuple[int | None, ...]
+    stride: tuple[int | None, ...]
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def parse(text: str) -> TensorCheck | None:
+        found = _CHECK.match(text)
+        if not found:
+            return None
+        index = found["device"]
+        return TensorCheck(
+            name=readable(found["name"]),
+            pytype=found["type"],
+            keys=found["keys"],
+            dtype=found["dtype"],
+            device_index=None if index == "None" else int(index),
+            requires_grad=found["grad"] == "True",
+            size=_numbers(found["size"]),
+            stride=_numbers(found["stride"]),
+        )
+
+
+def _numbers(text: str) -> tuple[int | None, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(None if part == "None" else int(part) for part in parts)
+
+
+def mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch]]:
+    """(is it a tensor of the type asked for?, what differs, in the order in which C++ compares)."""
+    import torch
+
+    name = type_name(type(value))
+    if not isinstance(value, torch.Tensor) or name != check.pytype:
+        return False, [("type", check.name, check.pytype, name)]
+    found = _properties(check, value)
+    if value.dim() != len(check.size):
+        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
+    return True, found + _geometry(check, value)
+
+
+def _properties(check: TensorCheck, value: Any) -> list[Mismatch]:
+    found: list[Mismatch] = []
+    keys = _dispatch_keys(value)
+    device = str(value.device)
+    if keys != check.keys:
+        is_device, expected, actual = dispatch_difference(check.keys, keys)
+        if is_device:
+            index = "" if check.device_index is None else f":{check.device_index}"
+            found.append(("tensor_device", f"{check.name}.device", expected + index, device))
+        else:
+            found.append(("dispatch_keys", check.name, expected, actual))
+    if str(value.dtype) != check.dtype:
+        found.append(("tensor_dtype", f"{check.name}.dtype", check.dtype, str(value.dtype)))
+    if value.device.index != check.device_index and not any(kind == "tensor_device" for kind, *_ in found):
+        expected = value.device.type if check.device_index is None else f"{value.device.type}:{check.device_index}"
+        found.append(("tensor_device", f"{check.name}.device", expected, device))
+    if value.requires_grad != check.requires_grad:
+        found.append(
+            ("requires_grad", f"{check.name}.requires_grad", str(check.requires_grad), str(value.requires_grad))
+        )
+    return found
+
+
+def _dispatch_keys(value: Any) -> str:
+    import torch
+
+    keys = torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()
+    return str(keys - torch._C._dispatch_tls_local_exclude_set()).removeprefix("DispatchKeySet(").removesuffix(")")
+
+
+def _geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
+    sizes = tuple(value.size())
+    found = [
+        ("tensor_size", f"{check.name}.size()[{i}]", str(want), str(now))
+        for i, (want, now) in enumerate(zip(check.size, sizes, strict=True))
+        if want is not None and want != now
+    ]
+    try:
+        strides = tuple(value.stride())
+    except RuntimeError:  # sparse layouts have no strides
+        return found
+    if found and _is_dense(check.size, check.stride) and _is_dense(sizes, strides):
+        # Both follow from their sizes alone, so the strides differ only because the sizes do.
+        return found
+    return found + [
+        ("tensor_stride", f"{check.name}.stride()[{i}]", str(want), str(now))
+        for i, (want, now) in enumerate(zip(check.stride, strides, strict=True))
+        if want is not None and want != now
+    ]
+
+
+def _is_dense(sizes: tuple[int | None, ...], strides: tuple[int | None, ...]) -> bool:
+    """True if these are a contiguous tensor's strides, as far as the sizes are known."""
+    step: int | None = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if step is not None and stride is not None and stride != step:
+            return False
+        step = None if step is None or size is None else step * size
+    return True
+
+
+def overlap_now(parsed: ParsedGuard, scope: Scope) -> str | None:
+    """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that is as it was."""
+    from torch._C._dynamo.guards import compute_overlapping_tensors
+
+    values = [scope.value(source) for source in parsed.operands]
+    if any(missing is not None for _, missing in values):
+        return None
+    now = compute_overlapping_tensors([value for value, _ in values], symbolic=False)
+    listed = parsed.text.partition("overlapping=[")[2].partition("], non_overlapping=")[0]
+    wanted = {source.strip() for source in listed.split(",") if source.strip()}
+    shared = [source for position, source in enumerate(parsed.operands) if position in now]
+    if wanted == set(shared):
+        return None
+    return f"overlapping storage: {', '.join(map(readable, shared)) or 'none'}"

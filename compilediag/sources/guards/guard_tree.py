@@ -1,0 +1,136 @@
+"""All failing guards of a cache entry, with the values of now, read from torch's guard tree.
+
+`check_verbose` of torch names the first failing guard only. This walks the tree that C++ checks (managers,
+their leaf guards, their children), evaluates each source in the scope that torch itself uses for its
+reasons, and asks each leaf guard. What keeps the caller's program as it was:
+
+- Only `root.check_verbose` and single leaf guards are called. `root.check`, the look-up's way, counts
+  failures and sorts the accessors by them.
+- Guards that compare several values (`NO_TENSOR_ALIASING`, `OBJECT_ALIASING`, `STORAGE_OVERLAPPING`,
+  `SYMBOLIC_SHAPE_GUARD`) keep state between calls in C++; they are never called but computed here.
+- Where a leaf fails the walk stops, as C++ does: what lies below may be reached through the wrong type.
+  It goes on only below a leaf whose failing says nothing about the type.
+- Tensors are told by metadata; no data is read and no device is waited for.
+
+What the C++ side does was read in torch/csrc/dynamo/guards.cpp; the tests hold torch to it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from compilediag.decode.guards.failed_guards import FailingGuard
+from compilediag.decode.guards.guard_text import ParsedGuard, parse_guard
+from compilediag.sources.guards.guard_values import Scope, user_place
+from compilediag.sources.guards.guard_walk import FailingGuards, Walk, duplicates, failing, state_failures
+
+__all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]
+
+#: Seconds that one entry's analysis may take before it is cut.
+BUDGET_S = 0.05
+
+
+def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S) -> FailingGuards:
+    """All failing guards of one cache entry against `f_locals`; empty if they all pass.
+
+    `guard_manager`: `cache_entry.guard_manager`. `budget_s`: when to stop searching, in seconds.
+    """
+    if dead := _deallocated(guard_manager):
+        return FailingGuards([dead])
+    debug = guard_manager.root.check_verbose(f_locals)
+    if debug.result:
+        return FailingGuards()
+    scope = Scope(guard_manager, f_locals)
+    deadline = time.perf_counter() + budget_s
+    walk = Walk(guard_manager, scope, deadline)
+    found = walk.found if walk.at_once(debug) else Walk(guard_manager, scope, deadline).run()
+    _mark_first(found, debug, guard_manager, scope)
+    return found
+
+
+def first_failing_guard(guard_manager: Any, f_locals: dict[str, Any]) -> FailingGuard | None:
+    """The guard that torch itself meets first, at the price of one check; None if all pass."""
+    if dead := _deallocated(guard_manager):
+        return dead
+    debug = guard_manager.root.check_verbose(f_locals)
+    if debug.result:
+        return None
+    first = _first(debug, guard_manager, Scope(guard_manager, f_locals))
+    if first.source is None:
+        # A few texts of C++ do not name the source; the walk knows it.
+        first = next((found for found in failing_guards(guard_manager, f_locals) if found.is_first), first)
+    return first
+
+
+def _deallocated(guard_manager: Any) -> FailingGuard | None:
+    """An entry that died with an object it was guarded on has no guards left, but a reason."""
+    reason = getattr(guard_manager, "invalidation_reason", None)
+    if reason is None:
+        return None
+    parsed = parse_guard(reason)
+    return FailingGuard(parsed.text, parsed.source, parsed.kind, parsed.expected, parsed.actual, is_first=True)
+
+
+def _first(debug: Any, guard_manager: Any, scope: Scope) -> FailingGuard:
+    """Torch's own first failure, told with the value of now and, where torch kept it, the user's stack."""
+    parts = list(debug.verbose_code_parts)
+    text = parts[0] if parts else ""
+    if len(parts) > 1:
+        # The parts of one lambda guard: torch itself looks for the part that is false.
+        text = next((part for part in parts if scope.is_false(part)), text)
+    parsed = parse_guard(text, "SYMBOLIC_SHAPE_GUARD" if len(parts) > 1 else None)
+    first = _special(text, guard_manager, scope) or failing(parsed, scope)
+    first.is_first = True
+    place = user_place(getattr(debug, "user_stack", None))
+    if place is None and first.user_file is None:
+        place = _place_of(guard_manager.root, parsed, scope)
+    if place is not None:
+        first.user_file, first.user_line, first.user_code = place
+    return first
+
+
+def _special(text: str, guard_manager: Any, scope: Scope) -> FailingGuard | None:
+    """The first failure where C++ says less than the guard knows."""
+    if text.startswith("GLOBAL_STATE changed"):
+        for leaf in guard_manager.root.get_leaf_guards():
+            if type(leaf).__name__ == "GLOBAL_STATE":
+                return next(iter(state_failures(leaf, None)), None)
+    if text.startswith("Duplicate tensor found"):
+        return next(iter(duplicates(guard_manager, scope)), None)
+    return None
+
+
+def _place_of(mgr: Any, parsed: ParsedGuard, scope: Scope) -> tuple[str, int, str | None] | None:
+    """The user's line out of the guard's own text, which what C++ says of a tensor lacks."""
+    if not parsed.operands:
+        return None
+    for child in mgr.get_child_managers():
+        source = child.get_source()
+        if source == parsed.operands[0]:
+            for leaf in child.get_leaf_guards():
+                told = parse_guard(next(iter(leaf.verbose_code_parts()), ""), type(leaf).__name__)
+                if told.user_file and told.user_line:
+                    return scope.full_path(told.user_file), told.user_line, told.user_code
+        leads_there = parsed.operands[0].startswith(source.removesuffix(".__dict__")) or source == "G"
+        if leads_there and (place := _place_of(child, parsed, scope)):
+            return place
+    return None
+
+
+def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: Scope) -> None:
+    """Find torch's first among those that were found; put it before them if it is not there."""
+    parts = debug.verbose_code_parts
+    same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
+    if same:
+        place = user_place(getattr(debug, "user_stack", None))
+    else:
+        first = _first(debug, guard_manager, scope)
+        same = [f for f in found if f.kind == first.kind and first.source in (f.source, None)]
+        if not same:
+            found.insert(0, first)
+            return
+        place = (first.user_file, first.user_line, first.user_code) if first.user_file is not None else None
+    same[0].is_first = True
+    if place is not None:
+        same[0].user_file, same[0].user_line, same[0].user_code = place

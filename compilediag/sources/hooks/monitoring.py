@@ -1,0 +1,168 @@
+"""Calls of single code objects, counted and timed by Python 3.12's `sys.monitoring`.
+
+Only code objects that were named have events, and only those where a call begins and returns: the interpreter does
+nothing more for any other code. The two functions that it calls run inside of the user's program, hence in few steps,
+none of which is a Python function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections import defaultdict
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns, time_ns
+from typing import Any
+
+from .source import MAX_ERRORS, Unavailable
+
+#: Numbers of tools that Python has given no meaning to, as it has to debuggers, coverage, profilers and optimizers.
+FREE_TOOLS = (4, 3)
+#: Calls of a thread that began and did not return, which is how those look that raised; beyond these the oldest go.
+MOST_OPEN = 64
+_NO_TIMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class Tally:
+    """Calls of one code object. Hooks only add, each number in one step, so that threads need no lock."""
+
+    __slots__ = ("code", "is_eager", "known", "calls", "timed", "total_ns", "min_ns", "first_ns", "taken", "since_ns")
+
+    def __init__(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]):
+        self.code = code  # Held, so that its id stays its own.
+        self.is_eager = is_eager
+        self.known = known
+        self.clear()
+
+    def clear(self) -> None:
+        self.calls = self.timed = self.total_ns = 0
+        self.min_ns: int | None = None
+        self.first_ns: int | None = None
+        #: What was taken: calls, those that are timed, and their ns.
+        self.taken = (0, 0, 0)
+        self.since_ns = time_ns()
+
+    def take(self) -> dict[str, Any] | None:
+        """What was counted since the last time, as columns; None if nothing was."""
+        now, since_ns = (self.calls, self.timed, self.total_ns), self.since_ns
+        calls, timed, total_ns = (new - old for new, old in zip(now, self.taken, strict=True))
+        if not (calls or timed):
+            return None
+        first = _seconds(self.first_ns) if timed and not self.taken[1] else None
+        self.taken, self.since_ns = now, time_ns()
+        told = {"time_ns": since_ns, "count": calls, "timed": timed, "first_s": first, **self.known}
+        return {**told, "total_s": total_ns / 1e9 if timed else None, "min_s": _seconds(self.min_ns)}
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def need_monitoring() -> None:
+    if not hasattr(sys, "monitoring"):
+        raise Unavailable("counting calls needs Python 3.12's sys.monitoring")
+
+
+class CallCounter:
+    """Counts the calls of the code objects that it is given, from `begin` to `end`."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[int, Tally] = {}
+        self.errors: list[BaseException] = []
+        self.own_ns = 0
+        #: thread -> its calls that have not returned: [tally, when it began or None if it is not timed].
+        self._open: defaultdict[int, list[list[Any]]] = defaultdict(list)
+        self._tool: int | None = None
+
+    def hooks(self) -> tuple[types.MethodType, types.MethodType]:
+        """The two functions of ours that run at calls."""
+        return self._began, self._returned
+
+    def begin(self, inside: Callable[[], Any]) -> None:
+        """Unavailable if other tools have all numbers that are free to take.
+
+        `inside`, which is no Python function, gives None where an eager call is none of torch.compile's.
+        """
+        monitoring, self._inside = sys.monitoring, inside
+        self._tool = next((tool for tool in FREE_TOOLS if monitoring.get_tool(tool) is None), None)
+        if self._tool is None:
+            users = " and ".join(str(monitoring.get_tool(tool)) for tool in FREE_TOOLS)
+            raise Unavailable(f"{users} use the numbers of sys.monitoring that are free for tools")
+        monitoring.use_tool_id(self._tool, "compilediag")
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._began)
+        monitoring.register_callback(self._tool, monitoring.events.PY_RETURN, self._returned)
+        for tally in self.tallies.values():
+            self._listen(tally)
+
+    def end(self) -> None:
+        if self._tool is None:
+            return
+        monitoring, tool, self._tool = sys.monitoring, self._tool, None
+        for tally in list(self.tallies.values()):
+            monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
+        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+        self._open.clear()
+
+    def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
+        """Count the calls of `code` from here on; `known` is for whoever reads the tally."""
+        tally = self.tallies.get(id(code))
+        if tally is not None:
+            tally.known = known
+        elif self._tool is not None:
+            tally = self.tallies[id(code)] = Tally(code, is_eager, known)
+            self._listen(tally)
+
+    def _listen(self, tally: Tally) -> None:
+        events = sys.monitoring.events
+        timed = events.NO_EVENTS if tally.code.co_flags & _NO_TIMES else events.PY_RETURN
+        sys.monitoring.set_local_events(self._tool, tally.code, events.PY_START | timed)
+
+    def leave_out(self, duration_ns: int) -> None:
+        """The calls that this thread is in have spent so much time on something that is none of theirs."""
+        for call in self._open.get(get_ident(), ()):
+            if call[1] is not None:
+                call[1] += duration_ns
+
+    def _began(self, code: types.CodeType, offset: int) -> None:
+        begin = perf_counter_ns()
+        try:
+            tally = self.tallies[id(code)]
+            calls = self._open[get_ident()]
+            if tally.is_eager and self._inside() is None:
+                calls.append([tally, None])
+            else:
+                tally.calls += 1
+                calls.append([tally, perf_counter_ns()])
+            if len(calls) > MOST_OPEN:
+                del calls[0]
+        except Exception as error:
+            if len(self.errors) < MAX_ERRORS:
+                self.errors.append(error)
+        self.own_ns += perf_counter_ns() - begin
+
+    def _returned(self, code: types.CodeType, offset: int, result: Any) -> None:
+        end = perf_counter_ns()
+        try:
+            calls = self._open[get_ident()]
+            at = len(calls) - 1
+            while at >= 0 and calls[at][0].code is not code:
+                at -= 1
+            if at >= 0:
+                tally, begin = calls[at]
+                del calls[at:]
+                if begin is not None:
+                    taken = end - begin
+                    tally.timed += 1
+                    tally.total_ns += taken
+                    if tally.first_ns is None:
+                        tally.first_ns = taken
+                    if tally.min_ns is None or taken < tally.min_ns:
+                        tally.min_ns = taken
+        except Exception as error:
+            if len(self.errors) < MAX_ERRORS:
+                self.errors.append(error)
+        self.own_ns += perf_counter_ns() - end

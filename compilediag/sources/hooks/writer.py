@@ -1,0 +1,35 @@
+"""The recorder's own thread, shown among the sources: what writing costs is part of our cost."""
+
+from __future__ import annotations
+
+import time
+
+from ...events import SourceStatus
+from ...recording import Recorder
+from .shield import told
+
+
+class Writer:
+    """Status of the writing thread: its CPU seconds, and what it could not write."""
+
+    name = "writer"
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        self.events = 0
+        self.dropped = 0
+        self.reason: str | None = None
+
+    def failed(self, error: BaseException) -> None:
+        self.reason = told(error)
+
+    def status(self) -> SourceStatus:
+        return SourceStatus(
+            time_ns=time.time_ns(),
+            name=self.name,
+            status="active" if self.reason is None else "failed",
+            reason=self.reason,
+            events=self.events,
+            dropped=self.dropped,
+            overhead_s=self.recorder.cpu_ns / 1e9,
+        )

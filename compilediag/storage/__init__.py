@@ -1,0 +1,1 @@
+"""A session's file: written, read, merged, and read as tables."""

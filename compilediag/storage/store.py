@@ -1,0 +1,377 @@
+"""A session's file: SQLite in WAL mode, append-only, one SQL table a kind of event.
+
+The schema is made from `events`. Every event has a row in `events` (what all kinds share) and one
+in its kind's table, joined by id. Texts are compressed and stored once a digest. Nothing in a file is
+ever executed: columns hold numbers, text and JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import sqlite3
+import struct
+import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from ..errors import NewerSchema, NotASession
+from ..events import KINDS, Event
+
+logger = logging.getLogger("compilediag")
+#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups. What an older file lacks is NA in its tables.
+#: 3: stacks, symbolic shapes, problems of exports and collectives.
+SCHEMA_VERSION = 3
+#: Variables that SQLite (3.32 and later) takes in one statement.
+MAX_VARIABLES = 32_766
+#: Texts up to so many bytes are stored unpacked.
+SHORT = 5 * 1024
+#: What every SQLite file begins with.
+SQLITE = b"SQLite format 3\0"
+SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
+#: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
+NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
+#: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
+CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
+COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
+
+
+#: The values of one row, in the order of the statement that inserts it.
+Row = tuple[Any, ...]
+#: What a thread compiles, by the thread's id; JSON.
+States = dict[int, dict[str, Any]]
+
+
+def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
+    """The fields of a kind that its SQL table holds; what all events share is in `events`."""
+    return [f for f in dataclasses.fields(cls) if f.metadata]
+
+
+def _schema() -> Iterable[str]:
+    yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
+    yield (
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, time_ns INTEGER, kind TEXT, rank INTEGER, pid INTEGER,"
+        " compile_id TEXT, title TEXT, duration_s REAL)"
+    )
+    for cls in KINDS:
+        own = "".join(f', "{f.name}" {SQL_TYPES[f.metadata["dtype"]]}' for f in own_fields(cls))
+        yield f"CREATE TABLE {cls.table} (event_id INTEGER PRIMARY KEY{own})"
+    yield "CREATE TABLE payloads (digest TEXT PRIMARY KEY, size INTEGER, body BLOB)"
+    yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
+
+
+def is_session(file: Path) -> bool:
+    """True of a file that begins as a session does, even of a damaged one. OSError if it can't be read."""
+    return file.is_file() and _head(file) == SQLITE
+
+
+def is_replaceable(file: Path) -> bool:
+    """True of an earlier session and of an empty file: what else is there is somebody's, and stays."""
+    return file.is_file() and _head(file) in (b"", SQLITE)
+
+
+def _head(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(len(SQLITE))
+
+
+def temporary_file() -> Path:
+    """A path for a session that goes with the process; nothing is there."""
+    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
+    os.close(handle)
+    file = Path(name)
+    file.unlink()
+    return file
+
+
+def remove(file: Path) -> None:
+    """Remove a session's file and WAL's files beside it; none of them need be there."""
+    for name in (file, f"{file}-wal", f"{file}-shm"):
+        Path(name).unlink(missing_ok=True)
+
+
+def clean(text: str) -> str:
+    """The text as SQLite can keep it: a lone surrogate, which UTF-8 has no code for, becomes its escape."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def deflate(text: str) -> bytes:
+    """The text as a zlib stream. A short one goes in as it is, in a stored block.
+
+    zlib lets go of the interpreter for each text, and beside a busy compiler to have it back takes 5 ms: most texts
+    are graphs of a few kB, and packing those took longer than all other writing. (Up to `SHORT` bytes adler32 holds
+    on to it.)
+    """
+    data = text.encode()
+    if len(data) > SHORT:
+        return zlib.compress(data, 1)
+    head = struct.pack("<BBBHH", 0x78, 0x01, 0x01, len(data), len(data) ^ 0xFFFF)
+    return head + data + struct.pack(">I", zlib.adler32(data))
+
+
+def inflate(body: bytes) -> str:
+    return zlib.decompress(body).decode()
+
+
+def digest_of(text: str) -> str:
+    """Key of a text: Python's own 64-bit hash, which unlike hashlib's never lets go of the interpreter, and its length.
+
+    The same text has another key in another process, and is then stored for each.
+    """
+    return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def _cleaned(row: Row) -> Row:
+    return tuple(clean(value) if isinstance(value, str) else value for value in row)
+
+
+class _Layout:
+    """How the events of one kind become rows of its table."""
+
+    def __init__(self, cls: type[Event]):
+        fields = own_fields(cls)
+        self.get = attrgetter(*(f.name for f in fields))
+        self.json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
+        names = "".join(f', "{f.name}"' for f in fields)
+        self.insert = f"INSERT INTO {cls.table} (event_id{names})"
+
+    def row(self, event_id: int, event: Event) -> Row:
+        values = self.get(event)
+        if not self.json:
+            return (event_id, *values)
+        converted = list(values)
+        for at in self.json:
+            converted[at] = _json(converted[at])
+        return (event_id, *converted)
+
+
+_LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
+_common = attrgetter(*COMMON)
+_INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)})"
+
+
+def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
+    """Insert rows with as few statements as SQLite's number of variables allows.
+
+    Python lets go of the interpreter at every step of a statement, and beside a busy compiler waits 5 ms to have it
+    back: a row a step would write no more than 200 rows a second.
+    """
+    if not rows:
+        return
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    step = MAX_VARIABLES // len(rows[0])
+    for begin in range(0, len(rows), step):
+        part = rows[begin : begin + step]
+        db.execute(f"{head} VALUES {', '.join([marks] * len(part))}", list(chain.from_iterable(part)))
+
+
+class Store:
+    """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
+
+    def __init__(self, uri: str, path: Path):
+        self._uri = uri
+        self.path = path
+        self.connection = _connect(uri)
+
+    def release(self) -> None:
+        """Close the connection before a fork: SQLite's locks don't survive one, so that no child may inherit it."""
+        self.connection.close()
+
+    def reopen(self) -> None:
+        """Connect again after a fork, in either process. sqlite3.OperationalError if the file is gone."""
+        self.connection = _connect(self._uri)
+        self.connection.execute(NORMAL)
+        self.connection.execute(CHECKPOINT)
+
+    @classmethod
+    def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:
+        """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written.
+
+        `passing`: it is read once and then removed, so that nothing is done for it to survive a crash.
+        """
+        store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
+        settings = (f"PRAGMA journal_mode={'OFF' if passing else 'WAL'}", OFF if passing else NORMAL, CHECKPOINT)
+        for setting in settings:
+            store.connection.execute(setting)
+        with store.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            for statement in _schema():
+                db.execute(statement)
+            db.executemany(
+                "INSERT INTO meta VALUES (?, ?)",
+                [(k, json.dumps(v)) for k, v in {"schema_version": SCHEMA_VERSION, **meta}.items()],
+            )
+        return store
+
+    @classmethod
+    def open(cls, path: Path, writable: bool = False) -> Store:
+        """Open a file that is there; NotASession or NewerSchema say in one line what is wrong with it."""
+        if not path.is_file():
+            raise NotASession(f"{path} is not there")
+        uri = path.absolute().as_uri()
+        try:
+            # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
+            modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
+            store, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
+        except (sqlite3.DatabaseError, ValueError) as error:
+            raise NotASession(f"{path} is no compilediag session ({error})") from None
+        if not isinstance(version, int):
+            raise NotASession(f"{path} is no compilediag session")
+        if version > SCHEMA_VERSION:
+            raise NewerSchema(
+                f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
+                " upgrade it"
+            )
+        if not writable:
+            try:
+                store._complete()
+            except sqlite3.DatabaseError as error:
+                store.connection.close()
+                raise NotASession(f"{path} is no compilediag session ({error})") from None
+        return store
+
+    def _complete(self) -> None:
+        """Give an older file's tables the columns that they lack, for this connection: the file stays as it is."""
+        for cls in KINDS:
+            stored = [name for _, name, *_ in self.connection.execute(f"PRAGMA main.table_info({cls.table})")]
+            lacking = [f.name for f in own_fields(cls) if f.name not in stored]
+            if lacking:
+                missing = ", ".join(f'NULL AS "{name}"' for name in lacking)
+                rows = f"*, {missing} FROM main.{cls.table}" if stored else f"NULL AS event_id, {missing} LIMIT 0"
+                self.connection.execute(f"CREATE TEMP VIEW {cls.table} AS SELECT {rows}")
+
+    def meta(self) -> dict[str, Any]:
+        return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}
+
+    def is_recorded_elsewhere(self) -> bool:
+        """True while another living process of this machine records to the file."""
+        meta = self.meta()
+        pid = meta.get("pid")
+        return meta.get("stopped_ns") is None and pid != os.getpid() and _alive(pid)
+
+    def set_meta(self, **values: Any) -> None:
+        with self.connection as db:
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
+
+    def set_rank(self, pid: int, rank: int) -> None:
+        """Give the events of a process its rank, where they have none."""
+        with self.connection as db:
+            db.execute("UPDATE events SET rank = ? WHERE pid = ? AND rank IS NULL", (rank, pid))
+
+    def append(
+        self,
+        events: Sequence[Event],
+        payloads: Iterable[tuple[str, str]] = (),
+        progress: tuple[int, States] | None = None,
+        packed: Sequence[tuple[str, int, bytes]] = (),
+    ) -> None:
+        """Write events and the (digest, text) pairs that artifacts among them name, in one transaction.
+
+        `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
+        compiling now in that process, a state a thread), for what was there.
+        """
+        try:
+            self._append(events, payloads, progress, packed, _as_it_is)
+        except UnicodeEncodeError:
+            # Rare enough to look for in all texts only when SQLite has met one.
+            self._append(events, payloads, progress, packed, _cleaned)
+
+    def _append(
+        self,
+        events: Sequence[Event],
+        payloads: Iterable[tuple[str, str]],
+        progress: Any,
+        packed: Sequence[tuple[str, int, bytes]],
+        prepared: Callable[[Row], Row],
+    ) -> None:
+        with self.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            self._append_payloads(payloads, packed)
+            if events:
+                first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
+                rows: dict[type[Event], list[Row]] = defaultdict(list)
+                common = []
+                for event_id, event in enumerate(events, first):
+                    cls = type(event)
+                    rows[cls].append(prepared(_LAYOUTS[cls].row(event_id, event)))
+                    common.append(prepared((event_id, *_common(event))))
+                _insert(db, _INSERT_EVENT, common)
+                for cls, kind_rows in rows.items():
+                    _insert(db, _LAYOUTS[cls].insert, kind_rows)
+            if progress is not None:
+                pid, states = progress
+                db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
+                db.executemany(
+                    "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
+                )
+
+    def _append_payloads(self, texts: Iterable[tuple[str, str]], packed: Sequence[tuple[str, int, bytes]]) -> None:
+        rows = [(digest, len(text.encode()), deflate(text)) for digest, text in texts]
+        _insert(self.connection, "INSERT OR IGNORE INTO payloads", [*rows, *packed])
+
+    def progress(self) -> list[dict[str, Any]]:
+        """What compiles now, a dict a thread; nothing once the recording has ended."""
+        ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
+        rows = self.connection.execute(f"SELECT state FROM progress WHERE NOT EXISTS ({ended})")
+        return [json.loads(state) for (state,) in rows]
+
+    def close(self) -> None:
+        """Close. What WAL holds beside the file goes into it, so that the one file is the session."""
+        try:
+            self.connection.execute("PRAGMA busy_timeout=0")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connection.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.DatabaseError as error:
+            # Another process has it open, or it can't be written: the side file stays, nothing is lost.
+            logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
+        self.connection.close()
+
+
+def _alive(pid: object) -> bool:
+    try:
+        os.kill(int(str(pid)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
+    for cut_off in (False, True):
+        for uri in uris:
+            store = Store(uri, path)
+            try:
+                if cut_off:
+                    # SQLite refuses a file that is shorter than its header says, unless it is told not to mind.
+                    store.connection.execute("PRAGMA writable_schema=ON")
+                store.connection.execute(NORMAL)
+                store.connection.execute(CHECKPOINT)
+                return store, store.meta().get("schema_version")
+            except sqlite3.DatabaseError as error:
+                store.connection.close()
+                refused = error
+    raise refused
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,1 @@
+"""Trials: run the user's workload with and without changes, and compare."""

@@ -1,0 +1,152 @@
+"""The smallest set of settings that mends a workload: fixes tried alone, then together."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..diagnosis import Finding, fix_code, merged
+from ..diagnosis.wording import one_line, spent
+from .verify import Baseline, Bench, Run, Verification, Workload, judged, limits_hit
+
+#: Rounds in which what a fix uncovers is tried as well.
+MAX_ROUNDS = 3
+#: More causes than this are not tried alone: the dearest are.
+MAX_TRIED = 12
+#: Worse than anything that can be counted.
+_UNSOUND = (sys.maxsize, sys.maxsize)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What `advise` found. `fix` is the smallest set of settings that works, as in `Finding.fix`; None if none does.
+
+    `chosen` are the findings that it mends, `tried` what became of each set that was tried, `verification` that of
+    the whole, `left` what no setting mends: the code has to be changed. `note` says in one line why nothing could be
+    tried.
+    """
+
+    fix: dict[str, Any] | None
+    chosen: tuple[Finding, ...] = ()
+    verification: Verification | None = None
+    tried: tuple[Verification, ...] = ()
+    left: tuple[Finding, ...] = ()
+    note: str | None = None
+    baseline: Run | None = field(default=None, repr=False)
+
+    @property
+    def code(self) -> str | None:
+        """The statements that apply it, to be put before the first compiled call."""
+        return fix_code(self.fix)
+
+    def __str__(self) -> str:
+        lines = [self._verdict()]
+        lines += [f"  {statement}" for statement in (self.code or "").split("; ") if statement]
+        lines += [f"    mends: {one_line(f.title, 160)}" for f in self.chosen]
+        lines += [f"    costs: {cost}" for cost in dict.fromkeys(f.cost for f in self.chosen if f.cost)]
+        lines += [f"  tried: {one_line(str(v), 200)}" for v in self.tried]
+        lines += [f"  in the code: {one_line(f.title, 120)} -> {f.suggestion}" for f in self.left]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _verdict(self) -> str:
+        found = self.verification
+        if self.note is not None:
+            return f"Nothing was tried: {self.note}"
+        if found is None or found.recompiles_after is None:
+            return "No setting helps this workload." if self.tried else "No setting to try for this workload."
+        counts = f"{found.recompiles_before} recompiles -> {found.recompiles_after}"
+        return f"{counts}, {spent(found.seconds_before or 0)} compiling -> {spent(found.seconds_after or 0)}, with:"
+
+
+def advise(workload: Workload) -> Advised:
+    """Try the fixes of what `workload` shows, in order of seconds lost, alone and together; see `verify.Bench`.
+
+    Each try is a run of the workload; what a fix uncovers is tried in further rounds. CompilediagError if fixes
+    can't be tried here at all.
+    """
+    bench = Bench(workload)
+    baseline = Baseline(bench.run(), bench.run())
+    if baseline.unsteady:
+        return Advised(None, note=baseline.unsteady, baseline=baseline.first)
+    search = _Search(bench, baseline)
+    chosen = search.run()
+    if not chosen:
+        left = tuple(f for f in baseline.first.findings if f.source is not None)
+        return Advised(None, tried=search.told(), left=left, baseline=baseline.first)
+    found = search.outcome(chosen)
+    left = tuple(f for f in found.left if f.source is not None)
+    return Advised(found.fix, chosen, found, search.told(), left, None, baseline.first)
+
+
+class _Search:
+    """Which of the fixes are needed. Each set is run once."""
+
+    def __init__(self, bench: Bench, baseline: Baseline):
+        self.bench, self.baseline = bench, baseline
+        self._outcomes: dict[tuple[tuple[str, Any], ...], Verification] = {}
+
+    def told(self) -> tuple[Verification, ...]:
+        return tuple(self._outcomes.values())
+
+    def outcome(self, findings: tuple[Finding, ...]) -> Verification:
+        """What a set of fixes together does to the workload."""
+        fix = merged([f.fix for f in findings])
+        key = tuple(sorted(fix.items()))
+        if key not in self._outcomes:
+            self._outcomes[key] = judged(None, fix, self.baseline, self.bench)
+        return self._outcomes[key]
+
+    def run(self) -> tuple[Finding, ...]:
+        """The smallest set that was found; empty if no fix helps."""
+        chosen: tuple[Finding, ...] = ()
+        candidates = _candidates(self.baseline.first.findings)
+        for _ in range(MAX_ROUNDS):
+            better = self._round(chosen, candidates)
+            if better == chosen:
+                break
+            chosen = better
+            candidates = _candidates(self.outcome(chosen).left, chosen)
+        return chosen
+
+    def _round(self, chosen: tuple[Finding, ...], candidates: list[Finding]) -> tuple[Finding, ...]:
+        """`chosen` with those of the candidates that are needed."""
+        sound = [f for f in candidates[:MAX_TRIED] if self.outcome((*chosen, f)).same_results]
+        if not sound:
+            return chosen
+        everything = (*chosen, *sound)
+        goal = self._score(everything)
+        if goal >= self._score(chosen):
+            return chosen
+        for single in sound:
+            if self._score((*chosen, single)) <= goal:
+                return (*chosen, single)
+        return self._without_the_needless(everything, goal)
+
+    def _without_the_needless(self, findings: tuple[Finding, ...], goal: tuple[int, int]) -> tuple[Finding, ...]:
+        for finding in reversed(findings):
+            fewer = tuple(f for f in findings if f is not finding)
+            if fewer and self._score(fewer) <= goal:
+                findings = fewer
+        return findings
+
+    def _score(self, findings: tuple[Finding, ...]) -> tuple[int, int]:
+        """Limits hit, then recompiles: fewer is better. What is unsound is worse than doing nothing."""
+        if not findings:
+            return (limits_hit(self.baseline.first.findings), self.baseline.first.recompiles)
+        found = self.outcome(findings)
+        if found.recompiles_after is None or not found.same_results:
+            return _UNSOUND
+        return (limits_hit(found.left), found.recompiles_after)
+
+
+def _candidates(findings: tuple[Finding, ...], chosen: tuple[Finding, ...] = ()) -> list[Finding]:
+    """Those that a setting may mend, each setting once: causes first, most seconds first; limits last."""
+    tried = [f.fix for f in chosen]
+    found: list[Finding] = []
+    for finding in sorted((f for f in findings if f.fix), key=lambda f: f.rule == "recompile_limit"):
+        if finding.fix not in [*tried, *(f.fix for f in found)]:
+            found.append(finding)
+    return found

@@ -1,0 +1,239 @@
+"""Fixes tried on the user's own workload: with and without, beside what they have compiled, results compared."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..diagnosis import Finding, diagnose, fix_code, strikes
+from ..diagnosis.wording import one_line, spent, times
+from ..errors import CompilediagError
+
+Workload = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a fix did to a workload.
+
+    `recompiles_*` count all recompiles of one run, `strikes_*` those of the finding's own cause (for a limit: how
+    often it was hit), `seconds_*` (s) what a run spent compiling from empty caches. `holds`: the cause struck less
+    often, the workload recompiled less in all, and the results were the same. `note` says in one line why it does
+    not hold, or what could not be told. What was not run is None. `left` are the findings that stay with the fix.
+    """
+
+    finding: Finding | None
+    fix: dict[str, Any] | None
+    recompiles_before: int | None = None
+    recompiles_after: int | None = None
+    seconds_before: float | None = None
+    seconds_after: float | None = None
+    holds: bool = False
+    note: str | None = None
+    strikes_before: int | None = None
+    strikes_after: int | None = None
+    same_results: bool | None = None
+    left: tuple[Finding, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        parts = ["holds" if self.holds else "does not hold"]
+        if self.recompiles_before is not None and self.recompiles_after is not None:
+            parts.append(f"{self.recompiles_before} recompiles -> {self.recompiles_after}")
+        if self.seconds_before is not None and self.seconds_after is not None:
+            parts.append(f"{spent(self.seconds_before)} compiling -> {spent(self.seconds_after)}")
+        told = ", ".join(parts) + (f": {self.note}" if self.note else "")
+        code = fix_code(self.fix)
+        return f"{told} [{code}]" if code else told
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a workload from an empty compile state. `raised` in one line; `result` and `changed` are copies."""
+
+    recompiles: int
+    seconds: float
+    findings: tuple[Finding, ...]
+    strikes: int
+    result: Any
+    changed: dict[str, Any]
+    raised: str | None
+    wall: float
+
+
+class Bench:
+    """Runs a workload again and again, each time from the same state of the user's objects.
+
+    Set aside for each run and put back after it, whatever happens: torch's compiled code with what it learned of
+    sizes, its settings, its counters, the caches (a run has folders of its own, and so compiles what a first run
+    compiles), the random numbers, grad mode, default dtype, threads, and all modules, optimizers, tensors, containers
+    and plain objects that the workload reaches by its closure, globals and attributes. A recording that runs sees
+    nothing of it. Not put back: files, iterators, what is printed or sent, objects with `__slots__`, and the
+    memory that the device's allocator took. No other thread may run compiled code meanwhile: what it compiles is
+    dropped at the end of the run.
+    """
+
+    def __init__(self, workload: Workload):
+        if not callable(workload):
+            raise CompilediagError("workload has to be callable without arguments: a function that runs the code again")
+        from .. import sources
+        from . import snapshots, trial
+
+        sources.require_torch()
+        trial.require()
+        self.workload = workload
+        self.snapshot = snapshots.Snapshot(workload)
+
+    def run(self, fix: dict[str, Any] | None = None, finding: Finding | None = None) -> Run:
+        """Run it once with `fix`; everything is as before when this returns."""
+        from ..watch import aside
+        from .results import copied
+        from .trial import trial
+
+        result, changed, raised = None, {}, None
+        with aside() as session:
+            try:
+                with trial(fix or {}):
+                    begin = time.perf_counter()
+                    try:
+                        result = copied(self.workload())
+                        changed = {name: copied(value) for name, value in self.snapshot.changed().items()}
+                    except Exception as error:
+                        raised = _told(error)
+                    wall = time.perf_counter() - begin
+            finally:
+                self.snapshot.restore()
+        with session.settled():
+            compiled = float(session.compiles["duration_s"].sum())
+            count, found = len(session.recompiles), tuple(diagnose(session))
+            own = strikes(finding, session) if finding is not None else 0
+        return Run(count, compiled, found, own, result, changed, raised, wall)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Two runs without any fix: what differs between them differs by chance."""
+
+    first: Run
+    second: Run
+
+    @property
+    def unsteady(self) -> str | None:
+        """In one line why nothing can be compared with this workload; None if it can."""
+        from .results import difference
+
+        if self.first.raised is not None:
+            return f"the workload raised without the fix, so nothing was compared: {self.first.raised}"
+        if self.second.raised is not None:
+            return f"the workload raised at its second run without the fix: {self.second.raised}"
+        if self.first.recompiles != self.second.recompiles:
+            counts = f"{self.first.recompiles} and {self.second.recompiles}"
+            return f"two runs without the fix differ by chance: {counts} recompiles"
+        differs = difference(self.first.result, self.second.result)
+        return f"two runs without the fix differ by chance: {differs}" if differs else None
+
+    def changed_by(self, run: Run) -> str | None:
+        """Where the results of `run` are others; what differs by chance is left out."""
+        from .results import difference
+
+        found = difference(self.first.result, run.result)
+        if found is not None:
+            return found
+        names = self.first.changed.keys() | self.second.changed.keys()
+        steady = [n for n in names if difference(*(b.changed.get(n, _SAME) for b in (self.first, self.second))) is None]
+        for name in sorted(steady):
+            found = difference(self.first.changed.get(name, _SAME), run.changed.get(name, _SAME), name)
+            if found is not None:
+                return found
+        more = sorted(run.changed.keys() - names)
+        return f"{more[0]} is changed with it only" if more else None
+
+    @property
+    def seconds(self) -> float:
+        """The faster of the two: the first one also loads the compiler."""
+        return min(self.first.seconds, self.second.seconds)
+
+
+#: What a run leaves as it was.
+_SAME = None
+
+
+def verify(finding: Finding, workload: Workload) -> Verification:
+    """Try the fix of `finding` on `workload`; see `Bench` for what is isolated and what is not.
+
+    Three runs: two without the fix, to know what differs by chance, and one with it. A workload that raises, or
+    whose runs differ by chance, is told in `note`. CompilediagError if fixes can't be tried here at all.
+    """
+    bench = Bench(workload)
+    if not finding.fix:
+        return Verification(finding, None, note="no setting mends this: the fix is a change of the code")
+    baseline = Baseline(bench.run(finding=finding), bench.run(finding=finding))
+    return judged(finding, finding.fix, baseline, bench)
+
+
+def judged(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, bench: Bench) -> Verification:
+    """Run the workload with `fix`, against runs without; without a finding the workload is judged as a whole."""
+    before = baseline.first
+    told = {"finding": finding, "fix": fix, "recompiles_before": before.recompiles, "strikes_before": before.strikes}
+    told["seconds_before"] = baseline.seconds
+    if baseline.unsteady:
+        return Verification(**told, note=baseline.unsteady)
+    after = bench.run(fix, finding)
+    unsound = _unsound(baseline, after)
+    note = unsound or (_idle(before, after) if finding is None else _objection(finding, before, after))
+    return Verification(
+        **told,
+        recompiles_after=after.recompiles,
+        seconds_after=after.seconds,
+        strikes_after=after.strikes,
+        holds=note is None,
+        same_results=unsound is None,
+        note=note or (f"it still happened {times(after.strikes)}" if after.strikes else None),
+        left=after.findings,
+    )
+
+
+def limits_hit(findings: Iterable[Finding]) -> int:
+    return sum(finding.rule == "recompile_limit" for finding in findings)
+
+
+def _unsound(baseline: Baseline, after: Run) -> str | None:
+    """Why the fix must not be used, however much it helps."""
+    if after.raised is not None:
+        return f"with the fix the workload raises: {after.raised}"
+    changed = baseline.changed_by(after)
+    return f"the fix changes the results: {changed}" if changed else None
+
+
+def _idle(before: Run, after: Run) -> str | None:
+    """Why the workload as a whole is no better off; None if it is. A limit that is no longer hit is worth more."""
+    was, now = ((limits_hit(run.findings), run.recompiles) for run in (before, after))
+    return None if now < was else "it does not help"
+
+
+def _objection(finding: Finding, before: Run, after: Run) -> str | None:
+    """Why the fix does not help against this finding; None if it does."""
+    if before.strikes == 0:
+        return "this workload does not show it: without the fix it did not happen"
+    if finding.rule == "recompile_limit":
+        return None if after.strikes < before.strikes else "the limit is hit with it as well"
+    if after.strikes >= before.strikes:
+        return f"the fix does not help: it happened {times(before.strikes)} without and {times(after.strikes)} with it"
+    if after.recompiles >= before.recompiles:
+        rest = next((f.title for f in after.findings if f.source is not None), "")
+        return one_line(f"alone it does not help, the same calls recompile for another cause: {rest}", 240)
+    return None
+
+
+def _told(error: BaseException) -> str:
+    """An exception in one line, with the line of the user's that raised it; its own text may fail."""
+    text = one_line("".join(traceback.format_exception_only(error)).strip().splitlines()[0], 200)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = sys.modules[__name__].__file__
+    theirs = [f for f in frames if f.filename != ours]
+    return f"{text} (line {theirs[-1].lineno} of {theirs[-1].filename.rpartition('/')[2]})" if theirs else text
