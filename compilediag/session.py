@@ -274,7 +274,7 @@ class Session(SessionTables):
 
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""
-        from .views.text import summary
+        from .views.summary import summary
 
         return summary(self)
 
@@ -289,7 +289,7 @@ class Session(SessionTables):
 
         CompilediagError where anywidget is not installed; `%compilewatch explore` then gives its text.
         """
-        from .views.explorer import make_explorer
+        from .views.explorer.explorer_widget import make_explorer
 
         return make_explorer(self, finding)
 
@@ -298,7 +298,7 @@ class Session(SessionTables):
         "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips". CompilediagError for any
         other name.
         """
-        from .views.figures import make_figure
+        from .views.figures.catalog import make_figure
 
         return make_figure(self, name)
 

@@ -26,9 +26,9 @@ from ..diagnosis import blind, unobserved
 from ..errors import CompilediagError
 from ..output_paths import check_output
 from ..session import Session
-from ..views.explorer_text import explorer_text
+from ..views.explorer.explorer_text import explorer_text
 from ..views.model import totals
-from ..views.text import headline
+from ..views.summary import headline
 from ..watch import DETAILS, current, notice, start, stop, stop_all
 
 ACTIONS = ("on", "off", "status", "report", "explore", "findings", "save")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
-from . import esm, island
+from . import esm, page_json
 from .model import ViewModel
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def widget_class() -> type[anywidget.AnyWidget]:
         _esm = esm.module("widget.js")
         _css = esm.style()
         #: Serialised whenever a page asks for the widget's state: so a reloaded page has everything again.
-        snapshot = traitlets.Any().tag(sync=True, to_json=lambda _, widget: island.dumps(widget.model.snapshot()))
+        snapshot = traitlets.Any().tag(sync=True, to_json=lambda _, widget: page_json.dumps(widget.model.snapshot()))
 
         #: What a page opens at: "dashboard" or "explorer", and there what explains these events.
         page = traitlets.Unicode("dashboard").tag(sync=True)
@@ -158,7 +158,7 @@ def split(patch: dict[str, Any], size: int) -> Iterator[str]:
     They share the patch's number; `part` counts them from 0. What is said of the rows as a whole comes last: no
     page reads "stopped", or a total, before it has the rows.
     """
-    whole = island.dumps(patch)
+    whole = page_json.dumps(patch)
     if len(whole) <= size:
         yield whole
         return
@@ -166,12 +166,12 @@ def split(patch: dict[str, Any], size: int) -> Iterator[str]:
     last = {key: patch[key] for key in SAID_LAST if key in patch}
     slices = [first, *_row_slices(patch.get("rows", {}), size), *_text_slices(patch.get("texts", {}), size), last]
     for number, piece in enumerate(slices):
-        yield island.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
+        yield page_json.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
 
 
 def _row_slices(rows: dict[str, list[Any]], size: int) -> Iterator[dict[str, Any]]:
     for table, all_rows in rows.items():
-        count = 1 + len(island.dumps(all_rows)) // size
+        count = 1 + len(page_json.dumps(all_rows)) // size
         step = -(-len(all_rows) // count)
         for begin in range(0, len(all_rows), step):
             yield {"rows": {table: all_rows[begin : begin + step]}}

@@ -21,12 +21,12 @@ from ..diagnosis.rules.misses import MISSES, why_missed
 from ..events import BY_TABLE, KINDS
 from ..storage.store import deflate, inflate
 from ..storage.tables import table_columns
-from .derived import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
-from .explorer_model import Explorer
-from .extra_panels import panels
-from .rank_model import rank_part
-from .redact import Redactor
-from .source_lines import SourceLines
+from .derived_tables import EXPLAINED, MADE_OF, PART_OF, DerivedTable, derived_columns, with_derived
+from .explorer.documents import Explorer
+from .explorer.source_lines import SourceLines
+from .plugin_panels import panels
+from .rank_page import rank_part
+from .redaction import Redactor
 from .totals import Totals
 
 if TYPE_CHECKING:

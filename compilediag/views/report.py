@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
 from ..output_paths import check_output
-from . import esm, island
+from . import esm, page_json
 from .model import ViewModel
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def offline_page(title: str, entry: str, data: Any, without: str) -> str:
         policy=POLICY,
         title=html.escape(title),
         style=esm.style(),
-        data=island.dumps(data),
+        data=page_json.dumps(data),
         script=esm.module(entry),
         without=without,
     )

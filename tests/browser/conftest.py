@@ -29,7 +29,7 @@ from compilediag.events import (
 )
 from compilediag.recording import Recorder
 from compilediag.session import Session
-from compilediag.views import esm, island
+from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
 
 ARGS = [
@@ -274,7 +274,7 @@ def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
     def open_it(snapshot: dict[str, Any] | None, **options: Any) -> Page:
         page = new_page(**options)
         page.set_content("<!doctype html><html><body></body></html>")
-        text = None if snapshot is None else island.dumps(snapshot)
+        text = None if snapshot is None else page_json.dumps(snapshot)
         page.evaluate(HOST, [esm.module("widget.js"), esm.style(), text])
         page.wait_for_selector(".cdiag [data-total]", state="attached")
         return page
@@ -287,7 +287,7 @@ def deliver() -> Callable[..., None]:
     """Sends a patch as the kernel does (whose clock may be slow), and waits for the page to paint."""
 
     def send(page: Page, patch: dict[str, Any], slow_by_s: float = 0) -> None:
-        message = {"type": "patch", "patch": island.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
+        message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": (time.time() - slow_by_s) * 1e3}
         page.evaluate("(message) => window.host.deliver(message)", message)
         page.wait_for_function(PAINTED, arg=patch["seq"])
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from compilediag.views.dashboard import QUIET_S, Pump, make_dashboard, split
-from compilediag.views.island import dumps
+from compilediag.views.page_json import dumps
 
 
 def wait_for(condition, seconds=5.0):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views import esm, island
+from compilediag.views import esm, page_json
 from compilediag.views.report import write_report
 
 from .keystrokes import KEYSTROKES
@@ -47,7 +47,7 @@ def open_explorer(new_page):
     def open_it(snapshot, events=(), **options):
         page = new_page(**options)
         page.set_content("<!doctype html><html><body></body></html>")
-        page.evaluate(HOST, [esm.module("widget.js"), esm.style(), island.dumps(snapshot), list(events)])
+        page.evaluate(HOST, [esm.module("widget.js"), esm.style(), page_json.dumps(snapshot), list(events)])
         page.wait_for_selector(".cdiag-explorer[data-seq]", state="attached")
         return page
 
@@ -304,7 +304,7 @@ def test_what_comes_in_later_is_shown_and_the_reader_keeps_the_place(story, open
     story.add(*recompiled(story.clock, 0, 4, {"0/3": [guard("k", "4", "5")]}))
     story.model._explore_due = 0.0  # documents are made twice a second at most
     patch = story.patch()
-    message = {"type": "patch", "patch": island.dumps(patch), "sent_ms": 0}
+    message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": 0}
     page.evaluate("(message) => window.host.deliver(message)", message)
     page.wait_for_function("(seq) => Number(document.querySelector('.cdiag').dataset.seq) >= seq", arg=patch["seq"])
     assert texts(page, ".cdiag-grid tbody th") == ["0/1", "0/2", "0/3", "0/4"]

@@ -7,8 +7,8 @@ import torch
 
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
-from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel
+from compilediag.views.page_json import dumps
 from tests.live import programs
 
 HOSTILE = ["a\ud800b", "nul\0byte", "\u2028\u2029", "</script><script>alert(1)</script>", "\u202e", "'\"\\\n\r\t", ""]

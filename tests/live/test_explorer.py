@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.explorer_model import unpacked
-from compilediag.views.explorer_text import explorer_text
+from compilediag.views.explorer.documents import unpacked
+from compilediag.views.explorer.explorer_text import explorer_text
 from compilediag.views.model import ViewModel
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel
+from compilediag.views.page_json import dumps
 
 PROGRAM = """
 import torch

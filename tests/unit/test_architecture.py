@@ -66,8 +66,6 @@ WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 LOADED_WHEN_USED = {
     "compilediag.frontends.magics",
     "compilediag.views.dashboard",
-    "compilediag.views.explorer",
-    "compilediag.views.figures",
 }
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from compilediag.decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views.explorer_model import MOST, unpacked
-from compilediag.views.explorer_text import explorer_text, render
-from compilediag.views.island import dumps
+from compilediag.views.explorer.documents import MOST, unpacked
+from compilediag.views.explorer.explorer_text import explorer_text, render
 from compilediag.views.model import ViewModel
+from compilediag.views.page_json import dumps
 from tests.unit.session_builder import SECOND, saved
 
 PLACE = {"function": "f", "file": "/m.py", "line": 3}

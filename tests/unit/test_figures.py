@@ -5,7 +5,8 @@ import pytest
 from compilediag.diagnosis.rules.graphs import functions_frame
 from compilediag.diagnosis.rules.tuning import tuning_runs
 from compilediag.errors import CompilediagError
-from compilediag.views.figures import FIGURES, OUTCOMES
+from compilediag.views.figures.catalog import FIGURES
+from compilediag.views.figures.compile_figures import OUTCOMES
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 

@@ -21,9 +21,9 @@ from compilediag.events import (
     SourceStatus,
 )
 from compilediag.storage.tables import table_columns
-from compilediag.views.derived import COLUMNS, MADE_OF
-from compilediag.views.island import dumps
+from compilediag.views.derived_tables import COLUMNS, MADE_OF
 from compilediag.views.model import ViewModel, totals
+from compilediag.views.page_json import dumps
 from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.tables_builder import FORWARD, graph, kernel, lookup, tuning
 

@@ -11,7 +11,7 @@ from compilediag.diagnosis.ranks.comparison import Ranks
 from compilediag.diagnosis.ranks.divergence import divergences, sequences
 from compilediag.diagnosis.ranks.rank_tables import graph_rows, rank_rows
 from compilediag.events import Collective, Recompile
-from compilediag.views.rank_model import rank_part
+from compilediag.views.rank_page import rank_part
 
 from .log_builder import compile_, record, string
 from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, source, tables

@@ -7,9 +7,9 @@ import pytest
 
 from compilediag.events import BY_TABLE, Artifact, SourceStatus
 from compilediag.storage.tables import table_columns
-from compilediag.views.island import dumps
 from compilediag.views.model import ViewModel
-from compilediag.views.redact import Redactor
+from compilediag.views.page_json import dumps
+from compilediag.views.redaction import Redactor
 from tests.unit.session_builder import META, SECOND, recording, saved
 
 #: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from compilediag.views.source_lines import MAX_BYTES, SourceLines
+from compilediag.views.explorer.source_lines import MAX_BYTES, SourceLines
 
 CODE = [f"line_{n} = {n}" for n in range(1, 21)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from compilediag.diagnosis import blind, diagnose, unobserved
 from compilediag.diagnosis.rules import coverage
-from compilediag.views.text import WIDTH, printable, render
+from compilediag.views.summary import WIDTH, printable, render
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 
 TOTALS = {

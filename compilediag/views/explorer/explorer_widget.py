@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..model import ViewModel
 from .explorer_text import explorer_text
-from .model import ViewModel
 
 if TYPE_CHECKING:
     import anywidget
 
-    from ..diagnosis import Finding
-    from ..session import Session
+    from ...diagnosis import Finding
+    from ...session import Session
 
 
 def make_explorer(session: Session, finding: Finding | None = None) -> anywidget.AnyWidget:
     """The widget, opened at the guard behind `finding` if one is given; CompilediagError without anywidget."""
-    from .dashboard import widget_class
+    from ..dashboard import widget_class
 
     events = [] if finding is None else list(finding.evidence)
     return widget_class()(ViewModel(session), text=explorer_text, page="explorer", events=events)

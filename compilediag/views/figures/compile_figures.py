@@ -1,4 +1,4 @@
-"""Plotly figures of a session, for people who analyse, save and restyle. In JupyterLab they need no network."""
+"""Figures of compiles: when they ran, what caused recompiles, what caches answered, where the time went."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..errors import CompilediagError
-from . import graph_figures, tuning_figures
-
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from ..session import Session
+    from ...session import Session
 
 #: The colours of the dashboard, which hold in light and dark.
 COLORS = {"compile": "#4c78a8", "recompile": "#e45756"}
@@ -32,37 +27,9 @@ OUTCOMES = {
 #: Phases that hold nearly all others say nothing in a sum of phases.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
 SHOWN_PHASES = 25
-#: What traces hold as arrays.
-ARRAYS = ("x", "y", "base", "customdata", "text")
 
 
-def make_figure(session: Session, name: str) -> go.Figure:
-    """The figure of that name. CompilediagError if there is none, or plotly is not installed."""
-    if name not in FIGURES:
-        raise CompilediagError(f"there is no figure {name!r}: use {', '.join(sorted(FIGURES))}")
-    try:
-        import plotly.graph_objects as go
-    except ImportError:
-        raise CompilediagError("figures need plotly: pip install plotly") from None
-    figure = FIGURES[name](session, go)
-    for trace in figure.data:
-        _make_plain(trace)
-    if not any(trace.x is not None and len(trace.x) for trace in figure.data):
-        figure.add_annotation(text="nothing of it in this session", showarrow=False, font_size=14)
-    figure.update_layout(template="plotly_white", margin={"l": 10, "r": 10, "t": 48, "b": 10}, legend_title_text="")
-    return figure
-
-
-def _make_plain(trace: Any) -> None:
-    """Lists in place of arrays, which plotly would write as base64: older front ends can't read that, nor people."""
-    for name in ARRAYS:
-        values = getattr(trace, name, None)
-        if hasattr(values, "tolist"):
-            trace[name] = None  # plotly takes equal values for no change
-            trace[name] = values.tolist()
-
-
-def _timeline(session: Session, go: Any) -> Any:
+def timeline(session: Session, go: Any) -> Any:
     """A lane a function, a bar a compile; x in seconds since the first one."""
     compiles = session.compiles
     figure = go.Figure(layout={"title": "Compiles over time", "barmode": "overlay"})
@@ -86,7 +53,7 @@ def _timeline(session: Session, go: Any) -> Any:
     return figure.update_yaxes(autorange="reversed")
 
 
-def _causes(session: Session, go: Any) -> Any:
+def causes(session: Session, go: Any) -> Any:
     """Seconds lost to recompiles, a bar a root cause, the dearest on top."""
     recompiles = session.recompiles
     cause = recompiles["function"].fillna("?") + ": " + recompiles["guard_source"].fillna(recompiles["guard_kind"])
@@ -103,7 +70,7 @@ def _causes(session: Session, go: Any) -> Any:
     return figure.update_xaxes(title="seconds")
 
 
-def _caches(session: Session, go: Any) -> Any:
+def caches(session: Session, go: Any) -> Any:
     """Look-ups and stores by cache and outcome; a remote tier is a bar of its own."""
     lookups = session.cache_lookups
     tier = lookups["tier"].where(lookups["tier"] == "remote").map(" ({})".format, na_action="ignore").fillna("")
@@ -114,7 +81,7 @@ def _caches(session: Session, go: Any) -> Any:
     return figure.update_yaxes(title="times")
 
 
-def _phases(session: Session, go: Any) -> Any:
+def phases(session: Session, go: Any) -> Any:
     """Seconds of each phase by itself, what is inside it taken off; the longest on top."""
     own = _own_seconds(session.phases)
     figure = go.Figure(layout={"title": "Where the seconds go, by phase"})
@@ -135,18 +102,3 @@ def _own_seconds(phases: pd.DataFrame) -> pd.Series:
 def _lanes(compiles: pd.DataFrame) -> pd.Series:
     line = compiles["line"].astype("string")
     return compiles["function"].fillna("?") + (":" + line).fillna("")
-
-
-FIGURES = {
-    "timeline": _timeline,
-    "causes": _causes,
-    "caches": _caches,
-    "phases": _phases,
-    "autotune": tuning_figures.autotune,
-    "autotune_margins": tuning_figures.margins,
-    "autotune_payoff": tuning_figures.payoff,
-    "cudagraphs": graph_figures.cudagraphs,
-    "cudagraphs_captures": graph_figures.captures,
-    "cudagraphs_coverage": graph_figures.coverage,
-    "cudagraphs_skips": graph_figures.skips,
-}

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
-from ..diagnosis.rules.breakeven import Tally, Worth
-from . import explorer_guards
+from ...decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
+from ...diagnosis.rules.breakeven import Tally, Worth
+from . import guard_history
 from .source_lines import SourceLines
 
 Row = dict[str, Any]
@@ -131,7 +131,7 @@ class Explorer:
     def _document(self, function: _Function) -> dict[str, Any]:
         function.is_new = False
         entries = _Entries(function.compiles)
-        guards = explorer_guards.Guards()
+        guards = guard_history.Guards()
         rows = [self._row(recompile, entries, guards) for recompile in sorted(function.recompiles, key=_when)[-MOST:]]
         counted = function.place["pid"] in self._counts_calls
         calls = _Calls(function.calls, entries, counted)
@@ -163,7 +163,7 @@ class Explorer:
         known = [seconds for seconds in lost.values() if seconds is not None]
         return sum(known) if known else None
 
-    def _row(self, cells: Row, entries: _Entries, guards: explorer_guards.Guards) -> dict[str, Any]:
+    def _row(self, cells: Row, entries: _Entries, guards: guard_history.Guards) -> dict[str, Any]:
         """One line of the grid; its `cells`: [entry, [[guard, was met first, torch's count, what the entry needs]]]."""
         failed: dict[int, dict[int, list[Any]]] = {}
         actual: dict[int, str | None] = {}

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..diagnosis import wording
-from ..diagnosis.rows import Row
-from ..diagnosis.rules.tuning import Run, final_times, rows_by_run, run_of, runs_frame, tuning_runs
+from ...diagnosis import wording
+from ...diagnosis.rows import Row
+from ...diagnosis.rules.tuning import Run, final_times, rows_by_run, run_of, runs_frame, tuning_runs
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ...session import Session
 
 #: The colour of a kind of choice, as on the page.
 KINDS = {"extern": "#4c78a8", "triton": "#54a24b", "cpp": "#2c9c94", "cutlass": "#7b61c9"}

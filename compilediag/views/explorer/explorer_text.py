@@ -6,11 +6,11 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from ..diagnosis import unobserved
-from ..diagnosis.wording import counted, one_line, place, position, spent
-from .explorer_model import unpacked
-from .model import ViewModel
-from .text import printable, wrapped
+from ...diagnosis import unobserved
+from ...diagnosis.wording import counted, one_line, place, position, spent
+from ..model import ViewModel
+from ..summary import printable, wrapped
+from .documents import unpacked
 
 #: Functions, and lines of each of their lists, that are told; the rest is counted.
 FUNCTIONS, LINES = 8, 12

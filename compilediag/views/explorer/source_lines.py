@@ -6,7 +6,7 @@ import os
 import re
 import stat
 
-from ..notebook_cells import running_shell
+from ...notebook_cells import running_shell
 
 #: Lines before and after.
 AROUND = 4

@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from ..decode.guards.guard_text import parse_guard
-from ..decode.guards.guard_trees import ObjectNames, told_guard
-from ..diagnosis.wording import listed, spoken
+from ...decode.guards.guard_text import parse_guard
+from ...decode.guards.guard_trees import ObjectNames, told_guard
+from ...diagnosis.wording import listed, spoken
 from .source_lines import SourceLines
 
 Row = dict[str, Any]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..diagnosis import wording
-from ..diagnosis.rows import rows_of
-from ..diagnosis.rules.graphs import COLUMNS, GraphFunction, graph_functions
+from ...diagnosis import wording
+from ...diagnosis.rows import rows_of
+from ...diagnosis.rules.graphs import COLUMNS, GraphFunction, graph_functions
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ...session import Session
 
 #: Action -> what it is called, and its colour.
 ACTIONS = {
