@@ -1,7 +1,7 @@
 """Writes docs/tables.md to stdout, from what the code itself declares: `make docs`."""
 
 from compilediag import events
-from compilediag.diagnosis.rules import breakeven
+from compilediag.diagnosis.rules import break_even
 from compilediag.storage import tables
 
 INTRODUCTION = """# Tables
@@ -20,7 +20,9 @@ def main() -> None:
     section("events", "every event of every kind, one row each", tables.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
         section(name, f"kind `{kind.kind}`", events.columns(kind))
-    print(f"\n## `break_even()`: one row a compiled entry, made of `compiles` and `calls`\n\n{rows(breakeven.COLUMNS)}")
+    print(
+        f"\n## `break_even()`: one row a compiled entry, made of `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}"
+    )
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
     named("Cache actions", "action", events.CACHE_ACTIONS)

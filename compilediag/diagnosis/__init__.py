@@ -12,16 +12,16 @@ from .causes.grouping import find_causes, strikes_of
 from .causes.limits import limit_findings, limits_hit
 from .causes.recompiles import finding_of
 from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
-from .rules.breakeven import CallTotals, break_even, call_totals, once_findings
-from .rules.breaks import break_findings
+from .rules.autotune_rules import tuning_findings
+from .rules.break_even import CallTotals, break_even, call_totals, once_findings
+from .rules.cache_misses import explain_miss
 from .rules.cache_rules import cache_findings
 from .rules.coverage import FEEDS, blind, coverage_findings, observed, unobserved
+from .rules.cudagraph_rules import graph_findings
 from .rules.export_rules import export_findings
-from .rules.failures import failure_findings, with_empty
-from .rules.graph_rules import graph_findings
-from .rules.misses import explain_miss
+from .rules.failure_rules import failure_findings, with_empty
+from .rules.graph_break_rules import break_findings
 from .rules.rank_rules import rank_findings
-from .rules.tuning_rules import tuning_findings
 
 __all__ = [
     "FEEDS",

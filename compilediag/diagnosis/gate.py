@@ -9,7 +9,7 @@ from typing import Any
 from . import diagnose
 from .diff import changes, counts
 from .rows import Row, place_in, rows_of, seconds
-from .rules.breakeven import eager_words
+from .rules.break_even import eager_words
 from .rules.coverage import observed, unobserved
 from .wording import counted, first_line, one_line, place, position, spent
 

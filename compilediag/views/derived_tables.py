@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.rules.graphs import GraphFunction
-from ..diagnosis.rules.lookups import LookupGroup
-from ..diagnosis.rules.tuning import run_key, run_of
+from ..diagnosis.rules.autotune_runs import run_key, run_of
+from ..diagnosis.rules.cudagraph_functions import GraphFunction
+from ..diagnosis.rules.lookup_groups import LookupGroup
 
 Cells = dict[str, Any]
 #: Page table -> the table that it is made of.

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import FEEDS, CallTotals, call_totals, diagnose, fix_code, observed
-from ..diagnosis.rules.misses import MISSES, why_missed
+from ..diagnosis.rules.cache_misses import MISSES, why_missed
 from ..events import BY_TABLE, KINDS
 from ..storage.store import deflate, inflate
 from ..storage.tables import table_columns

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ..diagnosis.rules.lookups import COMPILE_CACHES, COUNTED
-from ..diagnosis.rules.tuning import UNTIMED, run_key
+from ..diagnosis.rules.autotune_runs import UNTIMED, run_key
+from ..diagnosis.rules.lookup_groups import COMPILE_CACHES, COUNTED
 
 Cells = dict[str, Any]
 

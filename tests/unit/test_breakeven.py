@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from compilediag.diagnosis import break_even, call_totals, diagnose
-from compilediag.diagnosis.rules.breakeven import Tally, Worth
+from compilediag.diagnosis.rules.break_even import CallTally, EntryWorth
 from tests.unit.tables_builder import SECOND, called, compiled, source, tables
 
 COUNTING = source("calls", "active")
@@ -19,18 +19,18 @@ def frame(*events):
 
 
 def test_a_mean_leaves_out_the_first_call_which_sets_up_what_the_others_find():
-    tally = Tally()
+    tally = CallTally()
     tally.add({"count": 2, "timed": 2, "total_s": 1.2, "min_s": 0.2, "first_s": 1.0})
     assert (tally.calls, tally.mean_s, tally.min_s, tally.first_s) == (2, pytest.approx(0.2), 0.2, 1.0)
     tally.add({"count": 2, "timed": 1, "total_s": 0.1, "min_s": 0.1, "first_s": None})
     assert (tally.calls, tally.timed, tally.mean_s, tally.min_s) == (4, 3, pytest.approx(0.15), 0.1)
-    once = Tally()
+    once = CallTally()
     once.add({"count": 1, "timed": 1, "total_s": 1.0, "min_s": 1.0, "first_s": 1.0})
-    assert once.mean_s == 1.0 and Tally().mean_s is None
+    assert once.mean_s == 1.0 and CallTally().mean_s is None
 
 
 def test_calls_that_raised_are_counted_and_not_timed():
-    tally = Tally()
+    tally = CallTally()
     tally.add({"count": 3, "timed": 0, "total_s": None, "min_s": None, "first_s": None})
     assert (tally.calls, tally.mean_s) == (3, None)
 
@@ -48,7 +48,7 @@ def test_calls_that_raised_are_counted_and_not_timed():
     ],
 )
 def test_what_an_entry_has_won_and_when_that_has_paid(paid, mean, eager, won, calls):
-    worth = Worth(paid, 10, mean, eager)
+    worth = EntryWorth(paid, 10, mean, eager)
     assert worth.won_s == (None if won is None else pytest.approx(won))
     assert worth.break_even == calls
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compilediag.diagnosis.rules.graphs import functions_frame
-from compilediag.diagnosis.rules.tuning import tuning_runs
+from compilediag.diagnosis.rules.autotune_runs import tuning_runs
+from compilediag.diagnosis.rules.cudagraph_functions import functions_frame
 from compilediag.errors import CompilediagError
 from compilediag.views.figures.catalog import FIGURES
 from compilediag.views.figures.compile_figures import OUTCOMES

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.tuning import break_even, margin, runs_frame, tuning_runs
+from compilediag.diagnosis.rules.autotune_runs import break_even, margin, runs_frame, tuning_runs
 from tests.unit.tables_builder import FORWARD, tables, tuning
 
 NO_ROOM = "out of resource: shared memory, Required: 294912, Hardware limit: 232448"

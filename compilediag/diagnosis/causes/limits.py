@@ -9,7 +9,7 @@ from .. import wording
 from ..costs import cost_of
 from ..finding import Finding, merged
 from ..rows import Row, first, ids, place_in, rows_of
-from ..rules.breakeven import eager_words
+from ..rules.break_even import eager_words
 
 COLUMNS = ("function", "file", "line", "limit")
 _IN_SILENCE = "from here on it runs eagerly, in silence"

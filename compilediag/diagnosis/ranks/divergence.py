@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import wording
 from ..rows import Row, compile_key, rows_of
-from ..rules.lookups import COMPILE_CACHES
+from ..rules.lookup_groups import COMPILE_CACHES
 from . import rank_words as words
 from .rank_runs import first_other_run, runs
 from .rank_words import GRAPH

@@ -9,8 +9,8 @@ from typing import Any
 from .. import wording
 from ..finding import Finding, severity_of
 from ..rows import Row, compile_key, first, ids, is_timed, place_in, place_of, rows_of, seconds
-from .breaks import MANY_BREAKS
-from .misses import ADVICE, GONE
+from .cache_misses import ADVICE, GONE
+from .graph_break_rules import MANY_BREAKS
 
 COLUMNS = (
     *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "exception_type", "taken_s"),

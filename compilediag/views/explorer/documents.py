@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
-from ...diagnosis.rules.breakeven import Tally, Worth
+from ...diagnosis.rules.break_even import CallTally, EntryWorth
 from . import guard_history
 from .source_lines import SourceLines
 
@@ -219,19 +219,19 @@ class _Calls:
 
     def __init__(self, rows: Iterable[Row], entries: _Entries, counted: bool):
         self._counted = counted
-        self._eager = Tally()
-        self._compiled: dict[int, Tally] = defaultdict(Tally)
+        self._eager = CallTally()
+        self._compiled: dict[int, CallTally] = defaultdict(CallTally)
         for row in rows:
             is_eager = row["ran"] == "eager"
             (self._eager if is_eager else self._compiled[entries.before(row["compile_id"], row["time"])]).add(row)
 
     def of(self, entry: int, paid_s: float | None) -> dict[str, Any]:
-        """calls, mean_s, won_s and break_even of an entry, see `Worth`."""
+        """calls, mean_s, won_s and break_even of an entry, see `EntryWorth`."""
         names = ("calls", "mean_s", "won_s", "break_even")
         if not self._counted:
             return dict.fromkeys(names)
-        tally = self._compiled.get(entry, Tally())
-        worth = Worth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
+        tally = self._compiled.get(entry, CallTally())
+        worth = EntryWorth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
         return {name: getattr(worth, name) for name in names}
 
     def eager_columns(self) -> dict[str, Any] | None:

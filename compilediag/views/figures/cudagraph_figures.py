@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...diagnosis import wording
 from ...diagnosis.rows import rows_of
-from ...diagnosis.rules.graphs import COLUMNS, GraphFunction, graph_functions
+from ...diagnosis.rules.cudagraph_functions import COLUMNS, GraphFunction, graph_functions
 
 if TYPE_CHECKING:
     from ...session import Session

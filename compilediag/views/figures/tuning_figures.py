@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...diagnosis import wording
 from ...diagnosis.rows import Row
-from ...diagnosis.rules.tuning import Run, final_times, rows_by_run, run_of, runs_frame, tuning_runs
+from ...diagnosis.rules.autotune_runs import TuningRun, final_times, rows_by_run, run_of, runs_frame, tuning_runs
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -46,7 +46,7 @@ def autotune(session: Session, go: Any) -> Any:
     return figure.update_yaxes(categoryorder="array", categoryarray=[_lane(run) for run in runs][::-1])
 
 
-def _choices(run: Run, rows: list[Row]) -> list[tuple[Any, ...]]:
+def _choices(run: TuningRun, rows: list[Row]) -> list[tuple[Any, ...]]:
     """The cells of `CHOICE` of each choice of a run that has a time."""
     return [
         (
@@ -124,11 +124,11 @@ def _pays(calls: Any) -> str:
     return "never pays" if pd.isna(calls) else f"pays after {calls:,} calls"
 
 
-def _dearest(runs: list[Run]) -> list[Run]:
+def _dearest(runs: list[TuningRun]) -> list[TuningRun]:
     """The runs that took longest, in order of time."""
     kept = sorted(runs, key=lambda run: -(run.spent_s or 0.0))[:SHOWN]
     return [run for run in runs if run in kept]
 
 
-def _lane(run: Run) -> str:
+def _lane(run: TuningRun) -> str:
     return f"{wording.one_line(run.label, 60)} · {run.run_id or run.event_id}"

@@ -48,7 +48,7 @@ _DETAILS = re.compile(r" strides \[[^\]]*\]| (?:cpu|cuda|xpu|mps)(?::\d+)?\b")
 
 
 @dataclass(frozen=True)
-class Run:
+class TuningRun:
     """One tuning of one op. Seconds are s, times of one call are ms; None is what is not known.
 
     `margin_next`, `margin_extern`: how much longer the next best choice, and the best extern kernel, take than the
@@ -104,7 +104,7 @@ class Run:
         return f"{wording.one_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
 
-def tuning_runs(tables: Any) -> list[Run]:
+def tuning_runs(tables: Any) -> list[TuningRun]:
     """The runs of a session, in order of time."""
     return [run_of(rows) for rows in rows_by_run(tables)]
 
@@ -118,12 +118,12 @@ def rows_by_run(tables: Any, *more: str) -> list[list[Row]]:
 
 
 def runs_frame(tables: Any) -> pd.DataFrame:
-    """One row a run, with the fields of `Run` as columns; missing numbers are NA."""
+    """One row a run, with the fields of `TuningRun` as columns; missing numbers are NA."""
     import pandas as pd
 
     runs = [asdict(run) | {"label": run.label} for run in tuning_runs(tables)]
-    frame = pd.DataFrame(runs, columns=[*Run.__dataclass_fields__, "label"])
-    numbers = {name: "float64" for name, f in Run.__dataclass_fields__.items() if "float" in str(f.type)}
+    frame = pd.DataFrame(runs, columns=[*TuningRun.__dataclass_fields__, "label"])
+    numbers = {name: "float64" for name, f in TuningRun.__dataclass_fields__.items() if "float" in str(f.type)}
     return frame.astype({**numbers, "break_even": "Int64"})
 
 
@@ -132,7 +132,7 @@ def run_key(row: Row) -> tuple[Any, ...]:
     return row["rank"], row["pid"], row["run_id"] or f"event {row['event_id']}"
 
 
-def run_of(rows: Sequence[Row]) -> Run:
+def run_of(rows: Sequence[Row]) -> TuningRun:
     """The run that these rows are all of; `inputs` may be missing."""
     final = final_times(rows)
     winner = next((row for row in reversed(rows) if row["is_winner"] and row["stage"] not in _ASIDE), None)
@@ -144,7 +144,7 @@ def run_of(rows: Sequence[Row]) -> Run:
     spent = None if parts == [None, None] else sum(part or 0.0 for part in parts)
     saved = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
     failed = _failed(rows, final)
-    return Run(
+    return TuningRun(
         run_id=first(rows, "run_id"),
         event_id=rows[0]["event_id"],
         time=rows[0]["time"],

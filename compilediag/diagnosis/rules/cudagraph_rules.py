@@ -9,8 +9,8 @@ from typing import Any
 from .. import wording
 from ..finding import Finding, severity_of
 from ..rows import Row, first, ids, rows_of, seconds
-from .graph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, rerecord_words, skip_advice
-from .graphs import COLUMNS
+from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, rerecord_words, skip_advice
+from .cudagraph_functions import COLUMNS
 
 #: Sizes that a function may be captured for before that is told, and from which it is of more than low severity.
 FEW_SIZES, MANY_SIZES = 3, 8

@@ -11,7 +11,7 @@ from typing import Any
 from .. import wording
 from ..finding import Finding, severity_of
 from ..rows import Place, Row, compile_key, first, ids, is_timed, place_in, rows_of, seconds
-from .breakeven import eager_words
+from .break_even import eager_words
 
 COLUMNS = ("function", "file", "line", "outcome", "duration_s", "fail_type", "fail_reason", "limit", "is_recompile")
 #: What torch says of a frame that it leaves to Python.

@@ -9,7 +9,7 @@ from typing import Any
 from .. import wording
 from ..finding import Finding, severity_of
 from ..rows import place_of, seconds
-from .tuning import Run, break_even, tuning_runs
+from .autotune_runs import TuningRun, break_even, tuning_runs
 
 #: Below this gain over the extern kernel tuning is hardly felt.
 SMALL_GAIN = 0.05
@@ -30,20 +30,20 @@ def tuning_findings(tables: Any) -> list[Finding]:
     ]
 
 
-def _groups(runs: Iterable[Run], key: Any) -> list[list[Run]]:
-    groups: dict[Any, list[Run]] = defaultdict(list)
+def _groups(runs: Iterable[TuningRun], key: Any) -> list[list[TuningRun]]:
+    groups: dict[Any, list[TuningRun]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)
     return list(groups.values())
 
 
-def _same_problem(run: Run) -> tuple[Any, ...]:
+def _same_problem(run: TuningRun) -> tuple[Any, ...]:
     """Runs of one process that are alike in this had the same to find out, as far as it is known."""
     what = (run.tuner, run.op, run.inputs or run.event_id, run.device)
     return (run.rank, run.pid, *what, run.choices, run.stages)
 
 
-def _small_gain(runs: list[Run]) -> Finding | None:
+def _small_gain(runs: list[TuningRun]) -> Finding | None:
     """Runs of one op whose winner is the extern kernel, or hardly better: that runs without any tuning."""
     small = [run for run in runs if _is_small(run)]
     spent = seconds(run.spent_s for run in small)
@@ -66,13 +66,13 @@ def _small_gain(runs: list[Run]) -> Finding | None:
     )
 
 
-def _is_small(run: Run) -> bool:
+def _is_small(run: TuningRun) -> bool:
     """A choice that was taken for what was fused to it has its gain there, which its own time does not show."""
     is_fused = "fusion" in run.stages and run.winner_kind != "extern"
     return run.margin_extern is not None and run.margin_extern < SMALL_GAIN and not is_fused
 
 
-def _small_advice(runs: list[Run], spent: float) -> str:
+def _small_advice(runs: list[TuningRun], spent: float) -> str:
     calls = break_even(spent, sum(run.saved_ms or 0.0 for run in runs))
     pays = f"By these times it pays after {calls:,} calls of each. " if calls else "By these times it never pays. "
     return (
@@ -82,7 +82,7 @@ def _small_advice(runs: list[Run], spent: float) -> str:
     )
 
 
-def _repeated(runs: list[Run]) -> Finding | None:
+def _repeated(runs: list[TuningRun]) -> Finding | None:
     if len(runs) < 2:
         return None
     again = seconds(run.spent_s for run in runs[1:])
@@ -107,7 +107,7 @@ _NO_CHOICE = (
 _NO_CONFIGURATION = "No configuration of this kernel runs here: offer it smaller ones."
 
 
-def _nothing_works(run: Run) -> Finding:
+def _nothing_works(run: TuningRun) -> Finding:
     why = run.fail_reasons[0][0] if run.fail_reasons else "no reason was given"
     return Finding(
         rule="tuning_all_failed",
@@ -121,9 +121,9 @@ def _nothing_works(run: Run) -> Finding:
     )
 
 
-def _failing(runs: list[Run]) -> list[Finding]:
+def _failing(runs: list[TuningRun]) -> list[Finding]:
     """Choices that failed for one reason, over all runs that others survived; one finding a reason."""
-    met: dict[str, list[tuple[Run, int]]] = defaultdict(list)
+    met: dict[str, list[tuple[TuningRun, int]]] = defaultdict(list)
     for run in runs:
         for reason, count in run.fail_reasons if run.timed else ():
             met[_kind_of(reason)].append((run, count))
@@ -148,7 +148,7 @@ def _kind_of(reason: str) -> str:
     return next((kind for kind in _KINDS if kind in reason), reason)
 
 
-def _failing_choices(kind: str, found: list[tuple[Run, int]]) -> Finding:
+def _failing_choices(kind: str, found: list[tuple[TuningRun, int]]) -> Finding:
     runs = list({run.evidence: run for run, _ in found}.values())
     failed = sum(count for _, count in found)
     told, advice = _KINDS.get(kind, (kind, "They were dropped, and others were chosen."))
@@ -170,5 +170,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def _ids(runs: Iterable[Run]) -> tuple[int, ...]:
+def _ids(runs: Iterable[TuningRun]) -> tuple[int, ...]:
     return tuple(sorted(event_id for run in runs for event_id in run.evidence))

@@ -25,7 +25,7 @@ WORTH_TELLING_S = 1.0
 
 
 @dataclass
-class Tally:
+class CallTally:
     """The calls of one entry or function, summed up over the rows of table `calls`."""
 
     calls: int = 0
@@ -51,7 +51,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Worth:
+class EntryWorth:
     """Whether an entry has paid. s throughout; `won_s` is what its calls took less than eager ones would have."""
 
     paid_s: float | None
@@ -79,13 +79,13 @@ class Worth:
 
 
 @dataclass
-class Entry:
+class CompiledEntry:
     """A compiled entry: its compile, and its calls (None if nobody counted)."""
 
     row: Row
     paid_s: float | None = None
-    tally: Tally | None = None
-    worth: Worth | None = None
+    tally: CallTally | None = None
+    worth: EntryWorth | None = None
     #: True if its function had another entry, or ran eagerly, after it was made.
     was_left: bool = False
 
@@ -98,7 +98,7 @@ class Entry:
 class _Places:
     """What is known of calls: those of entries as rows, those of functions that ran eagerly summed up."""
 
-    eager: dict[tuple[Any, ...], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    eager: dict[tuple[Any, ...], CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     compiled: dict[tuple[Any, ...], list[Row]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -108,7 +108,7 @@ def were_counted(tables: Any) -> bool:
     return any((state["name"], state["status"]) == ("calls", "active") for state in states)
 
 
-def entries_of(tables: Any) -> list[Entry]:
+def entries_of(tables: Any) -> list[CompiledEntry]:
     """The entries that were compiled, in order of time. Their calls are known from when calls were counted."""
     counted = were_counted(tables)
     places = _Places()
@@ -118,10 +118,10 @@ def entries_of(tables: Any) -> list[Entry]:
         else:
             places.compiled[compile_key(row)].append(row)
     compiles = rows_of(tables, "compiles", COMPILES)
-    by_id: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+    by_id: dict[tuple[Any, ...], list[CompiledEntry]] = defaultdict(list)
     for row in compiles:
         if row["trigger"] != "lazy_backward" and row["outcome"] in MADE:
-            by_id[compile_key(row)].append(Entry(row, tally=Tally() if counted else None))
+            by_id[compile_key(row)].append(CompiledEntry(row, tally=CallTally() if counted else None))
     for row in compiles:
         _pay(by_id.get(compile_key(row), ()), row)
     for key, rows in places.compiled.items():
@@ -138,27 +138,27 @@ def _place(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("rank", "pid", "file", "line", "function"))
 
 
-def _before(entries: Iterable[Entry], row: Row) -> Entry | None:
+def _before(entries: Iterable[CompiledEntry], row: Row) -> CompiledEntry | None:
     """The last entry that was begun when this happened: ids begin again after torch._dynamo.reset()."""
     begun = [entry for entry in entries if entry.row["time"] <= row["time"]]
     return begun[-1] if begun else None
 
 
-def _pay(entries: Iterable[Entry], row: Row) -> None:
+def _pay(entries: Iterable[CompiledEntry], row: Row) -> None:
     """A compile, forward or backward, is paid for the entry that it was for."""
     entry = _before(entries, row)
     if entry is not None and is_timed(row["duration_s"]):
         entry.paid_s = (entry.paid_s or 0.0) + row["duration_s"]
 
 
-def _judge(entries: list[Entry], eager: dict[tuple[Any, ...], Tally]) -> None:
-    last: dict[tuple[Any, ...], Entry] = {entry.place: entry for entry in entries}
+def _judge(entries: list[CompiledEntry], eager: dict[tuple[Any, ...], CallTally]) -> None:
+    last: dict[tuple[Any, ...], CompiledEntry] = {entry.place: entry for entry in entries}
     for entry in entries:
         beside = eager.get(entry.place)
         entry.was_left = last[entry.place] is not entry or beside is not None
         if entry.tally is not None:
             mean_s = beside.mean_s if beside else None
-            entry.worth = Worth(entry.paid_s, entry.tally.calls, entry.tally.mean_s, mean_s)
+            entry.worth = EntryWorth(entry.paid_s, entry.tally.calls, entry.tally.mean_s, mean_s)
 
 
 def break_even(tables: Any) -> pd.DataFrame:
@@ -240,9 +240,9 @@ def eager_words(tables: Any) -> Callable[[Place], str | None]:
     return words
 
 
-def eager_since(tables: Any) -> dict[Place, Tally]:
+def eager_since(tables: Any) -> dict[Place, CallTally]:
     """The calls of each function that ran eagerly under torch.compile, all processes together."""
-    found: dict[Place, Tally] = defaultdict(Tally)
+    found: dict[Place, CallTally] = defaultdict(CallTally)
     for row in rows_of(tables, "calls", CALLS):
         if row["ran"] == "eager":
             found[place_in(row)].add(row)
@@ -253,7 +253,7 @@ def once_findings(tables: Any) -> list[Finding]:
     """Functions whose entries cost much, were called once and then left for others; none if nobody counted."""
     if not were_counted(tables):
         return []
-    groups: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[CompiledEntry]] = defaultdict(list)
     for entry in entries_of(tables):
         if entry.was_left and entry.worth is not None and entry.worth.once:
             groups[entry.place[2:]].append(entry)
@@ -261,7 +261,7 @@ def once_findings(tables: Any) -> list[Finding]:
     return [_once(entries, spent[place]) for place, entries in groups.items() if spent[place] >= WORTH_TELLING_S]
 
 
-def _once(entries: list[Entry], paid_s: float) -> Finding:
+def _once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     function, file, line = (entries[0].row[name] for name in ("function", "file", "line"))
     number = wording.counted(len(entries), "entry that was", "entries that were")
     who = wording.place(function, file, line)
