@@ -10,17 +10,13 @@ import contextlib
 import os
 import sqlite3
 import tempfile
-import threading
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
-from .storage import tables
-from .storage.data import SessionTables
-from .storage.reader import fetch_rows, last_id, unless_damaged
-from .storage.store import Store, inflate
+from .storage.data import SessionData, TableProperties
+from .storage.store import Store
 
 if TYPE_CHECKING:
     import anywidget
@@ -49,22 +45,12 @@ def load(path: str | os.PathLike[str]) -> Session:
     return Session(Path(path))
 
 
-class _Settled(threading.local):
-    """Whether this thread reads what it has flushed already."""
-
-    active = False
-
-
-class Session(SessionTables):
+class Session(TableProperties):
     """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
 
     def __init__(self, path: Path, recorder: Recorder | None = None):
-        self.path = path
         self._recorder = recorder
-        self._store = Store.open(path)
-        self._lock = threading.RLock()
-        self._settled = _Settled()
-        self._cache: dict[str, tuple[int, pd.DataFrame]] = {}
+        self.data = SessionData(path, None if recorder is None else recorder.flush)
 
     def __repr__(self) -> str:
         return f"<compilediag session {self.path} ({self.state})>"
@@ -73,104 +59,69 @@ class Session(SessionTables):
         printer.text(self.summary())
 
     @property
+    def path(self) -> Path:
+        """The session's file."""
+        return self.data.path
+
+    @property
     def state(self) -> str:
         """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
-        if self._recorder is not None:
-            return "watching"
-        if self._was_ours:
-            return "stopped"
-        with self._lock:
-            return "watching" if unless_damaged(self._store.is_recorded_elsewhere, False) else "loaded"
-
-    _was_ours = False
+        return self.data.state
 
     def ended(self) -> None:
         """The recording is over: from here on the file alone is read."""
         self._recorder = None
-        self._was_ours = True
+        self.data.end_recording()
 
-    # Tables
+    @property
+    def _store(self) -> Store:
+        return self.data.store
 
-    def _table(self, name: str) -> pd.DataFrame:
-        self.flush()
-        with self._lock:
-            last = last_id(self._store, name, "id" if name == "events" else "event_id")
-            cached = self._cache.get(name)
-            if cached is None or cached[0] != last:
-                frame = tables.read_events(self._store) if name == "events" else tables.read_table(self._store, name)
-                cached = self._cache[name] = (last, frame)
-            return cached[1].copy()
-
-    # What is not a table
+    def table(self, name: str) -> pd.DataFrame:
+        """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
+        return self.data.table(name)
 
     @property
     def meta(self) -> dict[str, Any]:
         """Of the session as a whole: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
-        with self._lock:
-            return self._store.meta()
+        return self.data.meta
 
     def artifact(self, event_id: int) -> str:
         """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
-        body = self.artifact_bodies(int(event_id) - 1, int(event_id)).get(int(event_id))
-        if body is None:
-            raise KeyError(f"no text is kept for event {event_id}")
-        try:
-            return inflate(body)
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
+        return self.data.artifact(event_id)
 
     def stack(self, key: str) -> list[str]:
         """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
         outermost first. KeyError if there is none.
         """
-        return tables.whole_stack(self.stacks, key)
+        return self.data.stack(key)
 
     def metrics(self, event_id: int) -> dict[str, Any]:
         """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.
 
         KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
         """
-        from .decode.records.metrics import KINDS, join
-
-        first = int(event_id)
-        with self._lock:
-            # They come right behind it, each long field on its own.
-            near = f"a.event_id > {first} AND a.event_id < {first + 20}"
-            source = f"artifacts a JOIN compiles c ON c.event_id = {first} WHERE {near}"
-            rows = fetch_rows(self._store, ["a.event_id", "a.name"], source, "a.event_id")
-        of_it = [(at, name) for n, (at, name) in enumerate(rows, 1) if at == first + n and name.split(".")[0] in KINDS]
-        if not of_it:
-            raise KeyError(f"no metrics are kept for event {event_id}")
-        return join({name: self.artifact(at) for at, name in of_it})
+        return self.data.metrics(event_id)
 
     def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
         """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
-        self.flush()
-        source = "artifacts a JOIN payloads p ON p.digest = a.digest"
-        wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
-        kept = f"payloads p WHERE p.digest IN (SELECT a.digest FROM artifacts a {wanted})"
-        with self._lock:
-            events = fetch_rows(self._store, ["a.event_id", "a.digest"], f"{source} {wanted}", "a.event_id")
-            bodies = fetch_rows(self._store, ["p.digest", "hex(p.body)"], kept, "p.digest")
-        by_digest = {digest: bytes.fromhex(body) for digest, body in bodies}
-        return {event_id: by_digest[digest] for event_id, digest in events if digest in by_digest}
+        return self.data.artifact_bodies(after, last)
 
-    def rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
+    def rows(self, kind: Any, after: int = 0) -> Sequence[Any]:
+        """The events of a kind; of a table's name its stored rows, until nobody asks for these here any more."""
+        return self.data.stored_rows(kind, after) if isinstance(kind, str) else self.data.rows(kind)
+
+    def stored_rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
-        with self._lock:
-            return tables.table_rows(self._store, table, after)
+        return self.data.stored_rows(table, after)
 
     def news(self, after: int) -> tuple[int, set[str]]:
-        """Number of the latest event, and the kinds of the events above `after`: tells in one query what is new."""
-        query = "SELECT max(id), group_concat(DISTINCT kind) FROM events WHERE id > ?"
-        with self._lock:
-            last, kinds = self._store.connection.execute(query, (after,)).fetchone()
-        return (after, set()) if last is None else (last, set(kinds.split(",")))
+        """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""
+        return self.data.news(after)
 
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
-        with self._lock:
-            return unless_damaged(self._store.progress, [])
+        return self.data.progress()
 
     def status(self) -> list[dict[str, Any]]:
         """One dict a source: name, status, reason, events, dropped, overhead_s (s of the user's own time); and one
@@ -185,35 +136,23 @@ class Session(SessionTables):
 
     def flush(self) -> None:
         """Everything that this process recorded so far is in the file when this returns."""
-        if self._recorder is not None and not self._settled.active:
-            self._recorder.flush()
+        self.data.flush()
 
-    @contextlib.contextmanager
-    def settled(self) -> Iterator[None]:
+    def settled(self) -> contextlib.AbstractContextManager[None]:
         """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
-        self.flush()
-        before, self._settled.active = self._settled.active, True
-        try:
-            yield
-        finally:
-            self._settled.active = before
-
-    # Around a fork of the recording process, and around the end of its recording
+        return self.data.settled()
 
     def release(self) -> None:
         """Close the file, and keep everybody waiting until `reopen`."""
-        self._lock.acquire()
-        self._store.release()
+        self.data.release()
 
     def reopen(self) -> None:
-        try:
-            self._store.reopen()
-        finally:
-            self._lock.release()
+        """Open the file again and let the others read it."""
+        self.data.reopen()
 
     def after_fork_in_child(self) -> None:
-        self._lock = threading.RLock()
-        self._store.reopen()
+        """Open the file again, with a lock that no thread of the parent holds."""
+        self.data.after_fork_in_child()
 
     # Views
 
@@ -326,7 +265,7 @@ class Session(SessionTables):
         try:
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
                 copy = Path(folder) / target.name
-                with self._lock:
+                with self.data.lock:
                     self._store.connection.execute("VACUUM INTO ?", (str(copy),))
                 os.replace(copy, target)
         except (OSError, sqlite3.Error) as error:

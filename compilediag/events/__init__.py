@@ -11,6 +11,7 @@ end. `rank` and `pid` stay None where they are made: the recorder fills them in 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from .base import Event, column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, CacheLookup
@@ -18,6 +19,7 @@ from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
+from .rows import RowList, Rows
 from .sources import SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
@@ -47,6 +49,8 @@ __all__ = [
     "Phase",
     "RAN",
     "Recompile",
+    "RowList",
+    "Rows",
     "SHAPE_ACTIONS",
     "SourceStatus",
     "StackFrame",
@@ -77,10 +81,10 @@ KINDS: tuple[type[Event], ...] = (
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
 WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
-DURATION = {"dtype": "float64", "doc": "s from begin to end"}
+DURATION = {"dtype": "float64", "doc": "s from begin to end", "unit": "s", "user_data": False, "sources": ()}
 
 
-def columns(cls: type[Event]) -> dict[str, dict[str, str]]:
+def columns(cls: type[Event]) -> dict[str, dict[str, Any]]:
     """The columns of a kind beside the common ones: name -> {"dtype", "doc"}, in order.
 
     `duration_s` is a common field of all events but a column only of the tables that list it.

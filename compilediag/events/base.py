@@ -5,26 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+NS_PER_S = 1_000_000_000
 
-def column(dtype: str, doc: str) -> Any:
-    """A field that is a column: `dtype` is "string", "Int64", "float64", "boolean" or "json" (a list or dict)."""
-    return field(default=None, metadata={"dtype": dtype, "doc": doc})
+
+def column(
+    dtype: str, doc: str, unit: str | None = None, user_data: str | bool = False, sources: tuple[str, ...] = ()
+) -> Any:
+    """A field that is a column.
+
+    `dtype` is "string", "Int64", "float64", "boolean" or "json" (a list or dict). `unit` is the unit of a number,
+    such as "s". `user_data` says what a redacted report does with the cells. `sources` names the sources that fill it.
+    """
+    return field(
+        default=None,
+        metadata={"dtype": dtype, "doc": doc, "unit": unit, "user_data": user_data, "sources": sources},
+    )
 
 
 @dataclass(slots=True, kw_only=True)
 class Event:
-    """What every event has. `kind` and `table` belong to the class."""
+    """What every event has. `kind` and `table` belong to the class; `event_id` is None until it is read from a file."""
 
     kind: ClassVar[str]
     table: ClassVar[str]
 
     time_ns: int
     compile_id: str | None = None
+    compile_key: str | None = None
     duration_s: float | None = None
     rank: int | None = None
     pid: int | None = None
+    event_id: int | None = None
 
     @property
     def title(self) -> str:
         """One line that names this event in a list of all events."""
         return self.kind
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended; an event without a duration ends when it begins."""
+        return self.time_ns + round((self.duration_s or 0) * NS_PER_S)

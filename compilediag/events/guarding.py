@@ -42,6 +42,7 @@ class Recompile(Event):
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     closest_compile_id: str | None = column("string", "the earlier entry that came nearest to fitting")
+    closest_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column("string", "what was guarded, as the user would write it: x.size()[0], self.n")
     guard_kind: str | None = column("string", "one of the guard kinds")
     expected: str | None = column("string", "what the closest entry needs")
@@ -65,6 +66,7 @@ class GuardFailure(Event):
     table: ClassVar[str] = "guard_failures"
 
     entry_compile_id: str | None = column("string", "compile id of the earlier entry")
+    entry_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column("string", "what was guarded")
     guard_kind: str | None = column("string", "one of the guard kinds")
     expected: str | None = column("string", "what the entry needs")

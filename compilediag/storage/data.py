@@ -1,112 +1,303 @@
-"""The tables of a session by their names."""
+"""What one session file holds: read-only typed rows, DataFrames and texts. It knows neither findings nor views."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import abc
+import contextlib
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..events import Compile, Event, Recompile, SourceStatus
+from ..events.rows import add_lost_seconds, keep_last_states, sum_by_compile
 from . import tables
+from .reader import fetch_rows, last_id, unless_damaged
+from .store import Store, inflate
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
-
     import pandas as pd
 
+E = TypeVar("E", bound=Event)
 
-class SessionTables:
-    """A DataFrame a table; its columns are documented in `docs/tables.md`."""
 
-    if TYPE_CHECKING:
-        _lock: threading.RLock
-        _table: Callable[[str], pd.DataFrame]
+class TableProperties(abc.ABC):
+    """A DataFrame for each table; its columns are documented in `docs/tables.md`."""
+
+    @abc.abstractmethod
+    def table(self, name: str) -> pd.DataFrame:
+        """A table by its name, as a DataFrame of its own."""
 
     @property
     def events(self) -> pd.DataFrame:
         """Every event, one row each: id, time, kind, rank, pid, compile_id, title, duration_s."""
-        return self._table("events")
+        return self.table("events")
 
     @property
     def compiles(self) -> pd.DataFrame:
         """One row a compile of a frame, backward or autograd graph."""
-        return self._table("compiles")
+        return self.table("compiles")
 
     @property
     def recompiles(self) -> pd.DataFrame:
         """One row a recompile, told against its closest earlier entry; `lost_s` is what it cost."""
-        with self._lock:
-            return tables.with_lost_seconds(self._table("recompiles"), self._table("compiles"))
+        return self.table("recompiles")
 
     @property
     def guard_failures(self) -> pd.DataFrame:
         """One row a failing guard of one earlier entry at one recompile."""
-        return self._table("guard_failures")
+        return self.table("guard_failures")
 
     @property
     def cache_lookups(self) -> pd.DataFrame:
         """One row a look-up or store in a compile cache."""
-        return self._table("cache_lookups")
+        return self.table("cache_lookups")
 
     @property
     def autotune(self) -> pd.DataFrame:
         """One row a choice timed once."""
-        return self._table("autotune")
+        return self.table("autotune")
 
     @property
     def cudagraphs(self) -> pd.DataFrame:
         """One row a warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
-        return self._table("cudagraphs")
+        return self.table("cudagraphs")
 
     @property
     def kernels(self) -> pd.DataFrame:
         """One row a kernel that was compiled, here or in a compile worker."""
-        return self._table("kernels")
+        return self.table("kernels")
 
     @property
     def graph_breaks(self) -> pd.DataFrame:
         """One row a graph break."""
-        return self._table("graph_breaks")
+        return self.table("graph_breaks")
 
     @property
     def phases(self) -> pd.DataFrame:
         """One row a timed phase of a compile."""
-        return self._table("phases")
+        return self.table("phases")
 
     @property
     def artifacts(self) -> pd.DataFrame:
         """One row a kept text (graph, code, guard tree); `artifact(event_id)` gives the text."""
-        return self._table("artifacts")
+        return self.table("artifacts")
 
     @property
     def dynamic_decisions(self) -> pd.DataFrame:
         """One row an input or attribute that torch made dynamic by itself."""
-        return self._table("dynamic_decisions")
+        return self.table("dynamic_decisions")
 
     @property
     def stacks(self) -> pd.DataFrame:
         """One row a frame of a call stack; `stack(key)` gives a whole one."""
-        return self._table("stacks")
+        return self.table("stacks")
 
     @property
     def symbolic_shapes(self) -> pd.DataFrame:
         """One row a symbol that was made or fixed, and a guard on symbols."""
-        return self._table("symbolic_shapes")
+        return self.table("symbolic_shapes")
 
     @property
     def export_problems(self) -> pd.DataFrame:
         """One row a thing that an export could not do soundly."""
-        return self._table("export_problems")
+        return self.table("export_problems")
 
     @property
     def collectives(self) -> pd.DataFrame:
         """One row a collective operator of a graph, in the order in which they run."""
-        return self._table("collectives")
+        return self.table("collectives")
 
     @property
     def calls(self) -> pd.DataFrame:
         """How often each compiled entry, and each function that torch gave up on, was called; to be summed up."""
-        return self._table("calls")
+        return self.table("calls")
 
     @property
     def sources(self) -> pd.DataFrame:
         """One row a source of this session: its last state."""
-        return self._table("sources")
+        return self.table("sources")
+
+
+class _Settled(threading.local):
+    """Whether this thread reads what it has flushed already."""
+
+    active = False
+
+
+class SessionData(TableProperties):
+    """The rows of one session file, which this process, another one or nobody is recording to.
+
+    `flush` writes what this process has recorded so far; it is called before the file is read.
+    """
+
+    def __init__(self, path: Path, flush: Callable[[], None] | None = None):
+        self.path = path
+        self.store = Store.open(path)
+        self.lock = threading.RLock()
+        self._flush = flush
+        self._is_ours = flush is not None
+        self._settled = _Settled()
+        self._frames: dict[str, tuple[int, pd.DataFrame]] = {}
+        self._rows: dict[type[Event], list[Any]] = {}
+
+    @property
+    def state(self) -> str:
+        """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
+        if self._flush is not None:
+            return "watching"
+        if self._is_ours:
+            return "stopped"
+        with self.lock:
+            return "watching" if unless_damaged(self.store.is_recorded_elsewhere, False) else "loaded"
+
+    def end_recording(self) -> None:
+        """The recording is over: from here on the file alone is read."""
+        self._flush = None
+
+    # Rows and tables
+
+    def rows(self, kind: type[E]) -> Sequence[E]:
+        """The events of one kind in the order of their `event_id`. Recompiles have `lost_s`; of each source, the last
+        state. Only what was added since the last call is read.
+        """
+        self.flush()
+        with self.lock:
+            rows = self._stored_events(kind)
+            if kind is Recompile:
+                return self._with_lost_seconds(rows)  # type: ignore[return-value]
+            return keep_last_states(rows) if kind is SourceStatus else rows[:]  # type: ignore[return-value]
+
+    def _stored_events(self, kind: type[Event]) -> list[Any]:
+        """Every event of a kind: those that were read before, and what the file has after them."""
+        known = self._rows.setdefault(kind, [])
+        after = known[-1].event_id if known else 0
+        if last_id(self.store, kind.table, "event_id") != after:
+            known += tables.read_events_of(self.store, kind, after)
+        return known
+
+    def _with_lost_seconds(self, recompiles: list[Recompile]) -> Sequence[Recompile]:
+        seconds = sum_by_compile(self._stored_events(Compile))
+        return add_lost_seconds(recompiles, seconds)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
+        self.flush()
+        with self.lock:
+            frame = self._frame(name)
+            return tables.with_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        last = last_id(self.store, name, "id" if name == "events" else "event_id")
+        cached = self._frames.get(name)
+        if cached is None or cached[0] != last:
+            frame = tables.read_events(self.store) if name == "events" else tables.read_table(self.store, name)
+            cached = self._frames[name] = (last, frame)
+        return cached[1]
+
+    def stored_rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
+        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
+        with self.lock:
+            return tables.table_rows(self.store, table, after)
+
+    # What is not a table
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Of the session as a whole: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
+        with self.lock:
+            return self.store.meta()
+
+    def artifact(self, event_id: int) -> str:
+        """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
+        body = self.artifact_bodies(int(event_id) - 1, int(event_id)).get(int(event_id))
+        if body is None:
+            raise KeyError(f"no text is kept for event {event_id}")
+        try:
+            return inflate(body)
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
+
+    def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
+        """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
+        self.flush()
+        source = "artifacts a JOIN payloads p ON p.digest = a.digest"
+        wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
+        kept = f"payloads p WHERE p.digest IN (SELECT a.digest FROM artifacts a {wanted})"
+        with self.lock:
+            events = fetch_rows(self.store, ["a.event_id", "a.digest"], f"{source} {wanted}", "a.event_id")
+            bodies = fetch_rows(self.store, ["p.digest", "hex(p.body)"], kept, "p.digest")
+        by_digest = {digest: bytes.fromhex(body) for digest, body in bodies}
+        return {event_id: by_digest[digest] for event_id, digest in events if digest in by_digest}
+
+    def stack(self, key: str) -> list[str]:
+        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
+        outermost first. KeyError if there is none.
+        """
+        return tables.whole_stack(self.stacks, key)
+
+    def metrics(self, event_id: int) -> dict[str, Any]:
+        """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.
+
+        KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
+        """
+        from ..decode.records.metrics import KINDS, join
+
+        first = int(event_id)
+        with self.lock:
+            # They come right behind it, each long field on its own.
+            near = f"a.event_id > {first} AND a.event_id < {first + 20}"
+            source = f"artifacts a JOIN compiles c ON c.event_id = {first} WHERE {near}"
+            rows = fetch_rows(self.store, ["a.event_id", "a.name"], source, "a.event_id")
+        of_it = [(at, name) for n, (at, name) in enumerate(rows, 1) if at == first + n and name.split(".")[0] in KINDS]
+        if not of_it:
+            raise KeyError(f"no metrics are kept for event {event_id}")
+        return join({name: self.artifact(at) for at, name in of_it})
+
+    def news(self, after: int) -> tuple[int, set[str]]:
+        """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""
+        query = "SELECT max(id), group_concat(DISTINCT kind) FROM events WHERE id > ?"
+        with self.lock:
+            last, kinds = self.store.connection.execute(query, (after,)).fetchone()
+        return (after, set()) if last is None else (last, set(kinds.split(",")))
+
+    def progress(self) -> list[dict[str, Any]]:
+        """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
+        with self.lock:
+            return unless_damaged(self.store.progress, [])
+
+    def flush(self) -> None:
+        """Everything that this process recorded so far is in the file when this returns."""
+        flush = self._flush
+        if flush is not None and not self._settled.active:
+            flush()
+
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
+        self.flush()
+        before, self._settled.active = self._settled.active, True
+        try:
+            yield
+        finally:
+            self._settled.active = before
+
+    # Around a fork of the recording process, and around the end of its recording
+
+    def release(self) -> None:
+        """Close the file, and keep everybody waiting until `reopen`."""
+        self.lock.acquire()
+        self.store.release()
+
+    def reopen(self) -> None:
+        """Open the file again and let the others read it."""
+        try:
+            self.store.reopen()
+        finally:
+            self.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Open the file again, with a lock that no thread of the parent holds."""
+        self.lock = threading.RLock()
+        self.store.reopen()

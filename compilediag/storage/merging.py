@@ -42,7 +42,8 @@ def add_part(store: Store, part: Path, after: Callable[[int], dict[str, Any]] | 
 def _copy(db: sqlite3.Connection) -> int:
     """Copy the rows of all tables; the last event's id."""
     last = db.execute("SELECT coalesce(max(id), 0) FROM main.events").fetchone()[0]
-    names = ", ".join(COMMON)
+    common = [name for _, name, *_ in db.execute("PRAGMA part.table_info(events)") if name in COMMON]
+    names = ", ".join(common)
     db.execute(f"INSERT INTO main.events (id, {names}) SELECT id + ?, {names} FROM part.events ORDER BY id", (last,))
     for cls in KINDS:
         stored = {name for _, name, *_ in db.execute(f"PRAGMA part.table_info({cls.table})")}

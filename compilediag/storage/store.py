@@ -28,7 +28,8 @@ from ..events import KINDS, Event
 logger = logging.getLogger("compilediag")
 #: 2: autotune, cudagraphs and kernels; more columns of cache_lookups. What an older file lacks is NA in its tables.
 #: 3: stacks, symbolic shapes, problems of exports and collectives.
-SCHEMA_VERSION = 3
+#: 4: compile keys.
+SCHEMA_VERSION = 4
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
 #: Texts up to so many bytes are stored unpacked.
@@ -40,7 +41,7 @@ SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean":
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
-COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "title", "duration_s")
+COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "compile_key", "title", "duration_s")
 
 
 #: The values of one row, in the order of the statement that inserts it.
@@ -58,7 +59,7 @@ def _schema() -> Iterable[str]:
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
     yield (
         "CREATE TABLE events (id INTEGER PRIMARY KEY, time_ns INTEGER, kind TEXT, rank INTEGER, pid INTEGER,"
-        " compile_id TEXT, title TEXT, duration_s REAL)"
+        " compile_id TEXT, compile_key TEXT, title TEXT, duration_s REAL)"
     )
     for cls in KINDS:
         own = "".join(f', "{f.name}" {SQL_TYPES[f.metadata["dtype"]]}' for f in own_fields(cls))
@@ -251,6 +252,8 @@ class Store:
 
     def _complete(self) -> None:
         """Give an older file's tables the columns that they lack, for this connection: the file stays as it is."""
+        if "compile_key" not in [name for _, name, *_ in self.connection.execute("PRAGMA main.table_info(events)")]:
+            self.connection.execute("CREATE TEMP VIEW events AS SELECT *, NULL AS compile_key FROM main.events")
         for cls in KINDS:
             stored = [name for _, name, *_ in self.connection.execute(f"PRAGMA main.table_info({cls.table})")]
             lacking = [f.name for f in own_fields(cls) if f.name not in stored]

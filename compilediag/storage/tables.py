@@ -1,6 +1,6 @@
 """One DataFrame a kind of event: the rows of a session's file with documented dtypes.
 
-Every table begins with `event_id, time, rank, pid, compile_id`; its other columns are those of the
+Every table begins with `event_id, time, rank, pid, compile_id, compile_key`; its other columns are those of the
 kind in `events`. One thing is worked out here because it comes from more than one event: the seconds
 that a recompile cost.
 """
@@ -8,7 +8,7 @@ that a recompile cost.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..events import BY_TABLE, Event, SourceStatus, columns
-from .reader import fetch_rows, legible, read_columns
+from .reader import TIME, fetch_rows, legible, read_columns
 from .store import Store
 
 #: The columns that every table begins with: name -> dtype and meaning.
@@ -26,6 +26,10 @@ COMMON_COLUMNS = {
     "rank": {"dtype": "Int64", "doc": "rank in a distributed job; NA outside of one"},
     "pid": {"dtype": "Int64", "doc": "process that it happened in"},
     "compile_id": {"dtype": "string", "doc": "torch's id: 0/1, or !2/0/1 under compiled autograd"},
+    "compile_key": {
+        "dtype": "string",
+        "doc": "key of one compile attempt, unique in the session: its backward has it too",
+    },
 }
 
 #: The columns of `Session.events`, the list of all events of all kinds.
@@ -36,9 +40,14 @@ EVENT_COLUMNS = {
     "rank": COMMON_COLUMNS["rank"],
     "pid": COMMON_COLUMNS["pid"],
     "compile_id": COMMON_COLUMNS["compile_id"],
+    "compile_key": COMMON_COLUMNS["compile_key"],
     "title": {"dtype": "string", "doc": "the event in one line"},
     "duration_s": {"dtype": "float64", "doc": "s from begin to end; NA for an event without a length"},
 }
+
+#: What every event stores in `events`, beside its id.
+SHARED = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid")
+_CONVERTED: dict[str, Callable[[Any], Any]] = {"json": json.loads, "boolean": bool}
 
 
 def table_columns(table: str) -> dict[str, dict[str, str]]:
@@ -61,6 +70,30 @@ def table_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any, ...]
     return legible(rows, [column["dtype"] for column in spec.values()])
 
 
+def read_events_of(store: Store, kind: type[Event], after: int = 0) -> list[Any]:
+    """The events of a kind whose ids are above `after`, as they were recorded."""
+    expressions = {"event_id": "e.id", **{name: f"e.{name}" for name in SHARED}}
+    expressions.update({name: f't."{name}"' for name in columns(kind) if name != "duration_s"})
+    source = f"{_source(kind.table)} WHERE t.event_id > {int(after)}"
+    dtypes = [_dtype_of(kind, name) for name in expressions]
+    rows = legible(fetch_rows(store, list(expressions.values()), source, "t.event_id"), dtypes)
+    converted = [(at, _CONVERTED[dtype]) for at, dtype in enumerate(dtypes) if dtype in _CONVERTED]
+    names = tuple(expressions)
+    events = []
+    for row in rows:
+        values = list(row)
+        for at, convert in converted:
+            if values[at] is not None:
+                values[at] = convert(values[at])
+        events.append(kind(**dict(zip(names, values, strict=True))))
+    return events
+
+
+def _dtype_of(kind: type[Event], name: str) -> str:
+    known = {"time_ns": TIME, "duration_s": "float64"}
+    return known.get(name) or table_columns(kind.table)[name]["dtype"]
+
+
 def read_events(store: Store) -> pd.DataFrame:
     stored = {"time": "time_ns"}
     expressions = [stored.get(name, name) for name in EVENT_COLUMNS]
@@ -69,7 +102,7 @@ def read_events(store: Store) -> pd.DataFrame:
 
 def frame_from_events(cls: type[Event], events: Iterable[Event]) -> pd.DataFrame:
     """The table that a session of just these events would give; event ids count from 1."""
-    get = attrgetter("time_ns", "rank", "pid", "compile_id", *columns(cls))
+    get = attrgetter("time_ns", "rank", "pid", "compile_id", "compile_key", *columns(cls))
     rows = [(number, *get(event)) for number, event in enumerate(events, 1)]
     spec = table_columns(cls.table)
     return _frame(spec, list(zip(*rows, strict=True)) if rows else [()] * len(spec))

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "events": set(),
     "output_paths": {"errors"},
     "notebook_cells": {"events"},
-    "storage": {"errors", "events"},
+    "storage": {"errors", "events", "decode"},
     "decode": {"errors", "events"},
     "diagnosis": {"errors", "events", "decode", "plugins", "session"},
     "recording": {"errors", "events", "storage", "notebook_cells"},

@@ -15,8 +15,8 @@ from tests.unit.session_builder import META, SECOND, recording, saved
 #: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.
 SHOWN = {
     "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit", "stack"},
-    "recompiles": {"function", "closest_compile_id", "guard_kind"},
-    "guard_failures": {"entry_compile_id", "guard_kind"},
+    "recompiles": {"function", "closest_compile_id", "closest_compile_key", "guard_kind"},
+    "guard_failures": {"entry_compile_id", "entry_compile_key", "guard_kind"},
     "cache_lookups": {
         *("function", "cache", "tier", "action", "outcome", "exception_type"),
         *("key", "forward_key", "backward_key", "nearest_key", "counted_again"),
@@ -76,7 +76,7 @@ def test_only_names_are_left(session):
 def test_every_text_column_is_either_shown_on_purpose_or_changed(table):
     redactor = Redactor()
     for name, spec in table_columns(table).items():
-        if spec["dtype"] in ("string", "json") and name != "compile_id":
+        if spec["dtype"] in ("string", "json") and name not in ("compile_id", "compile_key"):
             assert (redactor.cell(table, name) is None) == (name in SHOWN[table]), name
 
 

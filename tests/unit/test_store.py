@@ -14,7 +14,7 @@ from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import BY_TABLE, KINDS, Artifact, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
 from compilediag.storage.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
-from compilediag.storage.tables import read_table, table_columns
+from compilediag.storage.tables import EVENT_COLUMNS, read_table, table_columns
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
 
@@ -42,7 +42,7 @@ def example(cls):
     """An event of a kind with a value of its dtype in every column."""
     values = {"string": "text", "Int64": 2**62, "float64": 0.25, "boolean": True, "json": ["a", "b -> c"]}
     own = {f.name: values[f.metadata["dtype"]] for f in dataclasses.fields(cls) if f.metadata}
-    return cls(time_ns=SECOND, compile_id="0/1", duration_s=0.5, rank=3, pid=4, **own)
+    return cls(time_ns=SECOND, compile_id="0/1", compile_key="0a1b2c3d.1", duration_s=0.5, rank=3, pid=4, **own)
 
 
 @pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.kind)
@@ -195,7 +195,7 @@ def legible(path):
     """Events that can be read from each table of a file; every table must open."""
     session = load(path)
     assert ViewModel(session).snapshot()["totals"] and session.summary()
-    assert list(session.events.columns) == ["id", "time", "kind", "rank", "pid", "compile_id", "title", "duration_s"]
+    assert list(session.events.columns) == list(EVENT_COLUMNS)
     return {table: len(getattr(session, table)) for table in BY_TABLE}
 
 

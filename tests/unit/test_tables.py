@@ -1,15 +1,16 @@
 """The tables: columns and dtypes as documented whatever is in them, lost seconds, and how fast they come."""
 
+import dataclasses
 import gc
 import time
 
 import pandas as pd
 import pytest
 
-from compilediag.events import BY_TABLE, GUARD_KINDS, Compile, Phase, Recompile, SourceStatus
+from compilediag.events import BY_TABLE, GUARD_KINDS, Compile, Phase, Recompile, RowList, SourceStatus
 from compilediag.session import load
 from compilediag.storage.tables import EVENT_COLUMNS, frame_from_events, table_columns
-from tests.unit.session_builder import SECOND, saved
+from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.test_store import example
 
 PANDAS_DTYPES = {"json": "object"}
@@ -60,10 +61,48 @@ def test_values_come_back_and_missing_is_na(full, table):
     assert given["time"] == pd.Timestamp(SECOND, tz="UTC")
 
 
+@pytest.mark.parametrize("cls", [cls for cls in BY_TABLE.values() if cls is not SourceStatus])
+def test_typed_rows_are_the_events_that_were_recorded(full, cls):
+    given, without = full.data.rows(cls)
+    recorded = {"event_id": given.event_id, "pid": given.pid, "rank": given.rank, "lost_s": getattr(given, "lost_s", 0)}
+    fields = {f.name: getattr(example(cls), f.name) for f in dataclasses.fields(cls)}
+    assert {name: getattr(given, name) for name in fields} == {
+        **fields,
+        **{k: recorded[k] for k in recorded if k in fields},
+    }
+    assert without.event_id == given.event_id + 1 and without.compile_key is None
+
+
+def test_typed_rows_are_read_as_they_are_added(tmp_path):
+    session, recorder, _ = recording(tmp_path, Phase(time_ns=1, name="a"))
+    first = session.data.rows(Phase)
+    put(recorder, Phase(time_ns=2, name="b"))
+    second = session.data.rows(Phase)
+    recorder.close()
+    session.ended()
+    assert [row.name for row in first] == ["a"] and [row.name for row in second] == ["a", "b"]
+    assert second[0] is first[0]
+
+
+def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):
+    events = [
+        Recompile(time_ns=1, compile_id="0/1", compile_key="a.1"),
+        Recompile(time_ns=2, compile_id="0/1", compile_key="a.2"),
+        Recompile(time_ns=3, compile_id="0/2"),
+        Compile(time_ns=4, compile_key="a.1", duration_s=1.0),
+        Compile(time_ns=5, compile_key="a.1", duration_s=0.5),
+        Compile(time_ns=6, compile_id="0/2", duration_s=4.0),
+    ]
+    session = saved(tmp_path, *events)
+    assert [row.lost_s for row in session.data.rows(Recompile)] == [1.5, None, None]
+    assert [row.lost_s for row in RowList(events).rows(Recompile)] == [1.5, None, None]
+    assert [row.event_id for row in RowList(events).rows(Compile)] == [4, 5, 6]
+
+
 def test_every_event_is_in_events_and_in_its_table_once(full):
-    raw = {table: len(full.rows(table)) for table in BY_TABLE}
+    raw = {table: len(full.stored_rows(table)) for table in BY_TABLE}
     assert sum(raw.values()) == len(full.events)
-    ids = sorted(row[0] for table in BY_TABLE for row in full.rows(table))
+    ids = sorted(row[0] for table in BY_TABLE for row in full.stored_rows(table))
     assert ids == full.events["id"].tolist()
     assert full.events["kind"].value_counts().to_dict() == {BY_TABLE[t].kind: n for t, n in raw.items()}
 
