@@ -49,8 +49,8 @@ def widget_class() -> type[anywidget.AnyWidget]:
         raise CompilediagError("the dashboard needs anywidget: pip install anywidget") from None
 
     class Dashboard(anywidget.AnyWidget):
-        _esm = esm.module("widget.js")
-        _css = esm.style()
+        _esm = esm.join_modules("widget.js")
+        _css = esm.join_styles()
         #: Serialised whenever a page asks for the widget's state: so a reloaded page has everything again.
         snapshot = traitlets.Any().tag(sync=True, to_json=lambda _, widget: page_json.dumps(widget.model.snapshot()))
 

@@ -1,41 +1,120 @@
-"""The browser's code, joined: hosts load one module from a blob address, where relative imports do not resolve.
+"""Joins the browser's ES modules into one module, because a page can load only one.
 
-Each file under `static/` is an ES module of its own, whose imports and exports stand one a line at the
-top level. Joining them drops both, so every top-level name has to be unique over all files.
+JupyterLab loads the widget's module from a blob address and the report holds it in an inline script; relative imports
+do not resolve in either. So `join_modules` turns each file under `static/` into a function of its own: its top-level
+names are private, what it exports is the function's result. Supported at the start of a line:
+
+    import { name, other } from "./file.js";
+    export function | export async function | export class | export const
+    export default expression;
+
+Anything else that imports or exports is an error.
 """
 
 from __future__ import annotations
 
 import functools
+import posixpath
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-STYLES = ("theme.css", "header.css", "body.css", "detail.css", "where.css", "explore.css", "ranks.css")
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
-TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
+#: The modules that a page starts with.
+ENTRIES = ("widget.js", "report.js", "diff.js")
+STYLES = (
+    "core/theme.css",
+    "dashboard/header.css",
+    "dashboard/tables.css",
+    "dashboard/detail-pane.css",
+    "dashboard/origin-tree.css",
+    "explorer/explorer.css",
+    "ranks/ranks.css",
+)
+
+_IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[\w./-]+\.js)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
+_DEFAULT = re.compile(r"^export default (?=\S)", re.MULTILINE)
+#: What is left of an import or export that is not supported.
+_UNSUPPORTED = re.compile(r"^\s*(?:import|export)\b[^\n]*|\bimport\s*\([^\n]*|\bimport\.meta\b", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class ModuleSyntaxError(ValueError):
+    """A file under `static/` imports or exports in a way that cannot be joined."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file: its path below `static/`, its imports (path, names), the names that it exports, and its source."""
+
+    path: str
+    imports: tuple[tuple[str, tuple[str, ...]], ...]
+    exports: tuple[str, ...]
+    source: str
 
 
 @functools.cache
-def module(entry: str) -> str:
-    """One ES module made of `entry` (a file under `static/`) and all that it imports, in order of need."""
-    return "".join(EXPORT.sub("", IMPORT.sub("", _source(name))) for name in in_order(entry))
+def join_modules(entry: str) -> str:
+    """Return one ES module made of `entry` and every file that it imports, each before the files that need it."""
+    modules = order_modules(entry)
+    exports = [f'export default $files["{entry}"].$default;\n'] if "$default" in modules[-1].exports else []
+    return "".join(["const $files = {};\n", *map(_wrap, modules), *exports])
 
 
 @functools.cache
-def style() -> str:
-    """The style sheet."""
-    return "".join(_source(name) for name in STYLES)
+def join_styles() -> str:
+    """Return the style sheet of all pages."""
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in STYLES)
 
 
-def in_order(entry: str, seen: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The files that `entry` needs, each after those that it imports, `entry` last. `seen` are there already."""
-    for name in IMPORT.findall(_source(entry)):
-        if name not in seen:
-            seen = in_order(name, seen)
-    return (*seen, entry)
+def order_modules(entry: str, folder: Path = STATIC) -> list[Module]:
+    """Return the modules that `entry` needs, each after those that it imports, `entry` last."""
+    found: dict[str, Module] = {}
+    _visit(entry, folder, found, ())
+    return list(found.values())
 
 
-def _source(name: str) -> str:
-    return (STATIC / name).read_text(encoding="utf-8")
+def _visit(path: str, folder: Path, found: dict[str, Module], above: tuple[str, ...]) -> None:
+    if path in above:
+        raise ModuleSyntaxError(f"files import each other: {' > '.join([*above, path])}")
+    if path in found:
+        return
+    module = parse_module(path, (folder / path).read_text(encoding="utf-8"))
+    for imported, names in module.imports:
+        _visit(imported, folder, found, (*above, path))
+        if missing := set(names) - set(found[imported].exports):
+            raise ModuleSyntaxError(f"{path} imports {', '.join(sorted(missing))}, which {imported} does not export")
+    found[path] = module
+
+
+def parse_module(path: str, text: str) -> Module:
+    """Read the imports and exports of a file; ModuleSyntaxError for a form that is not supported."""
+    imports = tuple((_resolve(path, target), _split_names(path, names)) for names, target in _IMPORT.findall(text))
+    exports = _EXPORT.findall(text) + ["$default"] * len(_DEFAULT.findall(text))
+    source = _IMPORT.sub(lambda match: _bind(path, match), text)
+    source = _DEFAULT.sub("const $default = ", _EXPORT.sub("", source))
+    if left := _UNSUPPORTED.search(source):
+        raise ModuleSyntaxError(f"{path}: unsupported import or export: {left[0].strip()}")
+    return Module(path, imports, tuple(exports), source)
+
+
+def _split_names(path: str, names: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    if unsupported := [name for name in found if not _NAME.fullmatch(name)]:
+        raise ModuleSyntaxError(f"{path}: unsupported import: {unsupported[0]}")
+    return found
+
+
+def _resolve(path: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+
+
+def _bind(path: str, match: re.Match[str]) -> str:
+    """The names of an import as constants; on as many lines, so that line numbers stay."""
+    return f'const {{{match[1]}}} = $files["{_resolve(path, match[2])}"];'
+
+
+def _wrap(module: Module) -> str:
+    exports = ", ".join(module.exports)
+    return f'$files["{module.path}"] = (() => {{\n{module.source.rstrip()}\nreturn {{ {exports} }};\n}})();\n'

@@ -68,9 +68,9 @@ def offline_page(title: str, entry: str, data: Any, without: str) -> str:
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),
-        style=esm.style(),
+        style=esm.join_styles(),
         data=page_json.dumps(data),
-        script=esm.module(entry),
+        script=esm.join_modules(entry),
         without=without,
     )
 

@@ -275,7 +275,7 @@ def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
         page = new_page(**options)
         page.set_content("<!doctype html><html><body></body></html>")
         text = None if snapshot is None else page_json.dumps(snapshot)
-        page.evaluate(HOST, [esm.module("widget.js"), esm.style(), text])
+        page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), text])
         page.wait_for_selector(".cdiag [data-total]", state="attached")
         return page
 

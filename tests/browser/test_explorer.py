@@ -47,7 +47,7 @@ def open_explorer(new_page):
     def open_it(snapshot, events=(), **options):
         page = new_page(**options)
         page.set_content("<!doctype html><html><body></body></html>")
-        page.evaluate(HOST, [esm.module("widget.js"), esm.style(), page_json.dumps(snapshot), list(events)])
+        page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(snapshot), list(events)])
         page.wait_for_selector(".cdiag-explorer[data-seq]", state="attached")
         return page
 

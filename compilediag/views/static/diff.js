@@ -1,13 +1,13 @@
 // The page of a diff: a tab a kind of change, in the report's own tables.
-import { Detail } from "./detail.js";
-import { make, setShown, setText } from "./dom.js";
-import { Filter } from "./filter.js";
-import { Groups } from "./groups.js";
-import { Store } from "./state.js";
-import { DataTable } from "./table.js";
-import { Tabs } from "./tabs.js";
-import { followTheme } from "./theme.js";
-import { panelTabsOf } from "./views.js";
+import { Detail } from "./dashboard/detail-pane.js";
+import { make, setShown, setText } from "./core/dom.js";
+import { Filter } from "./dashboard/filter.js";
+import { Groups } from "./core/compile-groups.js";
+import { Store } from "./core/store.js";
+import { DataTable } from "./dashboard/data-table.js";
+import { Tabs } from "./dashboard/tab-bar.js";
+import { followTheme } from "./core/theme.js";
+import { panelTabsOf } from "./dashboard/tab-columns.js";
 
 class DiffPage {
   constructor(root, told) {

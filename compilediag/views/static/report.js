@@ -1,6 +1,7 @@
 // The entry of the offline report: the same app over the data island of its own page.
-import { AddressTrail, Shell } from "./shell.js";
-import { Store } from "./state.js";
+import { AddressTrail } from "./core/place.js";
+import { Shell } from "./pages.js";
+import { Store } from "./core/store.js";
 
 const reportStore = new Store(true);
 reportStore.receive(JSON.parse(document.getElementById("cdiag-data").textContent));

@@ -1,6 +1,7 @@
 // The entry for anywidget hosts (Jupyter, VS Code, marimo): one store a widget, any number of views on it.
-import { Shell, Trail } from "./shell.js";
-import { Store } from "./state.js";
+import { Trail } from "./core/place.js";
+import { Shell } from "./pages.js";
+import { Store } from "./core/store.js";
 
 /** Patches travel as JSON text: that survives NaN and lone surrogates, which the host's own JSON does not. */
 function readPatch(value) {

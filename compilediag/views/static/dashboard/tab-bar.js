@@ -1,7 +1,7 @@
 // The tabs above the table, with counts.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { formatCount } from "./format.js";
-import { tabName } from "./views.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { formatCount } from "../core/format.js";
+import { tabName } from "./tab-columns.js";
 
 export class Tabs {
   constructor(panel, onPick) {

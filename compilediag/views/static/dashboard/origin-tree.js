@@ -1,7 +1,7 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile where it was asked for.
-import { make, makeButton, setShown } from "./dom.js";
-import { counted, formatCount, formatSeconds } from "./format.js";
-import { frameLine, runLines, runsOf } from "./stacks.js";
+import { make, makeButton, setShown } from "../core/dom.js";
+import { counted, formatCount, formatSeconds } from "../core/format.js";
+import { frameLine, runLines, runsOf } from "../core/call-stacks.js";
 
 const MOST_CHIPS = 60; // compiles at one place that are shown
 const MOST_BRANCHES = 100; // ways on from one place

@@ -1,20 +1,20 @@
 // Puts the parts together and decides when to paint.
-import { Detail } from "./detail.js";
-import { make, makeButton, setShown, setText } from "./dom.js";
+import { Detail } from "./detail-pane.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { Filter } from "./filter.js";
-import { Findings } from "./findings.js";
-import { formatClock, formatCount } from "./format.js";
-import { Groups } from "./groups.js";
+import { Findings } from "./findings-panel.js";
+import { formatClock, formatCount } from "../core/format.js";
+import { Groups } from "../core/compile-groups.js";
 import { Header } from "./header.js";
-import { Lanes } from "./lanes.js";
-import { NowPanel } from "./now.js";
-import { ProvenanceView } from "./provenance.js";
-import { DataTable } from "./table.js";
-import { Tabs } from "./tabs.js";
-import { followTheme } from "./theme.js";
+import { Lanes } from "./timeline-lanes.js";
+import { NowPanel } from "./in-flight-panel.js";
+import { ProvenanceView } from "./provenance-view.js";
+import { DataTable } from "./data-table.js";
+import { Tabs } from "./tab-bar.js";
+import { followTheme } from "../core/theme.js";
 import { Timeline } from "./timeline.js";
-import { FILTERED, tabName, tabsOf, TABS, whySilent } from "./views.js";
-import { WhereView } from "./where.js";
+import { FILTERED, tabName, tabsOf, TABS, whySilent } from "./tab-columns.js";
+import { WhereView } from "./origin-tree.js";
 
 const LIVE_TICK_MS = 250; // how often a bar in flight grows
 const REST = 3; // after a painting of n ms the page rests 3n ms, so that data never takes the browser over

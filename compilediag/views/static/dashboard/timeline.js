@@ -1,9 +1,9 @@
 // The timeline: pointer, keys and tooltip around the canvas that draw.js paints.
-import { make, makeButton, setShown } from "./dom.js";
-import { AXIS, drawTimeline, LANE, toX } from "./draw.js";
-import { counted, formatClock, formatPlace, formatSeconds } from "./format.js";
+import { make, makeButton, setShown } from "../core/dom.js";
+import { AXIS, drawTimeline, LANE, toX } from "./timeline-drawing.js";
+import { counted, formatClock, formatPlace, formatSeconds } from "../core/format.js";
 import { PHASE_KINDS, PHASE_WORDS } from "./phases.js";
-import { readPalette } from "./theme.js";
+import { readPalette } from "../core/theme.js";
 
 const MARK_WORDS = {
   recompile: "recompile",

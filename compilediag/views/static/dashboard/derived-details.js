@@ -1,8 +1,8 @@
 // What is told of cache look-ups, tunings, CUDA graphs and kernels: each by itself, and many in one panel.
-import { make, makeButton } from "./dom.js";
-import { counted, formatBytes, formatClock, formatCount, formatMs, formatPlace } from "./format.js";
-import { formatOutcome, formatSeconds, formatValue, MISSING } from "./format.js";
-import { bar, codeLine, cutShort, dim, longText, pairs, section } from "./parts.js";
+import { make, makeButton } from "../core/dom.js";
+import { counted, formatBytes, formatClock, formatCount, formatMs, formatPlace } from "../core/format.js";
+import { formatOutcome, formatSeconds, formatValue, MISSING } from "../core/format.js";
+import { bar, codeLine, cutShort, dim, longText, pairs, section } from "../core/blocks.js";
 
 /** Kind of a choice -> the colour of its bar. */
 const CHOICE_COLOURS = { extern: "aot", triton: "triton", cpp: "codegen", cutlass: "inductor" };

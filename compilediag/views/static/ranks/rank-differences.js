@@ -1,6 +1,6 @@
 // The sentences of the page of ranks.
-import { make, makeButton } from "./dom.js";
-import { MISSING, oneLine } from "./format.js";
+import { make, makeButton } from "../core/dom.js";
+import { MISSING, oneLine } from "../core/format.js";
 
 /** A difference in a sentence; where it was a recompile of this session, with a way to its guard. */
 export function differenceLine(one, isFirst, isRecompile, explore) {

@@ -1,6 +1,6 @@
 // The functions, most seconds lost first. One tab stop; arrow keys move, Enter opens.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { counted, formatCount, formatPlace, formatSeconds, oneLine } from "./format.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { counted, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 
 const MOST_SHOWN = 200; // functions in the list; the search finds the others
 const NAME_LIMIT = 60; // characters of a name

@@ -1,5 +1,5 @@
 // The tabs and their columns. A column shows one value (`name`) or a text made of several (`text`).
-import { formatCount, formatOutcome, formatPlace, formatValue, oneLine, MISSING } from "./format.js";
+import { formatCount, formatOutcome, formatPlace, formatValue, oneLine, MISSING } from "../core/format.js";
 
 const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
 

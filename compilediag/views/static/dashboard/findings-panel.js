@@ -1,6 +1,6 @@
 // FIX FIRST: what to change, the dearest first.
-import { make, makeButton, prose, setShown } from "./dom.js";
-import { formatPlace, formatSeconds, oneLine } from "./format.js";
+import { make, makeButton, prose, setShown } from "../core/dom.js";
+import { formatPlace, formatSeconds, oneLine } from "../core/format.js";
 
 const FIRST = 3; // findings that are shown before "show all"
 const VALUES = 20; // values seen that the tooltip lists

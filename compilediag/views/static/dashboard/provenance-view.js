@@ -1,8 +1,8 @@
 // What became of each line: the graph before autograd, the graph after it and the generated code side by side.
-import { inflate } from "./artifact.js";
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { formatPlace } from "./format.js";
-import { Highlighter } from "./highlight.js";
+import { inflate } from "./artifact-view.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { formatPlace } from "../core/format.js";
+import { Highlighter } from "./code-highlight.js";
 
 const MAPPING = "inductor_provenance_tracking_node_mappings";
 const TRACES = "inductor_provenance_tracking_kernel_stack_traces";

@@ -1,6 +1,6 @@
 // The compiles in flight: a line each, its seconds counted here in the browser.
-import { make, setShown, setText } from "./dom.js";
-import { formatPlace, formatSeconds } from "./format.js";
+import { make, setShown, setText } from "../core/dom.js";
+import { formatPlace, formatSeconds } from "../core/format.js";
 import { phaseLabel } from "./phases.js";
 
 const TICK_MS = 250;

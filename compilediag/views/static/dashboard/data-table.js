@@ -1,7 +1,7 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { isNumeric } from "./format.js";
-import { columnKey, columnText, tabName } from "./views.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { isNumeric } from "../core/format.js";
+import { columnKey, columnText, tabName } from "./tab-columns.js";
 
 const ROW = 26; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view

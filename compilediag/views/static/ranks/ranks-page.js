@@ -1,9 +1,9 @@
 // The page of a job's ranks: where they parted, each rank, each compile over all of them, stragglers first.
-import { make, makeButton, setText } from "./dom.js";
-import { changeOfGuard, differenceLine } from "./ranks-parts.js";
-import { counted, formatCount, formatMs, formatPlace, formatSeconds, MISSING, oneLine } from "./format.js";
-import { SidePage } from "./page.js";
-import { bar, section } from "./parts.js";
+import { make, makeButton, setText } from "../core/dom.js";
+import { changeOfGuard, differenceLine } from "./rank-differences.js";
+import { counted, formatCount, formatMs, formatPlace, formatSeconds, MISSING, oneLine } from "../core/format.js";
+import { SidePage } from "../core/side-page.js";
+import { bar, section } from "../core/blocks.js";
 
 const LETTERS = "caches: H hit, M miss, G guard miss, B bypassed, - off, F failed";
 const FEW = 24; // ranks whose squares have room in a line

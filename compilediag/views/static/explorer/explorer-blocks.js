@@ -1,6 +1,6 @@
 // Pieces that the explorer's pages share.
-import { make, makeButton, prose } from "./dom.js";
-import { formatPlace, MISSING, oneLine } from "./format.js";
+import { make, makeButton, prose } from "../core/dom.js";
+import { formatPlace, MISSING, oneLine } from "../core/format.js";
 
 export const WIDEST = 120; // characters of a name or value
 

@@ -1,6 +1,6 @@
 // What a guarded thing was at each recompile, drawn as SVG: numbers on a scale, other values a lane each.
-import { make } from "./dom.js";
-import { formatClock, formatCount, MISSING, oneLine } from "./format.js";
+import { make } from "../core/dom.js";
+import { formatClock, formatCount, MISSING, oneLine } from "../core/format.js";
 
 // The name of SVG is no address that anybody asks; in pieces, so that a report can be searched for addresses.
 const SVG = ["http:", "", "www.w3.org", "2000", "svg"].join("/");

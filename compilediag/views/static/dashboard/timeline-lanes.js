@@ -1,5 +1,5 @@
 // What the timeline draws: a lane a function, made from the tables. No element is touched here.
-import { describeFunction } from "./groups.js";
+import { describeFunction } from "../core/compile-groups.js";
 import { phaseKind } from "./phases.js";
 
 const LOOKUPS = { hit: "hit", miss: "miss", guard_miss: "miss", bypass: "miss", failed: "miss" };

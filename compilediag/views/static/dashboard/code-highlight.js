@@ -1,5 +1,5 @@
 // Colours for Python and C++ as Inductor writes them: words, numbers, texts and comments; no more is known of either.
-import { make } from "./dom.js";
+import { make } from "../core/dom.js";
 
 const PYTHON = "False None True and as assert async await break class continue def del elif else except finally for from "
   + "global if import in is lambda nonlocal not or pass raise return try while with yield";

@@ -1,11 +1,11 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { make, setText } from "./dom.js";
-import { Documents } from "./explore-data.js";
-import { functionPage } from "./explore-function.js";
-import { guardPage } from "./explore-guard.js";
-import { RankedList } from "./explore-list.js";
-import { TreePage } from "./explore-tree.js";
-import { SidePage } from "./page.js";
+import { make, setText } from "../core/dom.js";
+import { Documents } from "./documents.js";
+import { functionPage } from "./function-page.js";
+import { guardPage } from "./guard-page.js";
+import { RankedList } from "./function-list.js";
+import { TreePage } from "./guard-tree-page.js";
+import { SidePage } from "../core/side-page.js";
 
 const UNKNOWN = "This place is not in the session (any more).";
 

@@ -1,8 +1,8 @@
 // Recompiles x entries: a line a recompile, a column an entry, in a cell the guards that failed. Arrow keys move in it.
-import { make, makeButton } from "./dom.js";
-import { guardTag } from "./explore-data.js";
-import { changeOf } from "./explore-parts.js";
-import { formatClock, formatCount, formatSeconds, MISSING } from "./format.js";
+import { make, makeButton } from "../core/dom.js";
+import { guardTag } from "./documents.js";
+import { changeOf } from "./explorer-blocks.js";
+import { formatClock, formatCount, formatSeconds, MISSING } from "../core/format.js";
 
 const MOST_ROWS = 40; // recompiles shown at first, the latest
 const MOST_TAGS = 4; // guards named in one cell

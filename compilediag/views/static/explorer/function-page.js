@@ -1,9 +1,9 @@
 // The page of one function: its recompiles against its entries, the guards that failed, its entries.
-import { make, makeButton } from "./dom.js";
-import { guardTag } from "./explore-data.js";
-import { makeGrid } from "./explore-grid.js";
-import { changeOf, findingLine, functionName, plainTable, pageSection, WIDEST } from "./explore-parts.js";
-import { counted, formatClock, formatCount, formatMicros, formatSeconds, MISSING, oneLine } from "./format.js";
+import { make, makeButton } from "../core/dom.js";
+import { guardTag } from "./documents.js";
+import { makeGrid } from "./recompile-grid.js";
+import { changeOf, findingLine, functionName, plainTable, pageSection, WIDEST } from "./explorer-blocks.js";
+import { counted, formatClock, formatCount, formatMicros, formatSeconds, MISSING, oneLine } from "../core/format.js";
 
 const MOST_VALUES = 8;
 const ALONE = "alone at: recompiles at which some entry had nothing against it but this guard";

@@ -1,9 +1,9 @@
 // The page of one guard: what it was over time, whose line made it, what failed with it, what to change.
-import { make, makeButton } from "./dom.js";
-import { guardTag } from "./explore-data.js";
-import { findingLine, functionName, plainTable, pageSection, WIDEST } from "./explore-parts.js";
-import { drawValues } from "./explore-plot.js";
-import { counted, formatCount, formatPlace, formatSeconds, oneLine } from "./format.js";
+import { make, makeButton } from "../core/dom.js";
+import { guardTag } from "./documents.js";
+import { findingLine, functionName, plainTable, pageSection, WIDEST } from "./explorer-blocks.js";
+import { drawValues } from "./value-plot.js";
+import { counted, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 
 const LONGEST = 2000; // characters of one text
 

@@ -1,8 +1,8 @@
 // The guard tree of an entry: searched, and held against that of another entry. Each line is made once.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { diffNumbers } from "./explore-diff.js";
-import { functionName } from "./explore-parts.js";
-import { counted, formatCount, formatMicros, formatSeconds } from "./format.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { diffNumbers } from "./sequence-diff.js";
+import { functionName } from "./explorer-blocks.js";
+import { counted, formatCount, formatMicros, formatSeconds } from "../core/format.js";
 
 const MOST_LINES = 4000; // lines of one tree that are shown
 

@@ -1,5 +1,5 @@
 // Paints the timeline on its canvas.
-import { formatPlace, formatSeconds } from "./format.js";
+import { formatPlace, formatSeconds } from "../core/format.js";
 
 export const LANE = 28; // px, height of a lane
 export const AXIS = 20; // px, height of the time axis

@@ -1,14 +1,14 @@
 // Everything about one compile, or about one row that belongs to none.
-import { ArtifactView } from "./artifact.js";
-import { make, makeButton, setShown } from "./dom.js";
-import { counted, formatClock, formatCount, formatPlace } from "./format.js";
-import { formatSeconds, formatValue, MISSING, oneLine } from "./format.js";
-import { graphItem, kernelBars, lookupItem, PANELS, tuningLine } from "./panels.js";
-import { bar, codeLine, cutShort, dim, formatFact, longText, MOST, pairs, section } from "./parts.js";
+import { ArtifactView } from "./artifact-view.js";
+import { make, makeButton, setShown } from "../core/dom.js";
+import { counted, formatClock, formatCount, formatPlace } from "../core/format.js";
+import { formatSeconds, formatValue, MISSING, oneLine } from "../core/format.js";
+import { graphItem, kernelBars, lookupItem, PANELS, tuningLine } from "./derived-details.js";
+import { bar, codeLine, cutShort, dim, formatFact, longText, MOST, pairs, section } from "../core/blocks.js";
 import { phaseKind, phaseLabel } from "./phases.js";
-import { byStage } from "./pipeline.js";
-import { traced } from "./provenance.js";
-import { stackDetails, stackLines, Stacks } from "./stacks.js";
+import { byStage } from "./artifact-stages.js";
+import { traced } from "./provenance-view.js";
+import { stackDetails, stackLines, Stacks } from "../core/call-stacks.js";
 
 const PATH = 4000; // characters of a path
 const PARTS = [

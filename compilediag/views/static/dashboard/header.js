@@ -1,6 +1,6 @@
 // The top line (state, search, pause) and the totals under it.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { formatCount, formatSeconds, formatShare, MISSING } from "./format.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
 
 const FORMATS = {
   compile_s: formatSeconds,

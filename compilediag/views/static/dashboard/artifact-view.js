@@ -1,7 +1,7 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
-import { make, makeButton, setShown, setText } from "./dom.js";
-import { formatBytes, formatCount } from "./format.js";
-import { Highlighter, isCode } from "./highlight.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { formatBytes, formatCount } from "../core/format.js";
+import { Highlighter, isCode } from "./code-highlight.js";
 
 const PAGE = 60_000; // characters shown at first and added by "show more"
 const COLOURED = 400_000; // characters that are coloured; more elements would make the page slow
