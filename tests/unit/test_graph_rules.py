@@ -69,7 +69,7 @@ def test_one_capture_again_is_usual_and_a_storm_names_the_input():
     assert told(graph("record"), graph("rerecord", 2, **again)) == []
     found = only(*(graph("rerecord", n, **again) for n in range(6)))
     assert found.title == (
-        "forward (model.py:30) was captured again 6x, 0.60 s: a parameter, buffer or marked tensor is another tensor "
+        "forward (model.py:30) was captured again 6x, 600 ms: a parameter, buffer or marked tensor is another tensor "
         "now (primals_4 (input 3))"
     )
     assert (found.severity, found.seconds_lost, found.details) == ("high", pytest.approx(0.6), ("primals_4 (input 3)",))

@@ -44,13 +44,13 @@ def text_of(*events, **changed):
 def test_the_header_has_the_totals():
     lines = text_of().splitlines()
     assert lines[0] == "compilediag: 14 compiles, 21.4 s compiling; 6 recompiles, 12.6 s lost to them"
-    assert lines[1] == "3 cache hits saved 9.8 s, 11 misses; 1 graph break; own cost 0.06 s (0.3 %)"
+    assert lines[1] == "3 cache hits saved 9.8 s, 11 misses; 1 graph break; own cost 60 ms (0.3 %)"
 
 
 def test_a_healthy_session():
     lines = text_of(compiled(), compiles=1, recompiles=0, lost_s=0.0, cache_hits=0, own_share=None).splitlines()
     assert lines[0] == "compilediag: 1 compile, 21.4 s compiling; 0 recompiles"
-    assert lines[1] == "no cache hits, 11 misses; 1 graph break; own cost 0.06 s"
+    assert lines[1] == "no cache hits, 11 misses; 1 graph break; own cost 60 ms"
     assert "Nothing to fix." in lines
 
 
@@ -98,7 +98,7 @@ def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
 def test_entries_that_were_used_once_and_eager_calls_have_a_line_where_calls_were_counted():
     counts = {"used_once": 4, "used_once_s": 8.2, "eager_calls": 1, "eager_s": 0.3}
     lines = text_of(**counts).splitlines()
-    assert lines[2] == ("4 entries were compiled and used once: 8.2 s; 1 call ran eagerly where torch gave up: 0.30 s")
+    assert lines[2] == ("4 entries were compiled and used once: 8.2 s; 1 call ran eagerly where torch gave up: 300 ms")
     assert text_of(used_once=0, used_once_s=0.0, eager_calls=0, eager_s=0.0).splitlines()[2] == "", "all is well"
     assert text_of().splitlines()[2] == "", "nobody counted"
 

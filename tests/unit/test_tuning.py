@@ -141,7 +141,7 @@ def test_a_gain_that_lies_in_what_was_fused_is_not_called_small():
 
 def test_a_tuning_that_the_extern_kernel_won_never_pays():
     (got,) = found("tuning_small_gain", *tuning("1", {"mm": 0.1, "triton_mm_1": 0.15}))
-    assert got.title == "0.80 s tuning mm [bf16[64, 64], bf16[64, 64]] and the extern kernel won"
+    assert got.title == "800 ms tuning mm [bf16[64, 64], bf16[64, 64]] and the extern kernel won"
     assert got.suggestion.startswith("By these times it never pays.")
 
 

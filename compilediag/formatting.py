@@ -1,0 +1,224 @@
+"""Format numbers, places and texts for people: the only formatter of the Python package.
+
+Findings, tables, figures, reports and command-line output use these functions. `views/static/core/format.js` formats
+the same numbers in the browser. `tests/format_cases.json` holds the cases that both have to pass.
+
+Every function accepts a missing number (None, NaN or infinite) and returns `MISSING` for it, never "0". A text that
+comes from the user's program is put on one line, without control characters, so it is safe for any terminal.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+#: Shown for a number that is not known.
+MISSING = "–"
+#: Values that `format_change` lists; of more it shows the range.
+SHOWN_VALUES = 6
+
+_TIME_UNITS = ((1e9, "ns"), (1e6, "µs"), (1e3, "ms"))
+_BYTE_UNITS = ((1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
+_DIM = re.compile(r"\.(size|stride)\(\)\[(\d+)\]")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+_WRAPPER = re.compile(r"[\\/]torch[\\/]_dynamo[\\/]external_utils\.py$")
+_INT = re.compile(r"-?\d{1,18}")
+
+
+def is_known(value: float | None) -> bool:
+    """True for a number that can be shown: not None, NaN or infinite."""
+    return value is not None and math.isfinite(value)
+
+
+def format_seconds(value: float | None) -> str:
+    """Format a duration in s: `350 ns`, `4.2 µs`, `42 ms`, `1.3 s`, `2 min 5 s`, `1 h 5 min`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    size, sign = abs(value), "-" if value < 0 else ""
+    if size == 0:
+        return "0 s"
+    for factor, unit in _TIME_UNITS:
+        if (text := _round_below_1000(size * factor)) is not None:
+            return f"{sign}{text} {unit}"
+    return sign + _format_long(size)
+
+
+def _format_long(size: float) -> str:
+    """Format at least a second: a decimal up to a minute, then the two largest units."""
+    text = _round(size, 1)
+    if float(text) < 60:
+        return f"{text} s"
+    whole, units = int(_round(size, 0)), ("min", "s")
+    if whole >= 3600:
+        whole, units = int(_round(size / 60, 0)), ("h", "min")
+    large, small = divmod(whole, 60)
+    return f"{large:,} {units[0]}" + (f" {small} {units[1]}" if small else "")
+
+
+def format_milliseconds(value: float | None) -> str:
+    """Format the time of a kernel, in ms, with the four digits that tell close choices apart: `0.1023 ms`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) >= 1000:
+        return f"{int(_round(value, 0)):,} ms"
+    digits = f"{_FOUR_DIGITS.create_decimal(float(value)):f}"
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} ms"
+
+
+def format_count(value: float | None) -> str:
+    """Format a whole number: `1,234`."""
+    return MISSING if value is None or not math.isfinite(value) else f"{int(_round(value, 0)):,}"
+
+
+def format_amount(value: float | None, one: str, many: str | None = None) -> str:
+    """Format a number of things: `1 compile`, `3 misses`; `many` is the plural where it is not `one` with an s."""
+    return f"{format_count(value)} {one if value == 1 else many or one + 's'}"
+
+
+def format_times(count: int) -> str:
+    """Format how often something happened: `once`, `4x`."""
+    return "once" if count == 1 else f"{format_count(count)}x"
+
+
+def format_bytes(value: float | None) -> str:
+    """Format a size in bytes, in powers of 1,000: `999 B`, `1.6 kB`, `164 kB`, `2.5 MB`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    size, sign = abs(value), "-" if value < 0 else ""
+    if float(_round(size, 0)) < 1000:
+        return f"{sign}{_round(size, 0)} B"
+    for factor, unit in _BYTE_UNITS:
+        if (text := _round_below_1000(size / factor)) is not None:
+            return f"{sign}{text} {unit}"
+    return f"{sign}{format_count(size / _BYTE_UNITS[-1][0])} {_BYTE_UNITS[-1][1]}"
+
+
+def format_share(value: float | None, signed: bool = False) -> str:
+    """Format a share as percent: 0.0031 is `0.3 %`, 0.42 is `42 %`. `signed` puts a + before positive shares."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    size, sign = 100 * abs(value), "-" if value < 0 else "+" if signed and value > 0 else ""
+    if size == 0:
+        return "0 %"
+    if size < 0.1:
+        return f"{sign}<0.1 %"
+    text = _round(size, 1)
+    return f"{sign}{text if float(text) < 10 else f'{int(_round(size, 0)):,}'} %"
+
+
+def format_ratio(value: float | None) -> str:
+    """Format how many times as large something is, with three digits: `1.02x`, `12.5x`, `134x`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    for digits, bound in ((2, 10), (1, 100)):
+        if abs(float(text := _round(value, digits))) < bound:
+            return f"{text}x"
+    return f"{format_count(value)}x"
+
+
+def _round_below_1000(value: float) -> str | None:
+    """Round to one decimal below 10, else to a whole number; None if that gives 1,000 or more."""
+    if value >= 1000:
+        return None
+    text = _round(value, 1)
+    text = text if float(text) < 10 else _round(value, 0)
+    return text if float(text) < 1000 else None
+
+
+def _round(value: float, digits: int) -> str:
+    """Round as JavaScript's toFixed does: by the exact value, and halves away from zero."""
+    return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), context=_EXACT))
+
+
+def format_place(file: str | None, line: int | None) -> str:
+    """Format a place in a file: `model.py:30`, `model.py`; "" without a file."""
+    if not file:
+        return ""
+    name = format_line(get_basename(file), 60)
+    return f"{name}:{line}" if line is not None else name
+
+
+def format_function(function: str | None, file: str | None, line: int | None) -> str:
+    """Format a function with its place: `forward (model.py:30)`, or what is known of it."""
+    name = format_line(function, 100) if function else "unknown function"
+    if resumed := _RESUMED.fullmatch(name):
+        name = f"{resumed[1]} after its graph break at line {resumed[2]}"
+    if is_module_wrapper(function, file):
+        return "a compiled module of torch.nn"  # Its own forward is torch's, and called through this function.
+    where = format_place(file, line)
+    return f"{name} ({where})" if where else name
+
+
+def is_module_wrapper(function: str | None, file: str | None) -> bool:
+    """True for the function through which torch calls a module of torch.nn that is compiled by itself."""
+    return function == "inner" and bool(_WRAPPER.search(file or ""))
+
+
+def is_resumed(function: str | None) -> bool:
+    """True for the function that Dynamo makes of the code after a graph break."""
+    return bool(_RESUMED.fullmatch(function or ""))
+
+
+def get_basename(path: str) -> str:
+    """The last part of a path of any operating system."""
+    return re.split(r"[\\/]", path)[-1] or path
+
+
+def format_line(text: object, limit: int = 120) -> str:
+    """Put a text on one line: control characters become spaces, and what is longer than `limit` ends in "..."."""
+    cleaned = "".join(c if c.isprintable() or unicodedata.category(c) == "Cs" else " " for c in str(text)[: 8 * limit])
+    joined = " ".join(cleaned.split())
+    return joined if len(joined) <= limit else joined[: limit - 3] + "..."
+
+
+def format_first_line(text: object, limit: int = 160) -> str:
+    """The first line of a text that is not empty, as `format_line` puts it."""
+    stripped = str(text)[: 8 * limit].strip()
+    return format_line(stripped.splitlines()[0] if stripped else "", limit)
+
+
+def format_source(source: str) -> str:
+    """Format a guard's source as Python code would name it: `x.size()[0]` is `x.size(0)`."""
+    return format_line(_DIM.sub(r".\1(\2)", source), 100)
+
+
+def format_names(names: Sequence[str], limit: int = 3) -> str:
+    """List names: `a, b and c`; of more than `limit`, `a, b, c and 4 more`."""
+    shown = [format_source(name) for name in names[:limit]]
+    if len(names) > limit:
+        return f"{', '.join(shown)} and {len(names) - limit} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def format_change(values: Sequence[str]) -> str:
+    """Format the values that something had: `was 4, then 6, 7`; of many, `was 12 values between 17 and 512`."""
+    if not values:
+        return "changed"
+    if len(values) == 1:
+        return f"was {format_line(values[0], 60)}"
+    if len(values) > SHOWN_VALUES:
+        return _format_many_values(values)
+    shown = [format_line(value, 60) for value in values]
+    return f"was {shown[0]}, then {', '.join(shown[1:])}"
+
+
+def _format_many_values(values: Sequence[str]) -> str:
+    if all(_INT.fullmatch(value) for value in values):
+        numbers = [int(value) for value in values]
+        return f"was {len(values)} values between {min(numbers)} and {max(numbers)}{_format_multiples(numbers)}"
+    shown = ", ".join(format_line(value, 40) for value in values[1:3])
+    return f"was {format_line(values[0], 40)}, then {shown} and {len(values) - 3} more"
+
+
+def _format_multiples(numbers: Sequence[int]) -> str:
+    """`, mostly multiples of 16`: the largest power of two that divides at least three of four; "" if none does."""
+    for factor in (512, 256, 128, 64, 32, 16, 8, 4, 2):
+        fitting = sum(number % factor == 0 for number in numbers)
+        if 4 * fitting >= 3 * len(numbers):
+            return f", {'all' if fitting == len(numbers) else 'mostly'} multiples of {factor}"
+    return ""
