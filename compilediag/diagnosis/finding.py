@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..decode.cache_keys.settings import module_of
+from ..decode.config_modules import find_config_module
 
 SEVERITIES = ("high", "medium", "low")
 
@@ -55,7 +55,7 @@ class Finding:
 
 def fix_code(fix: dict[str, Any] | None) -> str | None:
     """The statements that apply `fix`, in one line of Python; None if there is none."""
-    statements = (f"{module_of(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
+    statements = (f"{find_config_module(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
 
 

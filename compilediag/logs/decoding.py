@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from ..decode.records.clock import Clock, absolute_ns
-from ..decode.records.process import Item, LogProcess
-from ..decode.records.tracelog import Record, Unread, read_records
+from ..decode.records.log_clock import Clock, read_absolute_ns
+from ..decode.records.log_process import Item, LogProcess
+from ..decode.records.trace_log import Record, Unread, read_records
 from .extra_records import plugged
 from .files import LogFile, LogStream
 
@@ -139,5 +139,9 @@ def _peek(reading: Iterator[Record | Unread]) -> Iterator[Record | Unread]:
     for number, found in enumerate(reading, 1):
         yield found
         size += len(found.payload or b"") if isinstance(found, Record) else 0
-        if number >= PEEKED or size > PEEKED_BYTES or (isinstance(found, Record) and absolute_ns(found) is not None):
+        if (
+            number >= PEEKED
+            or size > PEEKED_BYTES
+            or (isinstance(found, Record) and read_absolute_ns(found) is not None)
+        ):
             return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plugins
-from ..decode.records.process import Item
-from ..decode.records.tracelog import Record
+from ..decode.records.log_process import Item
+from ..decode.records.trace_log import Record
 from ..events import Artifact, Event
 
 #: Items that one record may give.

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from ..decode.records.process import Item
+from ..decode.records.log_process import Item
 from ..events import Artifact, Event
 from ..storage.store import Store, own_fields
 

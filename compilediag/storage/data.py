@@ -242,7 +242,7 @@ class SessionData(TableProperties):
 
         KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
         """
-        from ..decode.records.metrics import KINDS, join
+        from ..decode.records.compilation_metrics import KINDS, join_texts
 
         first = int(event_id)
         with self.lock:
@@ -253,7 +253,7 @@ class SessionData(TableProperties):
         of_it = [(at, name) for n, (at, name) in enumerate(rows, 1) if at == first + n and name.split(".")[0] in KINDS]
         if not of_it:
             raise KeyError(f"no metrics are kept for event {event_id}")
-        return join({name: self.artifact(at) for at, name in of_it})
+        return join_texts({name: self.artifact(at) for at, name in of_it})
 
     def news(self, after: int) -> tuple[int, set[str]]:
         """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
-from compilediag.decode.records.record_kinds import KEPT, record_name
-from compilediag.decode.records.tracelog import Record, read_records
-from compilediag.decode.records.tracing import KINDS
+from compilediag.decode.records.record_kinds import KEPT, find_name
+from compilediag.decode.records.shape_records import KINDS
+from compilediag.decode.records.trace_log import Record, read_records
 from tests.live import programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def write(suffix: str, *programs: list[str], kept: frozenset[str] | None = None)
 
 def log_of(path: Path, folder: str, kept: frozenset[str] | None) -> str:
     with path.open("rb") as stream:
-        records = [record for record in read_records(stream) if kept is None or record_name(record.metadata) in kept]
+        records = [record for record in read_records(stream) if kept is None or find_name(record.metadata) in kept]
     prefixes = (f"V{record.stamp} 4242 torch/_dynamo/utils.py:1] " for record in records)
     pairs = zip(records, prefixes, strict=True)
     return "".join(f"{line}\n" for record, prefix in pairs for line in lines(record, prefix, folder))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from compilediag.decode.guards.failed_guards import Entry, FailingGuard, recompile_events
-from compilediag.decode.guards.guard_names import readable
+from compilediag.decode.guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events
 from compilediag.decode.guards.guard_text import parse_guard
+from compilediag.decode.guards.source_names import format_source
 
 WRAPPER = ("inner", "/site-packages/torch/_dynamo/external_utils.py", 67)
 
@@ -14,7 +14,7 @@ def guard(source, kind, expected, actual, **more):
 
 
 def entry(number, *guards, reason=None):
-    return Entry(f"0/{number}", (True, number), list(guards), reason)
+    return FailedEntry(f"0/{number}", (True, number), list(guards), reason)
 
 
 SIZES = [guard(f"past[{n}].size()[1]", "tensor_size", "4", "5") for n in range(4)]
@@ -46,7 +46,7 @@ def test_a_number_for_none_is_another_structure_and_an_unknown_value_is_not():
 
 
 def told(closest, where):
-    return next(recompile_events(1, "0/2", where, [closest], closest, lambda file: "/torch/" in file))
+    return next(make_recompile_events(1, "0/2", where, [closest], closest, lambda file: "/torch/" in file))
 
 
 def test_of_modules_of_torch_another_module_is_told_before_what_follows_from_it():
@@ -79,5 +79,5 @@ def test_a_guard_made_in_pythons_own_code_is_told_with_the_users_line():
 
 
 def test_keys_of_bytes_are_read_in_any_source():
-    assert readable("L['d'][b'k']") == "d[b'k']"
+    assert format_source("L['d'][b'k']") == "d[b'k']"
     assert parse_guard("L['d'][b'k'] == 3").source == "d[b'k']"

@@ -2,19 +2,19 @@
 
 import pytest
 
-from compilediag.decode.records.caches import (
+from compilediag.decode.records.cache_records import (
     LOCAL_OFF,
+    CacheStore,
     Fetch,
     LookUp,
-    Store,
     Trouble,
-    cache_lookup,
-    failing_guards,
-    fetch_event,
-    lookup_events,
-    remote_kind,
-    store_event,
-    write_event,
+    describe_failing_guards,
+    make_fetch_row,
+    make_lookup_rows,
+    make_store_row,
+    make_write_row,
+    name_remote_cache,
+    parse_cache_event,
 )
 from compilediag.events import CACHE_OUTCOMES
 
@@ -33,34 +33,34 @@ from compilediag.events import CACHE_OUTCOMES
     ],
 )
 def test_names_of_the_announcements(name, cache, outcome):
-    found = cache_lookup(name, {"compile_id": "0/1", "key": "fabc"}, 7)
+    found = parse_cache_event(name, {"compile_id": "0/1", "key": "fabc"}, 7)
     assert (found.cache, found.outcome, found.tier) == (cache, outcome, "local")
     assert (found.compile_id, found.key, found.time_ns) == ("0/1", "fabc", 7)
 
 
 @pytest.mark.parametrize("name", ["automatic_dynamic", "fx_graph_cache_hits", "my_fx_graph_cache_hit", "triton"])
 def test_other_announcements_are_none(name):
-    assert cache_lookup(name, {}, 1) is None
+    assert parse_cache_event(name, {}, 1) is None
 
 
 def test_seconds_are_told_from_either_unit_and_missing_is_missing():
-    assert cache_lookup("fx_graph_cache_hit", {"time_saved_ns": 2_500_000_000}, 1).saved_s == 2.5
-    assert cache_lookup("autograd_cache_hit", {"time_saved_ms": 1500}, 1).saved_s == 1.5
-    found = cache_lookup("fx_graph_cache_miss", {"time_taken_ns": 500_000_000, "compile_id": "None"}, 1)
+    assert parse_cache_event("fx_graph_cache_hit", {"time_saved_ns": 2_500_000_000}, 1).saved_s == 2.5
+    assert parse_cache_event("autograd_cache_hit", {"time_saved_ms": 1500}, 1).saved_s == 1.5
+    found = parse_cache_event("fx_graph_cache_miss", {"time_taken_ns": 500_000_000, "compile_id": "None"}, 1)
     assert (found.taken_s, found.saved_s, found.compile_id, found.key) == (0.5, None, None, None)
 
 
 def test_a_guard_miss_and_a_bypass_say_so():
-    assert cache_lookup("fx_graph_cache_miss", {"cache_status_detailed": "guard_miss"}, 1).outcome == "guard_miss"
-    assert cache_lookup("fx_graph_cache_hit", {"cache_status_detailed": "guard_miss"}, 1).outcome == "hit"
-    found = cache_lookup("autograd_cache_bypass", {"cache_bypass_reason": "Unsupported call_method"}, 1)
+    assert parse_cache_event("fx_graph_cache_miss", {"cache_status_detailed": "guard_miss"}, 1).outcome == "guard_miss"
+    assert parse_cache_event("fx_graph_cache_hit", {"cache_status_detailed": "guard_miss"}, 1).outcome == "hit"
+    found = parse_cache_event("autograd_cache_bypass", {"cache_bypass_reason": "Unsupported call_method"}, 1)
     assert found.reason == "Unsupported call_method"
 
 
 def test_a_guard_miss_that_is_only_announced_names_all_guards_of_the_entry():
     told = {"cache_status_detailed": "guard_miss", "cache_status_guard_expr": "4 <= L['t0']"}
-    assert cache_lookup("fx_graph_cache_miss", told, 1).guard == "4 <= L['t0']"
-    assert cache_lookup("fx_graph_cache_hit", told, 1).guard is None
+    assert parse_cache_event("fx_graph_cache_miss", told, 1).guard == "4 <= L['t0']"
+    assert parse_cache_event("fx_graph_cache_hit", told, 1).guard is None
 
 
 # Records of hooks as rows
@@ -81,7 +81,7 @@ def told(rows, *names):
 
 
 def test_a_hit_has_what_is_known_of_the_entry():
-    (row,) = lookup_events(look_up(found="local", bytes=7, outcome="hit", entry={"kernels": 2, "saved_s": 1.5}))
+    (row,) = make_lookup_rows(look_up(found="local", bytes=7, outcome="hit", entry={"kernels": 2, "saved_s": 1.5}))
     assert (row.tier, row.action, row.outcome, row.bytes, row.kernels, row.saved_s) == (
         *("local", "look_up", "hit", 7, 2, 1.5),
     )
@@ -90,13 +90,13 @@ def test_a_hit_has_what_is_known_of_the_entry():
 
 
 def test_a_miss_has_no_bytes_and_no_seconds():
-    (row,) = lookup_events(look_up())
+    (row,) = make_lookup_rows(look_up())
     assert (row.outcome, row.bytes, row.saved_s, row.reason) == ("miss", None, None, None)
 
 
 def test_what_only_the_server_had_is_a_miss_here_and_a_hit_there():
     look = look_up(found="remote", bytes=7, outcome="hit", entry={"kernels": 2}, fetch=get(bytes=11))
-    assert told(lookup_events(look), "tier", "outcome", "bytes", "kernels") == [
+    assert told(make_lookup_rows(look), "tier", "outcome", "bytes", "kernels") == [
         ("local", "miss", None, None),
         ("remote", "hit", 11, 2),
     ]
@@ -104,32 +104,32 @@ def test_what_only_the_server_had_is_a_miss_here_and_a_hit_there():
 
 def test_a_local_tier_that_is_off_says_so():
     look = look_up(is_local=False, found="remote", outcome="hit", fetch=get(bytes=11))
-    assert told(lookup_events(look), "outcome", "reason") == [("disabled", LOCAL_OFF), ("hit", None)]
+    assert told(make_lookup_rows(look), "outcome", "reason") == [("disabled", LOCAL_OFF), ("hit", None)]
     look = look_up(is_local=False, fetch=get())
-    assert told(lookup_events(look), "outcome", "reason") == [("miss", LOCAL_OFF), ("miss", None)]
+    assert told(make_lookup_rows(look), "outcome", "reason") == [("miss", LOCAL_OFF), ("miss", None)]
 
 
 def test_a_guard_miss_of_the_servers_entry_is_one_of_both():
     look = look_up(outcome="guard_miss", guard="4 <= L['t0']", fetch=get(bytes=11))
-    assert told(lookup_events(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']")] * 2
+    assert told(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']")] * 2
     look = look_up(outcome="guard_miss", guard="4 <= L['t0']", fetch=get())
-    assert told(lookup_events(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']"), ("miss", None)]
+    assert told(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']"), ("miss", None)]
 
 
 def test_entries_that_could_not_be_loaded_are_told_of_their_tier():
     broken = Trouble("UnpicklingError", "UnpicklingError: truncated")
-    (row,) = lookup_events(look_up(troubles={"local": broken}))
+    (row,) = make_lookup_rows(look_up(troubles={"local": broken}))
     assert (row.outcome, row.exception_type) == ("miss", "UnpicklingError")
     assert row.reason == "an entry could not be loaded: UnpicklingError: truncated"
-    local, remote = lookup_events(look_up(troubles={"remote": broken}, fetch=get(bytes=3)))
+    local, remote = make_lookup_rows(look_up(troubles={"remote": broken}, fetch=get(bytes=3)))
     assert (local.outcome, local.reason) == ("miss", None)
     assert (remote.outcome, remote.reason) == ("failed", "the entry could not be loaded: UnpicklingError: truncated")
-    assert lookup_events(look_up(fetch=get(bytes=3)))[1].outcome == "failed"
+    assert make_lookup_rows(look_up(fetch=get(bytes=3)))[1].outcome == "failed"
 
 
 def test_an_entry_of_the_server_that_could_not_be_used_is_a_miss():
     look = look_up(found="remote", bytes=7, outcome="miss", reason="a graph is gone", fetch=get(bytes=11))
-    assert told(lookup_events(look), "outcome", "reason") == [
+    assert told(make_lookup_rows(look), "outcome", "reason") == [
         ("miss", "a graph is gone"),
         ("failed", "a graph is gone"),
     ]
@@ -142,8 +142,8 @@ def test_gets_and_puts_by_what_became_of_them():
     down = Trouble("ConnectionError", "no connection to Redis at h:1: torch goes on without it")
     full = Trouble("OutOfMemoryError", "OutOfMemoryError: full")
     rows = [
-        *(fetch_event(f) for f in (get(bytes=3), get(), get(trouble=down), get(is_given_up=True))),
-        *(fetch_event(f) for f in (put(bytes=3, taken_s=2.0), put(trouble=full, is_raised=True))),
+        *(make_fetch_row(f) for f in (get(bytes=3), get(), get(trouble=down), get(is_given_up=True))),
+        *(make_fetch_row(f) for f in (put(bytes=3, taken_s=2.0), put(trouble=full, is_raised=True))),
     ]
     assert told(rows, "tier", "action", "outcome") == [
         *[("remote", "look_up", outcome) for outcome in ("hit", "miss", "failed", "disabled")],
@@ -155,7 +155,9 @@ def test_gets_and_puts_by_what_became_of_them():
 
 def test_stores_by_what_became_of_them():
     def store(**known):
-        return store_event(Store("aot_autograd", 1, key="k", entry={"forward_key": "f", "taken_s": 2.0}, **known))
+        return make_store_row(
+            CacheStore("aot_autograd", 1, key="k", entry={"forward_key": "f", "taken_s": 2.0}, **known)
+        )
 
     saved = store(bytes=9)
     assert (saved.outcome, saved.bytes, saved.forward_key, saved.taken_s, saved.action) == (
@@ -168,9 +170,9 @@ def test_stores_by_what_became_of_them():
 
 
 def test_a_written_file_is_no_look_up():
-    row = write_event(Store("fx_graph", 1, key="k", bytes=9))
+    row = make_write_row(CacheStore("fx_graph", 1, key="k", bytes=9))
     assert (row.action, row.outcome, row.bytes) == ("write", "written", 9)
-    assert write_event(Store("fx_graph", 1, trouble=Trouble("OSError", "OSError: full"))).outcome == "failed"
+    assert make_write_row(CacheStore("fx_graph", 1, trouble=Trouble("OSError", "OSError: full"))).outcome == "failed"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_a_written_file_is_no_look_up():
     ],
 )
 def test_kinds_of_remote_caches(name, kind):
-    assert remote_kind(name) == kind
+    assert name_remote_cache(name) == kind
 
 
 # Guards
@@ -208,4 +210,4 @@ def evaluated(values):
 def test_only_guards_that_did_not_hold_are_named(expression, told):
     values = {"t0": 3, "t1": 7}
     names = {f"L['{name}']": value for name, value in values.items()}
-    assert failing_guards(expression, evaluated(values), names) == told
+    assert describe_failing_guards(expression, evaluated(values), names) == told

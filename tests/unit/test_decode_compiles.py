@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.records.compiles import compile_event
+from compilediag.decode.records.compilation_metrics import make_compile
 
 METRICS = {
     "compile_id": "0/1",
@@ -32,7 +32,7 @@ METRICS = {
 
 
 def event(known=None, **changed):
-    return compile_event({**METRICS, **changed}, known or {})
+    return make_compile({**METRICS, **changed}, known or {})
 
 
 def test_times_are_seconds_and_nanoseconds_since_1970():
@@ -108,6 +108,6 @@ def test_duration_falls_back_to_torchs_own_and_to_missing():
 
 
 def test_metrics_of_another_version_with_fields_missing_give_missing_columns():
-    found = compile_event({"compile_id": "0/0", "start_time_us": 5})
+    found = make_compile({"compile_id": "0/0", "start_time_us": 5})
     assert found.time_ns == 5_000
     assert (found.function, found.guard_count, found.duration_s, found.restart_reasons) == (None, None, None, None)

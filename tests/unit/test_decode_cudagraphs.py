@@ -2,12 +2,12 @@
 
 import pytest
 
-from compilediag.decode.records.cudagraphs import (
+from compilediag.decode.records.cudagraph_messages import (
     is_overwritten,
-    limit_columns,
-    mismatch_columns,
-    overwritten_columns,
-    skip_columns,
+    parse_limit,
+    parse_mismatch,
+    parse_overwritten,
+    parse_skip,
 )
 
 STACK = '  File "/home/me/model.py", line 12, in forward\n    x.add_(1)\n'
@@ -66,12 +66,12 @@ NOWHERE = {"user_file": None, "user_line": None, "user_code": None}
     ],
 )
 def test_why_a_graph_was_skipped_and_on_which_line(message, reason, user):
-    assert skip_columns(message) == {"reason": reason, **user}
+    assert parse_skip(message) == {"reason": reason, **user}
 
 
 def test_torchs_own_lines_in_a_stack_are_passed_over():
     deeper = f'{STACK}  File "/venv/site-packages/torch/nn/functional.py", line 99, in linear\n    return _linear(x)\n'
-    assert skip_columns(f"skipping cudagraphs due to cpu device (a). Found from : \n {deeper}")["user_line"] == 12
+    assert parse_skip(f"skipping cudagraphs due to cpu device (a). Found from : \n {deeper}")["user_line"] == 12
 
 
 CHANGED = (
@@ -83,7 +83,7 @@ NAMES = ("primals_1", "primals_2", "primals_3", "primals_4", "primals_5")
 
 
 def test_the_inputs_that_broke_an_invariant():
-    assert mismatch_columns(CHANGED, NAMES) == {
+    assert parse_mismatch(CHANGED, NAMES) == {
         "mismatch": "StaticInputIdxMismatch",
         "reason": "static input data pointer changed",
         "input": "primals_2 (input 1), primals_4 (input 3)",
@@ -94,18 +94,18 @@ def test_the_inputs_that_broke_an_invariant():
 def test_of_many_inputs_the_first_are_told():
     lines = (f"input name: p{i}. data pointer changed from 1 to 2. input stack trace: None" for i in range(5))
     text = "cudagraph managed tensor data pointer changed.\n" + "\n".join(lines)
-    told = mismatch_columns(text, ())
+    told = parse_mismatch(text, ())
     assert (told["mismatch"], told["input"]) == ("CudagraphManagedIdxMismatch", "p0, p1, p2 and 2 more")
     assert told["user_file"] is None
 
 
 def test_an_invariant_on_outputs_names_no_input():
-    told = mismatch_columns("expected dead indices before graph are live", NAMES)
+    told = parse_mismatch("expected dead indices before graph are live", NAMES)
     assert (told["mismatch"], told["input"]) == ("ExpectedDeadIndicesBeforeGraphMismatch", None)
 
 
 def test_an_invariant_of_a_later_torch_is_kept_in_its_own_words():
-    told = mismatch_columns("the moon is in the wrong house.\n", NAMES)
+    told = parse_mismatch("the moon is in the wrong house.\n", NAMES)
     assert (told["mismatch"], told["reason"]) == (None, "the moon is in the wrong house")
 
 
@@ -114,11 +114,11 @@ def test_the_limit_of_re_records():
         "skipping cudagraph due to function 3 exceeding max re-recording limit (=128) on cudagraph node None due to "
         f"{CHANGED}."
     )
-    told = limit_columns(message, NAMES)
+    told = parse_limit(message, NAMES)
     assert (told["mismatch"], told["user_line"]) == ("StaticInputIdxMismatch", 12)
     assert told["reason"] == "re-recorded more than 128 times, the last time as: static input data pointer changed"
     assert told["input"] == "primals_2 (input 1), primals_4 (input 3)"
-    assert limit_columns("skipping cudagraphs due to mutated inputs (1 instances)", ()) is None
+    assert parse_limit("skipping cudagraphs due to mutated inputs (1 instances)", ()) is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_error_of_an_overwritten_output(kind, advice):
         f"Stack trace: {STACK.strip()}. {advice}."
     )
     assert is_overwritten(message)
-    told = overwritten_columns(message)
+    told = parse_overwritten(message)
     assert told["reason"].endswith("has been overwritten by a subsequent run.")
     assert {name: told[name] for name in AT_MODEL} == AT_MODEL
     assert not is_overwritten("CUDA out of memory")

@@ -1,6 +1,6 @@
 """Graph breaks: the id, the explanation and the hints out of the text that torch writes for people."""
 
-from compilediag.decode.records.graph_breaks import graph_break
+from compilediag.decode.records.graph_break_text import parse_graph_break
 
 TEXT = """Failed to trace builtin operator
   Explanation: Dynamo does not know how to trace builtin operator `print`
@@ -15,7 +15,7 @@ TEXT = """Failed to trace builtin operator
 
 
 def test_a_break_of_torch_2_13():
-    found = graph_break(TEXT, 5, "0/0", "/home/ada/model.py", 12, "print(x)")
+    found = parse_graph_break(TEXT, 5, "0/0", "/home/ada/model.py", 12, "print(x)")
     assert found.reason == "Failed to trace builtin operator"
     assert found.break_id == "GB0059"
     assert found.explanation == (
@@ -28,15 +28,15 @@ def test_a_break_of_torch_2_13():
 
 
 def test_a_text_without_headings_is_the_reason_and_the_rest_is_missing():
-    found = graph_break("generic_jump TensorVariable()\n", 1, None)
+    found = parse_graph_break("generic_jump TensorVariable()\n", 1, None)
     assert found.reason == "generic_jump TensorVariable()"
     assert (found.break_id, found.explanation, found.hints, found.user_line) == (None, None, None, None)
 
 
 def test_nothing_is_missing_not_empty():
-    found = graph_break("", 1, None)
+    found = parse_graph_break("", 1, None)
     assert (found.reason, found.title) == (None, "graph_break")
 
 
 def test_a_hint_that_says_nothing_is_left_out():
-    assert graph_break("r\n  Explanation: e\n  Hint: \n  Hint: do this\n", 1, None).hints == ["do this"]
+    assert parse_graph_break("r\n  Explanation: e\n  Hint: \n  Hint: do this\n", 1, None).hints == ["do this"]

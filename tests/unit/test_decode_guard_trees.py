@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.guards.guard_trees import ObjectNames, parse_line, told_guard, tree_lines
+from compilediag.decode.guards.guard_tree_text import ObjectNames, describe_guard, parse_tree_line, split_tree
 
 TREE = """
 TREE_GUARD_MANAGER:
@@ -41,13 +41,13 @@ TOLD = [
 
 def test_a_tree_line_by_line():
     names = ObjectNames()
-    parsed = [parse_line(line, names) for line in tree_lines(TREE)]
+    parsed = [parse_tree_line(line, names) for line in split_tree(TREE)]
     assert [line[:4] for line in parsed] == TOLD
     assert parsed[5].code == "for k in d: out += k"
 
 
 def test_what_torch_counts_in_a_name_is_no_difference():
-    assert list(tree_lines(TREE)) == list(tree_lines(TREE.replace("dict___7", "dict___12")))
+    assert list(split_tree(TREE)) == list(split_tree(TREE.replace("dict___7", "dict___12")))
 
 
 def test_of_a_tensor_the_sizes_come_first():
@@ -55,7 +55,7 @@ def test_of_a_tensor_the_sizes_come_first():
         "check_tensor(L['x'], Tensor, DispatchKeySet(CPU, AutogradCPU), torch.float32, device=None, "
         "requires_grad=False, size=[4, None], stride=[8, 1])  # return x + 1  # m.py:3 in f"
     )
-    told = told_guard(text, ObjectNames())
+    told = describe_guard(text, ObjectNames())
     assert told == (
         "x: Tensor size=[4, None], stride=[8, 1], torch.float32, device=None, requires_grad=False, "
         "DispatchKeySet(CPU, AutogradCPU)"
@@ -65,17 +65,17 @@ def test_of_a_tensor_the_sizes_come_first():
 def test_an_object_keeps_its_name_and_another_gets_another():
     names = ObjectNames()
     texts = [f"___check_obj_id(L['act'], {address}), type=<class 'code'>" for address in (11, 22, 11)]
-    assert [told_guard(text, names) for text in texts] == [
+    assert [describe_guard(text, names) for text in texts] == [
         "act is the same object (code)",
         "act is the same object (code #2)",
         "act is the same object (code)",
     ]
-    assert told_guard("f at 0x7f12ab34cd56 == f at 0x7f12ab34cd57", names) == "f at [object] == f at [object #2]"
+    assert describe_guard("f at 0x7f12ab34cd56 == f at 0x7f12ab34cd57", names) == "f at [object] == f at [object #2]"
 
 
 @pytest.mark.parametrize("text", ["", "no tree at all", "+- ", "+- \ud800\0", "| | +- ?", "+- X: " + "y" * 9999])
 def test_a_text_of_unknown_form_is_told_as_it_stands(text):
-    for line in tree_lines(text):
-        told = parse_line(line, ObjectNames())
+    for line in split_tree(text):
+        told = parse_tree_line(line, ObjectNames())
         assert len(told.told) <= 600 and told.depth <= 2
         assert told.told.rstrip(".") in line

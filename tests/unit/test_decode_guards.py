@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from compilediag.decode.guards.guard_names import readable
 from compilediag.decode.guards.guard_text import parse_guard
+from compilediag.decode.guards.source_names import format_source
 from compilediag.events import GUARD_KINDS
 
 KEYS = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
@@ -379,7 +379,7 @@ def test_leaf_settles_the_kind_of_an_unknown_text(leaf, kind):
     ],
 )
 def test_sources_are_told_as_users_write_them(source, told):
-    assert readable(source) == told
+    assert format_source(source) == told
 
 
 def test_expected_and_actual_are_bounded():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.key_parts import MAX_NOTED, REMEMBERED, KeyHistory, Owner
+from compilediag.decode.cache_keys.nearest_key import MAX_NOTED, REMEMBERED, KeyHistory, KeyOwner
 from compilediag.events import CacheLookup
 
 
@@ -139,7 +139,7 @@ class Past:
 
 
 def test_a_key_of_an_earlier_session_says_when_and_where():
-    from compilediag.decode.cache_keys.components import parse_components
+    from compilediag.decode.cache_keys.key_components import parse_components
 
     past = Past(("old", parse_components(["[a] a: 1", "[b] inductor_config[x]: True"]), "yesterday, train.py"))
     history = KeyHistory(past)
@@ -149,7 +149,7 @@ def test_a_key_of_an_earlier_session_says_when_and_where():
     assert (later.nearest_key, later.nearest_session) == ("now", None)
     again = looked_up(history, "old", a="1", inductor_config__x="True")
     assert (again.nearest_key, again.nearest_session, again.key_diff) == ("old", "yesterday, train.py", [])
-    owner = Owner("fx_graph", "f", "/model.py", 1, False)
+    owner = KeyOwner("fx_graph", "f", "/model.py", 1, False)
     assert past.asked == [owner], "once a function"
     looked_up(history, "old", a="1", inductor_config__x="True")
     assert past.kept == [(owner, "now"), (owner, "later"), (owner, "old")], "once a key and session"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.records.record_kinds import KEPT, artifact, record_compile_id, record_name
+from compilediag.decode.records.record_kinds import KEPT, find_compile_id, find_name, make_artifact
 
 PLACE = {"frame_id": 2, "frame_compile_id": 1, "attempt": 0, "rank": 3, "has_payload": "abc", "stack": []}
 
@@ -20,7 +20,7 @@ PLACE = {"frame_id": 2, "frame_compile_id": 1, "attempt": 0, "rank": 3, "has_pay
     ],
 )
 def test_the_name_of_a_record(metadata, name):
-    assert record_name(metadata) == name
+    assert find_name(metadata) == name
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_the_name_of_a_record(metadata, name):
     ],
 )
 def test_compile_ids_are_put_together_as_torch_prints_them(fields, compile_id):
-    assert record_compile_id(fields) == compile_id
+    assert find_compile_id(fields) == compile_id
 
 
 def test_an_artifact_is_its_event_and_its_text():
-    event, text = artifact({"dynamo_output_graph": {}, **PLACE}, "dynamo_output_graph", "graph()", 9)
+    event, text = make_artifact({"dynamo_output_graph": {}, **PLACE}, "dynamo_output_graph", "graph()", 9)
     assert (event.name, event.compile_id, event.time_ns, text) == ("dynamo_output_graph", "2/1", 9, "graph()")
     assert "dynamo_output_graph" in KEPT

@@ -2,16 +2,16 @@
 
 import pytest
 
-from compilediag.decode.records.tuning import (
-    Timed,
-    Tuning,
-    input_text,
-    input_texts,
-    kind_of,
-    next_run_id,
-    parameters_of,
-    reason_of,
-    rows,
+from compilediag.decode.records.autotune_choices import (
+    TimedChoice,
+    TuningRecord,
+    classify_choice,
+    extract_reason,
+    format_input,
+    make_choices,
+    make_run_id,
+    parse_inputs,
+    parse_parameters,
 )
 
 
@@ -28,12 +28,12 @@ from compilediag.decode.records.tuning import (
     ],
 )
 def test_the_kind_of_a_choice_is_that_of_its_class_or_of_a_base(classes, kind):
-    assert kind_of(classes) == kind
+    assert classify_choice(classes) == kind
 
 
 def test_a_templates_description_gives_its_parameters():
     text = "ACC_TYPE='tl.float32', ALLOW_TF32=False, BLOCK_K=32, EVEN_K=True, TILE=(16, 8), num_stages=2, x=inf"
-    assert parameters_of(text) == {
+    assert parse_parameters(text) == {
         "ACC_TYPE": "tl.float32",
         "ALLOW_TF32": False,
         "BLOCK_K": 32,
@@ -46,18 +46,18 @@ def test_a_templates_description_gives_its_parameters():
 
 @pytest.mark.parametrize(("text", "told"), [("", {}), (None, {}), ("as it is", {"description": "as it is"})])
 def test_other_descriptions(text, told):
-    assert parameters_of(text) == told
+    assert parse_parameters(text) == told
 
 
 def test_inputs_are_told_from_torchs_key():
     key = "[('cpu', 'torch.float32', 4, 32, 8, 256, 8, 1, 0), ('cuda', 'torch.bfloat16', 0)]"
-    assert input_texts(key) == ["float32[4, 32, 8] strides [256, 8, 1] cpu", "bfloat16[] strides [] cuda"]
-    assert input_text("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"
+    assert parse_inputs(key) == ["float32[4, 32, 8] strides [256, 8, 1] cpu", "bfloat16[] strides [] cuda"]
+    assert format_input("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"
 
 
 @pytest.mark.parametrize(("key", "told"), [(None, None), ("", None), ("[s0 + 1]", ["[s0 + 1]"]), ("[3]", ["[3]"])])
 def test_a_key_that_is_no_list_of_inputs_stays_as_it_is(key, told):
-    assert input_texts(key) == told
+    assert parse_inputs(key) == told
 
 
 WORKER = """SubprocException: An exception occurred in a subprocess:
@@ -86,19 +86,19 @@ torch._inductor.runtime.triton_compat.OutOfResources: out of resource: shared me
     ],
 )
 def test_a_reason_is_one_line_and_of_a_traceback_its_last(text, reason):
-    assert reason_of(text) == reason
+    assert extract_reason(text) == reason
 
 
 def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
     timed = [
-        Timed("mm", "extern", time_ms=0.5, is_winner=True),
-        Timed("slow", time_ms=float("inf")),
-        Timed("odd", time_ms=float("nan")),
-        Timed("big", time_ms=float("inf"), fail_reason="out of resource"),
-        Timed("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
+        TimedChoice("mm", "extern", time_ms=0.5, is_winner=True),
+        TimedChoice("slow", time_ms=float("inf")),
+        TimedChoice("odd", time_ms=float("nan")),
+        TimedChoice("big", time_ms=float("inf"), fail_reason="out of resource"),
+        TimedChoice("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
     ]
-    tuning = Tuning("select_algorithm", "mm", 7, run_id="r", frame={"function": "f", "line": 3}, timed=timed)
-    told = rows(tuning)
+    tuning = TuningRecord("select_algorithm", "mm", 7, run_id="r", frame={"function": "f", "line": 3}, timed=timed)
+    told = make_choices(tuning)
     assert [row.time_ms for row in told] == [0.5, None, None, None, None]
     assert [row.fail_reason for row in told] == [
         None,
@@ -114,13 +114,13 @@ def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
 
 
 def test_what_a_choice_knows_better_than_its_tuning():
-    timed = Timed("c", time_ns=9, device="cuda:1", from_cache="memory", parameters={})
-    row = rows(Tuning("triton_heuristics", "k", 7, device="cuda:0", from_cache="local", timed=[timed]))[0]
+    timed = TimedChoice("c", time_ns=9, device="cuda:1", from_cache="memory", parameters={})
+    row = make_choices(TuningRecord("triton_heuristics", "k", 7, device="cuda:0", from_cache="local", timed=[timed]))[0]
     assert (row.time_ns, row.device, row.from_cache, row.parameters) == (9, "cuda:1", "memory", None)
 
 
 def test_tunings_have_names_of_their_own():
-    first, second = (next_run_id("triton_autotune") for _ in range(2))
+    first, second = (make_run_id("triton_autotune") for _ in range(2))
     assert first != second and first.startswith("triton_autotune-")
-    one, other = (rows(Tuning("t", "op", 1, timed=[Timed("a")]))[0] for _ in range(2))
+    one, other = (make_choices(TuningRecord("t", "op", 1, timed=[TimedChoice("a")]))[0] for _ in range(2))
     assert one.run_id != other.run_id

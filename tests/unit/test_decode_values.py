@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilediag.decode.guards.guard_values import of_guards
+from compilediag.decode.guards.entry_values import read_guard_values
 
 
 def leaves(*codes):
@@ -10,14 +10,14 @@ def leaves(*codes):
 
 
 def test_an_equality_with_a_constant_tells_the_value():
-    found = of_guards(leaves("L['n'] == 2.5", "L['x'].size()[0] == 7"), ["n", "x.size()[0]"])
+    found = read_guard_values(leaves("L['n'] == 2.5", "L['x'].size()[0] == 7"), ["n", "x.size()[0]"])
     assert found == {("n", "value"): "2.5", ("x.size()[0]", "symbolic_shape"): "7"}
 
 
 def test_a_comparison_tells_no_value():
     codes = ("L['n'] == ___as_tensor(L['n']).item()", "2 <= L['x'].size()[0]", "L['x'].size()[0] == L['y'].size()[0]")
-    assert of_guards(leaves(*codes), ["n", "x.size()[0]", "y.size()[0]"]) == {}
+    assert read_guard_values(leaves(*codes), ["n", "x.size()[0]", "y.size()[0]"]) == {}
 
 
 def test_guards_on_other_sources_are_left_out():
-    assert of_guards(leaves("L['n'] == 2"), ["k"]) == {}
+    assert read_guard_values(leaves("L['n'] == 2"), ["k"]) == {}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilediag.decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
+from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer.documents import MOST, unpacked
 from compilediag.views.explorer.explorer_text import explorer_text, render
@@ -286,7 +286,7 @@ def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
         lines += fresh
         whole = [lines[number] for first, count in runs for number in range(first, first + count)]
         names = ObjectNames()
-        assert whole == [list(parse_line(line, names)) for line in tree_lines(text)]
+        assert whole == [list(parse_tree_line(line, names)) for line in split_tree(text)]
     assert [len(row[2]) for row in rows] == [3, 1, 0]
     assert rows[2][3] == [[0, 3]]
 

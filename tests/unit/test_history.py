@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
-from compilediag.decode.cache_keys.components import Component
-from compilediag.decode.cache_keys.key_parts import Key, Owner
+from compilediag.decode.cache_keys.key_components import Component
+from compilediag.decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from compilediag.sources.caches import key_history as history
 from compilediag.sources.caches.key_history import History, default_path, program
 
@@ -18,11 +18,13 @@ SETTINGS = {"inductor_config[x]": Component("d", "True")}
 
 
 def owner(function="f", **more):
-    return Owner(**{"cache": "fx_graph", "file": "/model.py", "line": 3, "backward": False, **more}, function=function)
+    return KeyOwner(
+        **{"cache": "fx_graph", "file": "/model.py", "line": 3, "backward": False, **more}, function=function
+    )
 
 
 def key(name, text="1", settings=SETTINGS):
-    return Key(name, {"a": Component(None, text), "gm": Component("e", "def f():\n  é")}, settings)
+    return CacheKey(name, {"a": Component(None, text), "gm": Component("e", "def f():\n  é")}, settings)
 
 
 def kept(path, *keys, who=None):

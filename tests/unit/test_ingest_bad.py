@@ -10,7 +10,7 @@ import time
 import pytest
 
 import compilediag as cd
-from compilediag.decode.records.tracelog import Record, Unread, read_records
+from compilediag.decode.records.trace_log import Record, Unread, read_records
 from compilediag.errors import CompilediagError
 from compilediag.logs.writing import fit
 from compilediag.storage.store import Store

@@ -2,8 +2,22 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.components import CODE_CHARS, TEXT_CHARS, cut, described, parse_components, split_top
-from compilediag.decode.cache_keys.key_words import MAX_ALIGNED, MAX_LINES, MAX_TOLD, VALUE_CHARS, differences, distance
+from compilediag.decode.cache_keys.key_components import (
+    CODE_CHARS,
+    TEXT_CHARS,
+    describe_component,
+    parse_components,
+    shorten,
+    split_outside_brackets,
+)
+from compilediag.decode.cache_keys.key_differences import (
+    MAX_ALIGNED,
+    MAX_DIFFERENCES,
+    MAX_LINES,
+    VALUE_CHARS,
+    describe_differences,
+    measure_distance,
+)
 
 #: As torch 2.13 writes the fake tensor of an input.
 TENSOR = (
@@ -26,7 +40,7 @@ def key(**parts):
 
 
 def told(then, now):
-    return differences(key(**then), key(**now))
+    return describe_differences(key(**then), key(**now))
 
 
 # The parts
@@ -40,7 +54,7 @@ def test_a_component_is_name_and_text_over_many_lines():
 def test_an_input_is_its_fields_without_what_is_usual():
     text = key(example_inputs__0=tensor("s77, 4", "4, 1", grad=True))["example_inputs[0]"].text
     assert text == "dtype=float32; shape=[s77, 4]; stride=[4, 1]; device=cpu; requires_grad=True"
-    assert described(text) == "float32 [s77, 4], stride [4, 1], cpu, requires_grad True"
+    assert describe_component(text) == "float32 [s77, 4], stride [4, 1], cpu, requires_grad True"
 
 
 def test_an_input_on_a_device_within_a_larger_storage():
@@ -50,7 +64,7 @@ def test_an_input_on_a_device_within_a_larger_storage():
 
 def test_an_input_without_dimensions():
     text = key(example_inputs__0=tensor("", ""))["example_inputs[0]"].text
-    assert described(text) == "float32 [], stride [], cpu"
+    assert describe_component(text) == "float32 [], stride [], cpu"
 
 
 def test_a_symbolic_number_is_its_name():
@@ -84,14 +98,14 @@ def test_bytes_that_say_nothing_are_left_out():
     ],
 )
 def test_a_text_is_split_at_its_outer_commas(text, parts):
-    assert split_top(text) == parts
+    assert split_outside_brackets(text) == parts
 
 
 def test_texts_are_cut_and_stay_different():
     one, other = (key(a="x" * TEXT_CHARS + end, gm="y" * CODE_CHARS + end) for end in "ab")
     assert len(one["a"].text) <= TEXT_CHARS and len(one["gm"].text) <= CODE_CHARS
     assert one["a"].text != other["a"].text and one["gm"].text != other["gm"].text
-    assert cut("short") == "short"
+    assert shorten("short") == "short"
 
 
 # Differences
@@ -181,19 +195,19 @@ def test_constants_are_told_where_the_graph_has_the_same_code_and_another_digest
         {**parse_components([f"[{n}] gm: def f(): c"]), **key(constant__c=f"[{n}.0]", constant__d="[5.0]")}
         for n in (1, 2)
     )
-    assert differences(then, now) == ["constant[c]: [1.0] -> [2.0]"]
-    [of_large] = differences({"gm": then["gm"]}, {"gm": now["gm"]})
+    assert describe_differences(then, now) == ["constant[c]: [1.0] -> [2.0]"]
+    [of_large] = describe_differences({"gm": then["gm"]}, {"gm": now["gm"]})
     assert of_large == "graph: the same code, with other constants"
 
 
 def test_constants_played_no_part_where_the_graph_is_the_same():
     same = parse_components(["[1] gm: def f(): c"])
-    assert differences({**same, **key(constant__c="[1.0]")}, {**same, **key(constant__c="[2.0]")}) == []
+    assert describe_differences({**same, **key(constant__c="[1.0]")}, {**same, **key(constant__c="[2.0]")}) == []
 
 
 def test_the_digest_is_the_truth():
-    assert differences(parse_components(["[1] p: at x"]), parse_components(["[1] p: at y"])) == []
-    assert differences(parse_components(["[1] p: x"]), parse_components(["[2] p: x"])) == [
+    assert describe_differences(parse_components(["[1] p: at x"]), parse_components(["[1] p: at y"])) == []
+    assert describe_differences(parse_components(["[1] p: x"]), parse_components(["[2] p: x"])) == [
         "p: its content differs, its text does not"
     ]
 
@@ -208,14 +222,14 @@ def test_causes_come_before_what_follows_from_them():
 
 
 def test_many_differences_are_counted_and_long_values_cut():
-    then, now = ({f"a{n}": f"{v}{n}" for n in range(MAX_TOLD + 5)} for v in "xy")
-    assert told(then, now)[-1] == "and 5 more" and len(told(then, now)) == MAX_TOLD + 1
+    then, now = ({f"a{n}": f"{v}{n}" for n in range(MAX_DIFFERENCES + 5)} for v in "xy")
+    assert told(then, now)[-1] == "and 5 more" and len(told(then, now)) == MAX_DIFFERENCES + 1
     [long] = told({"a": "x" * 500 + "1" + "z" * 300}, {"a": "x" * 500 + "2" + "z" * 300})
     assert "1zz" in long and "2zz" in long and len(long) < 2 * VALUE_CHARS + 40
 
 
 def test_a_difference_counts_one_and_a_graph_by_its_lines():
-    assert distance(key(a="1", b="2"), key(a="1", b="2")) == 0
-    assert distance(key(a="1", b="2"), key(a="2", c="2")) == 3
-    near = distance(key(gm=graph("    b = 1\n")), key(gm=graph("    b = 2\n")))
-    assert 1 < near < distance(key(gm=graph("    b = 1\n")), key(gm="def g():\n  1"))
+    assert measure_distance(key(a="1", b="2"), key(a="1", b="2")) == 0
+    assert measure_distance(key(a="1", b="2"), key(a="2", c="2")) == 3
+    near = measure_distance(key(gm=graph("    b = 1\n")), key(gm=graph("    b = 2\n")))
+    assert 1 < near < measure_distance(key(gm=graph("    b = 1\n")), key(gm="def g():\n  1"))

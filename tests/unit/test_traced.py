@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.decode.records.call_stacks import MAX_DEPTH, CallStacks, Frame
+from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
 
 from .log_builder import compile_, decoded, record, string
 

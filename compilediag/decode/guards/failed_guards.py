@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...events import GuardFailure, Recompile
-from ..records.stacks import FROZEN
+from ..call_stacks import FROZEN
 from .guard_text import ParsedGuard, parse_guard
 
 
@@ -36,7 +36,7 @@ _PARAMETERS = "._parameters["
 
 
 @dataclass
-class Entry:
+class FailedEntry:
     """One earlier entry of the frame, and why it did not fit. `age`: (is it alive?, its number)."""
 
     compile_id: str
@@ -58,7 +58,7 @@ def _is_structural(guard: FailingGuard) -> bool:
     return guard.kind in _STRUCTURE
 
 
-def told(parsed: ParsedGuard) -> FailingGuard:
+def make_first_failure(parsed: ParsedGuard) -> FailingGuard:
     """The guard that torch's own text, parsed, says was the first to fail."""
     return FailingGuard(
         guard=parsed.text,
@@ -73,22 +73,22 @@ def told(parsed: ParsedGuard) -> FailingGuard:
     )
 
 
-def told_entry(reason: str) -> Entry:
+def parse_entry(reason: str) -> FailedEntry:
     """The entry that one of torch's recompile reasons, `0/1: text`, is about."""
     compile_id, _, _ = reason.partition(": ")
     number = compile_id.rpartition("/")[2]
-    guard = told(parse_guard(reason))
-    return Entry(
+    guard = make_first_failure(parse_guard(reason))
+    return FailedEntry(
         compile_id, (guard.kind != "dead_reference", int(number) if number.isdecimal() else 0), [guard], reason
     )
 
 
-def recompile_events(
+def make_recompile_events(
     time_ns: int,
     compile_id: str | None,
     where: tuple[str | None, str | None, int | None],
-    entries: Sequence[Entry],
-    closest: Entry,
+    entries: Sequence[FailedEntry],
+    closest: FailedEntry,
     is_torchs: Callable[[str], bool],
 ) -> Iterator[Recompile | GuardFailure]:
     """The recompile and one event a failing guard. `where`: function, file and line of the code object.
@@ -97,7 +97,7 @@ def recompile_events(
     but no line of the user's.
     """
     function, file, line = where
-    main = _main(closest, function)
+    main = _find_main_guard(closest, function)
     yield Recompile(
         time_ns=time_ns,
         compile_id=compile_id,
@@ -108,7 +108,7 @@ def recompile_events(
         reason=closest.reason,
         entries_checked=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
-        **(_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
+        **(_make_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
     )
     for entry in entries:
         for guard in entry.guards:
@@ -119,11 +119,11 @@ def recompile_events(
                 is_first=guard.is_first,
                 fail_count=guard.fail_count,
                 guard=guard.guard,
-                **_columns(guard, is_torchs),
+                **_make_columns(guard, is_torchs),
             )
 
 
-def _main(closest: Entry, function: str | None) -> FailingGuard | None:
+def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard | None:
     """The guard that is told: the first to fail, but that it is another module before what follows from it.
 
     Modules of torch.nn are all called by one function, `inner`, which has them as `fn`. A module whose parameters are
@@ -137,16 +137,16 @@ def _main(closest: Entry, function: str | None) -> FailingGuard | None:
     return first
 
 
-def _main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+def _make_main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
     if reason and (guard.user_file or "").startswith(FROZEN):
         told = parse_guard(reason)
         if told.user_file is not None:
             guard = replace(guard, user_file=told.user_file, user_line=told.user_line, user_code=told.user_code)
-    columns = _columns(guard, is_torchs)
+    columns = _make_columns(guard, is_torchs)
     return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
 
 
-def _columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
+def _make_columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
     file = guard.user_file
     users = file is not None and not file.startswith(FROZEN) and not is_torchs(file)
     return {

@@ -13,8 +13,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from compilediag.decode.call_stacks import find_user_line
 from compilediag.decode.guards.guard_forms import LEAF_KINDS, match_form
-from compilediag.decode.records.stacks import user_frame
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
@@ -25,7 +25,7 @@ _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
 #: Longer texts are kept whole but only so much of them is searched.
 _SEARCHED = 20_000
 #: expected and actual are for a line on a screen; the whole is in `text`.
-_TOLD = 200
+_MAX_VALUE = 200
 
 
 class ParsedGuard(NamedTuple):
@@ -63,12 +63,12 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     if not comment and (hint := _HINT.search(code)):
         code = code[: hint.start()]
     kind, source, expected, actual, operands = match_form(code.strip(), is_shape)
-    file, line, user_code = user_line(comment, stack)
+    file, line, user_code = parse_user_line(comment, stack)
     return ParsedGuard(
-        source=_closure_name(source, hint),
+        source=_name_closure(source, hint),
         kind=kind,
-        expected=_short(expected),
-        actual=_short(actual),
+        expected=_shorten(expected),
+        actual=_shorten(actual),
         user_file=file,
         user_line=line,
         user_code=user_code,
@@ -77,8 +77,8 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     )
 
 
-def _short(told: str | None) -> str | None:
-    return told if told is None or len(told) <= _TOLD else told[: _TOLD - 3] + "..."
+def _shorten(told: str | None) -> str | None:
+    return told if told is None or len(told) <= _MAX_VALUE else told[: _MAX_VALUE - 3] + "..."
 
 
 def split_comment(body: str) -> tuple[str, str]:
@@ -91,9 +91,9 @@ def split_comment(body: str) -> tuple[str, str]:
     return body, ""
 
 
-def user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
+def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
     """File, line and text of the user's line: from the stack (whole paths) if there is one, else the comment."""
-    found = user_frame(stack)
+    found = find_user_line(stack)
     if found is not None:
         return found
     # With its mark before it a bare place is found as one behind code is, and a literal beginning is found fast.
@@ -105,7 +105,7 @@ def user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | N
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
 
 
-def _closure_name(source: str | None, hint: re.Match | None) -> str | None:
+def _name_closure(source: str | None, hint: re.Match | None) -> str | None:
     """`fn.__closure__[0].cell_contents` has a name, and torch 2.13 tells it in the hint."""
     named = _CLOSURE_HINT.search(hint["hint"]) if hint else None
     if source is None or named is None or ".cell_contents" not in source:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...events import Artifact
-from .tracing import KINDS as TRACED
+from .shape_records import KINDS as TRACED
 
 #: Fields of a record that say where it belongs; its one other field is what it is.
 CONTEXT = frozenset(
@@ -65,14 +65,14 @@ KNOWN = (
 )
 
 
-def record_kind(metadata: Mapping[str, Any]) -> str | None:
+def find_kind(metadata: Mapping[str, Any]) -> str | None:
     """The one field of a record that says what it is."""
     return next((key for key in metadata if key not in CONTEXT), None)
 
 
-def record_name(metadata: Mapping[str, Any]) -> str | None:
+def find_name(metadata: Mapping[str, Any]) -> str | None:
     """What a record is: the name of its artifact, else its own."""
-    kind = record_kind(metadata)
+    kind = find_kind(metadata)
     body = metadata.get(kind) if kind else None
     if kind == "artifact" and isinstance(body, Mapping):
         name = body.get("name")
@@ -80,7 +80,7 @@ def record_name(metadata: Mapping[str, Any]) -> str | None:
     return kind
 
 
-def record_compile_id(metadata: Mapping[str, Any]) -> str | None:
+def find_compile_id(metadata: Mapping[str, Any]) -> str | None:
     """torch's compile id in its usual form, put together from a record's fields; None outside a compile."""
     autograd, frame, attempt = (metadata.get(n) for n in ("compiled_autograd_id", "frame_id", "frame_compile_id"))
     parts = [] if autograd is None else [f"!{autograd}"]
@@ -89,6 +89,6 @@ def record_compile_id(metadata: Mapping[str, Any]) -> str | None:
     return "/".join(parts) or None
 
 
-def artifact(metadata: Mapping[str, Any], name: str, payload: str, time_ns: int) -> tuple[Artifact, str]:
+def make_artifact(metadata: Mapping[str, Any], name: str, payload: str, time_ns: int) -> tuple[Artifact, str]:
     """The artifact that a record tells of, and its text."""
-    return Artifact(time_ns=time_ns, compile_id=record_compile_id(metadata), name=name), payload
+    return Artifact(time_ns=time_ns, compile_id=find_compile_id(metadata), name=name), payload

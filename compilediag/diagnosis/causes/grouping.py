@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from ...decode.guards.guard_names import readable
+from ...decode.guards.source_names import format_source
 from .. import wording
 from ..rows import Place, Row, first, ids, is_timed, place_in, row_order, rows_of, seconds
 from . import paths
@@ -293,7 +293,8 @@ def _decisions(tables: Any) -> set[tuple[Any, ...]]:
     rows = rows_of(tables, "dynamic_decisions", ("source", "dim"))
     sized = (row for row in rows if row["source"] and (row["dim"] or "").isdecimal())
     return {
-        (row["rank"], row["pid"], row["compile_id"], f"{readable(row['source'])}.size()[{row['dim']}]") for row in sized
+        (row["rank"], row["pid"], row["compile_id"], f"{format_source(row['source'])}.size()[{row['dim']}]")
+        for row in sized
     }
 
 

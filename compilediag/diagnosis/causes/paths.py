@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ...decode.guards.guard_names import readable
 from ...decode.guards.guard_text import parse_guard
+from ...decode.guards.source_names import format_source
 
 _PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requires_grad|layout)(?:\(\))?)$")
 _INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
@@ -55,7 +55,7 @@ def torch_source(source: str, reason: str | None) -> str | None:
     operands = parse_guard(reason).operands if reason else ()
     for operand in operands:
         raw = split_property(operand)[0]
-        if readable(raw) == base:
+        if format_source(raw) == base:
             return _scoped(raw)
     if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
         return _scoped(split_property(operands[0])[0])  # A variable of a function that was passed in.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-from ...decode.records.tracing import TENSOR_META
+from ...decode.records.shape_records import TENSOR_META
 from ..rows import Row, is_timed, rows_of
 
 EXECUTION = "graph_execution"

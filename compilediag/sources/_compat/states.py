@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...decode.cache_keys.settings import module_of
+from ...decode.config_modules import find_config_module
 from ..hooks.source import Unavailable
 from . import member
 
@@ -166,7 +166,7 @@ def clear_memory_of_caches() -> None:
 
 def config_of(key: str) -> Any:
     """The torch config module that a key of `Finding.fix` belongs to; Unavailable if this torch lacks the setting."""
-    module = module_of(key)
+    module = find_config_module(key)
     try:
         __import__(module)
         owner = sys.modules[module]

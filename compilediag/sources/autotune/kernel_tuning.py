@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...decode.records.tuning import Timed, input_text, reason_of
+from ...decode.records.autotune_choices import TimedChoice, extract_reason, format_input
 
 #: Options of a configuration beside its own names.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -21,7 +21,7 @@ def parameters_of(config: Any) -> dict[str, Any]:
 def input_texts(arguments: Iterable[Any]) -> list[str]:
     """The tensors among the arguments of a kernel."""
     tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
-    return [input_text(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
+    return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
 
 
 def device_of(arguments: Iterable[Any]) -> str | None:
@@ -29,8 +29,8 @@ def device_of(arguments: Iterable[Any]) -> str | None:
     return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
 
 
-def timed(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> Timed:
+def timed(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
     """A configuration as a choice, named by its parameters."""
     name = " ".join(f"{name}={value}" for name, value in parameters.items())
-    why = None if reason is None else reason_of(reason)
-    return Timed(name=name, kind="triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)
+    why = None if reason is None else extract_reason(reason)
+    return TimedChoice(name=name, kind="triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)

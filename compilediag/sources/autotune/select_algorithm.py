@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from ...decode.records.tuning import Timed, Tuning, input_texts, next_run_id, rows
+from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id, parse_inputs
 from ...recording import Made
 from .. import _compat
 from .._compat import tuning as places
@@ -276,17 +276,17 @@ def _begun(name: str | None, layout: Any, key: str | None, choices: list[Any]) -
 
 def _no_choice(run: Run, frame: dict[str, Any], reason: str) -> Made:
     """The row of a tuning that had nothing to choose from."""
-    timed = Timed(name=None, is_winner=False, fail_reason=reason)
-    return rows(
-        Tuning(
+    timed = TimedChoice(name=None, is_winner=False, fail_reason=reason)
+    return make_choices(
+        TuningRecord(
             tuner=TUNER,
             op=run.op,
             time_ns=run.began_ns,
-            inputs=input_texts(run.key),
+            inputs=parse_inputs(run.key),
             device=run.device,
             compile_id=run.compile_id,
             frame=frame,
-            run_id=next_run_id(TUNER),
+            run_id=make_run_id(TUNER),
             timed=[timed],
         )
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...decode.records.tuning import Tuning, next_run_id, rows
+from ...decode.records.autotune_choices import TuningRecord, make_choices, make_run_id
 from .. import _compat
 from .._compat import tuning as places
 from ..hooks.patching import Args, Kwargs, Patch, Raised
@@ -119,7 +119,7 @@ class TritonAutotune(Tuner):
             timed(parameters_of(config), time_ms, reason, is_winner=config is fastest, benchmark_s=seconds)
             for config, time_ms, reason in launch.timed
         ]
-        tuning = Tuning(
+        tuning = TuningRecord(
             tuner=TUNER,
             op=launch.tuner.base_fn.__name__,
             time_ns=launch.began_ns,
@@ -128,10 +128,10 @@ class TritonAutotune(Tuner):
             compile_id=compile_id,
             frame=self.frame(compile_id),
             from_cache=from_cache,
-            run_id=next_run_id(TUNER),
+            run_id=make_run_id(TUNER),
             timed=choices,
         )
-        self.emit(rows, tuning)
+        self.emit(make_choices, tuning)
 
 
 def _median(times: Any) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...decode.records.tuning import Timed, Tuning, next_run_id, rows
+from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
 from .. import _compat
 from .._compat import caches
 from .._compat import tuning as places
@@ -118,7 +118,7 @@ class TritonHeuristics(Tuner):
             self.look_up(_compile_id(kernel), tier, info["autotune_cache_state"], None)
         lost = info.get("num_configs", 0) - len(kernel.compile_results)
         if lost > 0:
-            failed = [Timed(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
+            failed = [TimedChoice(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
             self._emit(kernel, (), failed)
 
     def _precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -202,12 +202,12 @@ class TritonHeuristics(Tuner):
     # Rows.
 
     def _known(self, kernel: Any) -> Kernel:
-        return self._kernels.setdefault(kernel, Kernel(next_run_id(TUNER)))
+        return self._kernels.setdefault(kernel, Kernel(make_run_id(TUNER)))
 
-    def _emit(self, kernel: Any, arguments: Any, choices: list[Timed], from_cache: str | None = None) -> None:
+    def _emit(self, kernel: Any, arguments: Any, choices: list[TimedChoice], from_cache: str | None = None) -> None:
         known, info = self._known(kernel), kernel.autotune_cache_info or {}
         compiled_us, compile_id = info.get("compile_time_us"), _compile_id(kernel)
-        tuning = Tuning(
+        tuning = TuningRecord(
             tuner=TUNER,
             op=kernel.inductor_meta.get("kernel_name") or kernel.fn.__name__,
             time_ns=time.time_ns(),
@@ -220,7 +220,7 @@ class TritonHeuristics(Tuner):
             run_id=known.run_id,
             timed=choices,
         )
-        self.emit(rows, tuning)
+        self.emit(make_choices, tuning)
 
 
 def _compile_id(kernel: Any) -> str | None:

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...decode.records.tuning import Timed, Tuning, input_texts, kind_of, next_run_id, parameters_of, reason_of, rows
+from ...decode.records.autotune_choices import (
+    TimedChoice,
+    TuningRecord,
+    classify_choice,
+    extract_reason,
+    make_choices,
+    make_run_id,
+    parse_inputs,
+    parse_parameters,
+)
 from ...recording import Made
 
 TUNER = "select_algorithm"
@@ -120,7 +129,7 @@ class Here(threading.local):
 def facts(run: Run, frame: Mapping[str, Any]) -> tuple[Any, ...]:
     """What the rows of a run are made of, without its live objects, which hold a whole graph: for `made_rows`."""
     waited = run.waited_ns
-    tuning = Tuning(
+    tuning = TuningRecord(
         tuner=TUNER,
         op=run.op,
         time_ns=run.began_ns,
@@ -130,7 +139,7 @@ def facts(run: Run, frame: Mapping[str, Any]) -> tuple[Any, ...]:
         precompile_s=(waited[1] - waited[0]) / 1e9 if len(waited) == 2 else None,
         threads=run.threads,
         from_cache="local" if run.answered else None,
-        run_id=next_run_id(TUNER),
+        run_id=make_run_id(TUNER),
     )
     seconds = _compile_seconds(run.futures or {})
     told = [_told(run, choice, seconds) for choice in run.choices]
@@ -168,9 +177,9 @@ def _told(run: Run, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...
         "register_blocking": getattr(template, "register_blocking", None),
         "num_threads": getattr(template, "num_threads", None),
     }
-    timed = Timed(
+    timed = TimedChoice(
         name=choice.name,
-        kind=kind_of(cls.__name__ for cls in type(inner).__mro__),
+        kind=classify_choice(cls.__name__ for cls in type(inner).__mro__),
         compile_s=seconds.get(id(choice)),
         is_winner=choice is run.winner if run.settled else None,
         stage="precompile" if choice.failed else "benchmark",
@@ -179,9 +188,11 @@ def _told(run: Run, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...
     return timed, *texts, run.failed.get(id(choice)), run.measured.get(id(choice))
 
 
-def made_rows(tuning: Tuning, key: str | None, told: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]) -> Made:
+def made_rows(
+    tuning: TuningRecord, key: str | None, told: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
+) -> Made:
     """The rows of a run: of choices that did not compile, then of each round. In the writer's thread."""
-    tuning.inputs = input_texts(key)
+    tuning.inputs = parse_inputs(key)
     choices = [_complete(tuning, *one) for one in told]
     tuning.timed = [choice for choice in choices if choice.stage == "precompile"]
     for stage, began_ns, seconds, reason, times in rounds:
@@ -190,15 +201,20 @@ def made_rows(tuning: Tuning, key: str | None, told: list[tuple[Any, ...]], roun
             fine = time_ms is not None and math.isfinite(time_ms)
             why = None if fine else choices[n].fail_reason or reason
             tuning.timed.append(dataclasses.replace(choices[n], **common, time_ms=time_ms, fail_reason=why))
-    return rows(tuning)
+    return make_choices(tuning)
 
 
 def _complete(
-    tuning: Tuning, timed: Timed, description: str, others: dict[str, str], reason: str | None, by: Measured | None
-) -> Timed:
-    timed.parameters = {**parameters_of(description), **others}
+    tuning: TuningRecord,
+    timed: TimedChoice,
+    description: str,
+    others: dict[str, str],
+    reason: str | None,
+    by: Measured | None,
+) -> TimedChoice:
+    timed.parameters = {**parse_parameters(description), **others}
     why = (by.why() if by else None) or reason
-    timed.fail_reason = None if why is None else reason_of(why)
+    timed.fail_reason = None if why is None else extract_reason(why)
     timed.in_subprocess = by is not None
     if by is not None and by.process is not None:
         timed.tuner_pid = by.process.pid

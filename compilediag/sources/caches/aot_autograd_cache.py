@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from ...decode.records.caches import NOT_PICKLED, NOT_SAVED, LookUp, Store, Trouble
+from ...decode.records.cache_records import NOT_PICKLED, NOT_SAVED, CacheStore, LookUp, Trouble
 from .. import _compat
 from .._compat import caches as places
 from ..hooks import shield
@@ -109,18 +109,18 @@ class AOTAutogradCache(GuardedCache):
     # Stores
 
     def _saves(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(Store(self.cache, time.time_ns()))
+        self._begin(CacheStore(self.cache, time.time_ns()))
 
     def _unpickled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch, which has just caught what pickling raised, looks for the field that can't be pickled."""
-        store, raised = self._top(Store), sys.exc_info()[1]
+        store, raised = self._top(CacheStore), sys.exc_info()[1]
         if store is not None and raised is not None:
             field = f" (field {result})" if result else ""
             store.trouble = Trouble(type(raised).__name__, f"{NOT_PICKLED}: {shield.told(raised)}{field}")
 
     def _unsaved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch has caught what a store raised."""
-        store, raised = self._top(Store), _compat.argument(args, kwargs, 0, "e")
+        store, raised = self._top(CacheStore), _compat.argument(args, kwargs, 0, "e")
         if store is None:
             return
         store.is_bypass = bool(_compat.argument(args, kwargs, 2, "is_bypass"))
@@ -129,7 +129,7 @@ class AOTAutogradCache(GuardedCache):
             store.trouble = Trouble(type(raised).__name__, why)
 
     def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        store = self._end(Store)
+        store = self._end(CacheStore)
         if store is None:
             return
         store.key = _compat.argument(args, kwargs, 0, "key")

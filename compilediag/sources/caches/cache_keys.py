@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ...decode.cache_keys.key_parts import KeyHistory
+from ...decode.cache_keys.nearest_key import KeyHistory
 from ...events import SourceStatus
 from ...recording import Made, Recorder
 from .. import _compat

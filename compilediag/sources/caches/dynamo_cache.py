@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
-from ...decode.records.compiles import SKIPS
+from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...recording import Made
 from .. import _compat

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from threading import get_ident
 from typing import Any
 
-from ...decode.records.caches import NOT_PICKLED, NOT_SAVED, LookUp, Store, Trouble, cache_lookup, located, write_event
+from ...decode.records.cache_records import (
+    NOT_PICKLED,
+    NOT_SAVED,
+    CacheStore,
+    LookUp,
+    Trouble,
+    add_frame,
+    make_write_row,
+    parse_cache_event,
+)
 from ...events import CacheLookup
 from ...recording import Made
 from .. import _compat
@@ -106,10 +115,10 @@ class FxGraphCache(GuardedCache):
     # Stores
 
     def _saves(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(Store(self.cache, time.time_ns()))
+        self._begin(CacheStore(self.cache, time.time_ns()))
 
     def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        store = self._end(Store)
+        store = self._end(CacheStore)
         if store is None:
             return
         graph = _compat.argument(args, kwargs, 1, "compiled_graph")
@@ -134,9 +143,9 @@ class FxGraphCache(GuardedCache):
         graph = self._restoring.get(get_ident())
         if graph is None:
             return
-        write = Store(self.cache, time.time_ns(), key=getattr(graph, "_fx_graph_cache_key", None))
+        write = CacheStore(self.cache, time.time_ns(), key=getattr(graph, "_fx_graph_cache_key", None))
         self._begin(write)
-        self._end(Store)
+        self._end(CacheStore)
         write.bytes = len(_compat.argument(args, kwargs, 1, "content"))
         if error is not None:
             write.trouble = trouble(error)
@@ -148,13 +157,13 @@ class FxGraphCache(GuardedCache):
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == DISABLED:
             frame = self.recorder.frames.get((metadata or {}).get("compile_id"), {})
-            self.emit(_disabled, cache_lookup(name, metadata or {}, time_ns), frame, places.why_disabled())
+            self.emit(_disabled, parse_cache_event(name, metadata or {}, time_ns), frame, places.why_disabled())
 
 
-def _write(write: Store) -> Made:
-    return made(write_event(write))
+def _write(write: CacheStore) -> Made:
+    return made(make_write_row(write))
 
 
 def _disabled(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
     lookup.reason = reason
-    return made(located(lookup, frame))
+    return made(add_frame(lookup, frame))

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, ClassVar, TypeVar
 
-from ...decode.records.caches import (
+from ...decode.records.cache_records import (
     NOT_PICKLED,
     NOT_SEARCHED,
     NOT_WRITTEN,
+    CacheStore,
     LookUp,
-    Store,
     Trouble,
-    failing_guards,
-    lookup_events,
-    store_event,
+    describe_failing_guards,
+    make_lookup_rows,
+    make_store_row,
 )
 from ...events import CacheLookup
 from ...recording import Made, Recorder
@@ -34,7 +34,7 @@ from ..hooks.patching import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source, made
 from .cache_keys import history_of
 
-Record = TypeVar("Record", LookUp, Store)
+Record = TypeVar("Record", LookUp, CacheStore)
 #: Why a guard miss has no single failing guard: AOTAutogradCache asks for the entry that it was saved with.
 NOT_THE_SAME = "the entry was saved with other guards than the aot_autograd entry names"
 
@@ -141,7 +141,7 @@ class GuardedCache(Source):
         if len(self._underway[get_ident()]) > 1:
             return f"{expression}: {NOT_THE_SAME}"
         values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
-        return failing_guards(expression, places.guard_holds(evaluate, hints), values)
+        return describe_failing_guards(expression, places.guard_holds(evaluate, hints), values)
 
     def _found(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch counts which tier had the entry."""
@@ -151,7 +151,7 @@ class GuardedCache(Source):
             look.found = next((t for t, place in at.items() if _compat.argument(args, kwargs, *place)), None)
 
     def _written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        store = self._top(Store)
+        store = self._top(CacheStore)
         if store is None:
             return
         if error is None:
@@ -166,7 +166,7 @@ class GuardedCache(Source):
         return True
 
     def _heard(self, message: str, error: BaseException) -> None:
-        look, store = self._top(LookUp), self._top(Store)
+        look, store = self._top(LookUp), self._top(CacheStore)
         if look is not None and "unable to load" in message:
             # Before torch 2.15 only the remote tier's message begins with the cache's name.
             is_remote = message.startswith("%s") and (look.fetch is not None or "remote" in look.troubles)
@@ -181,13 +181,13 @@ class GuardedCache(Source):
         self.emit(self._looked_up_events, look)
 
     def _looked_up_events(self, look: LookUp) -> Made:
-        rows = lookup_events(look)
+        rows = make_lookup_rows(look)
         if self.detail == "full":
             told = next((row for row in rows if row.outcome == "hit"), rows[0])
             self._history.compare(told, look.components or ())
         return rows
 
-    def _tell_store(self, store: Store) -> None:
+    def _tell_store(self, store: CacheStore) -> None:
         """A put that failed is told where the remote tier is watched; here what never came so far."""
         if store.bytes is not None:
             store.trouble = None
@@ -212,5 +212,5 @@ class GuardedCache(Source):
         self.emit(made, CacheLookup(time_ns=time.time_ns(), reason=reason, **names, **whose(self.recorder)))
 
 
-def _store_events(store: Store) -> Made:
-    return made(store_event(store))
+def _store_events(store: CacheStore) -> Made:
+    return made(make_store_row(store))

@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...decode.cache_keys.components import Component, Components
-from ...decode.cache_keys.key_parts import Key, Owner
+from ...decode.cache_keys.key_components import Component, Components
+from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
 
 logger = logging.getLogger("compilediag")
 
@@ -92,13 +92,13 @@ class History:
             return cls(None)
         return cls(Path(said).absolute(), torch_version) if said else cls(default_path(), torch_version, True)
 
-    def earlier(self, owner: Owner) -> list[tuple[str, Components, str]]:
+    def earlier(self, owner: KeyOwner) -> list[tuple[str, Components, str]]:
         """The keys of an owner that earlier sessions saw, the oldest first: name, components, when and where."""
         if self._path is None or not self._path.exists():
             return []
         return self._done(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
 
-    def remember(self, owner: Owner, key: Key) -> None:
+    def remember(self, owner: KeyOwner, key: CacheKey) -> None:
         """Keep a key for later sessions; the oldest give way."""
         if self._path is None:
             return
@@ -161,7 +161,7 @@ def _remember(db: sqlite3.Connection, settings: Sequence[Any], row: Sequence[Any
     db.execute("COMMIT")
 
 
-def _text(owner: Owner) -> str:
+def _text(owner: KeyOwner) -> str:
     return json.dumps([owner.cache, owner.function, owner.file, owner.line, owner.backward])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
-from ...decode.records.caches import Fetch, LookUp, Trouble, fetch_event, remote_kind
+from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
 from ...recording import Made
 from .. import _compat
 from .._compat import caches as places
@@ -66,7 +66,7 @@ class RemoteCache(Source):
     def _fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
         compile_id = _compat.current_compile_id()
         frame = self.recorder.frames.get(compile_id or "", {})
-        return Fetch(remote_kind(type(cache).__name__), is_put, key, time.time_ns(), compile_id, frame)
+        return Fetch(name_remote_cache(type(cache).__name__), is_put, key, time.time_ns(), compile_id, frame)
 
     # Bytes
 
@@ -138,4 +138,4 @@ class RemoteCache(Source):
 
 
 def _fetched(fetch: Fetch) -> Made:
-    return made(fetch_event(fetch))
+    return made(make_fetch_row(fetch))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...decode.records.cudagraphs import limit_columns, skip_columns
+from ...decode.records.cudagraph_messages import parse_limit, parse_skip
 from .. import _compat
 from .._compat import graphs
 from ..dynamo.current_compile import whose
@@ -143,18 +143,18 @@ def _mode(options: dict[str, Any]) -> str:
 
 
 def _skip(message: str, names: tuple[str, ...]) -> dict[str, Any]:
-    limit = limit_columns(message, names)
-    return {"action": "skip", **skip_columns(message)} if limit is None else {"action": "limit", **limit}
+    limit = parse_limit(message, names)
+    return {"action": "skip", **parse_skip(message)} if limit is None else {"action": "limit", **limit}
 
 
 def _cut(cuts: Cuts) -> dict[str, Any]:
     """reason and user's line of what can't be captured; of several the first line."""
     stack = next((stack for _, stack in cuts if stack), "")
-    return skip_columns("; ".join(dict.fromkeys(why for why, _ in cuts)), stack)
+    return parse_skip("; ".join(dict.fromkeys(why for why, _ in cuts)), stack)
 
 
 def _silent_skip(reason: str, cuts: Cuts) -> dict[str, Any]:
-    columns = skip_columns(reason)
+    columns = parse_skip(reason)
     if not cuts:
         return columns
     cut = _cut(cuts)

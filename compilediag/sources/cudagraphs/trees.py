@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ...decode.records.cudagraphs import is_overwritten, mismatch_columns, output_columns, overwritten_columns
+from ...decode.records.cudagraph_messages import is_overwritten, parse_mismatch, parse_output_stack, parse_overwritten
 from .. import _compat
 from .._compat import graphs
 from ..hooks.patching import Args, Kwargs, Patch, Raised
@@ -155,13 +155,13 @@ class CudaGraphs(Source):
             count, graph_id = len(stacks), node.id.id if node.id.id >= 0 else None
             known = {"time_ns": time.time_ns(), "count": count, "graph_id": graph_id, "reason": INVALIDATED}
             function_id = node.wrapped_function.id
-            self._emit(manager, function_id, output_columns, told_of, action="invalidated", **known)
+            self._emit(manager, function_id, parse_output_stack, told_of, action="invalidated", **known)
 
     def notice(self, error: BaseException) -> None:
         """torch's error at the use of such an output. C++ raises it, past all hooks."""
         if isinstance(error, RuntimeError) and is_overwritten(str(error)):
             known = {"action": "overwritten", "time_ns": time.time_ns()}
-            self.emit(action, overwritten_columns, (str(error),), known)
+            self.emit(action, parse_overwritten, (str(error),), known)
 
     def _emit(self, manager: Any, function_id: Any, columns: Any = None, args: Args = (), **known: Any) -> None:
         self.emit(action, columns, args, {**known, **known_function(manager, function_id, self.recorder.frames)})
@@ -170,8 +170,8 @@ class CudaGraphs(Source):
 def _mismatch(broken: graphs.Broken, names: tuple[str, ...]) -> dict[str, Any]:
     """The columns of a re-record. Of an output that should be dead the line that made it is told."""
     invariant, text, alive = broken
-    columns = mismatch_columns(text, names)
-    return {**columns, **(output_columns(alive[0]) if alive else {}), "mismatch": invariant}
+    columns = parse_mismatch(text, names)
+    return {**columns, **(parse_output_stack(alive[0]) if alive else {}), "mismatch": invariant}
 
 
 def _nothing(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

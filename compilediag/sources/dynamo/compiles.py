@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...decode.records.compiles import compile_event
+from ...decode.records.compilation_metrics import make_compile
 from ...recording import Made
 from .. import _compat
 from ..hooks.patching import Args, Kwargs, Patch, Raised
@@ -29,5 +29,5 @@ class Compiles(Source):
 
 
 def _compile(metrics: Any, known: dict[str, Any]) -> Made:
-    event = compile_event(vars(metrics), known)
+    event = make_compile(vars(metrics), known)
     return [] if event is None else [event]

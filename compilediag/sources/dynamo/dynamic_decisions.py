@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...decode.records.dynamic import EVENT, dynamic_decision
+from ...decode.records.timed_events import AUTOMATIC_DYNAMIC, make_dynamic_decision
 from ...recording import Made
 from .. import _compat
 from ..hooks.patching import Args, Kwargs, Patch, Raised
@@ -23,9 +23,9 @@ class Dynamic(Source):
 
     def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
-        if name == EVENT and metadata:
+        if name == AUTOMATIC_DYNAMIC and metadata:
             self.emit(_decision, dict(metadata), time_ns)
 
 
 def _decision(metadata: dict[str, Any], time_ns: int) -> Made:
-    return made(dynamic_decision(metadata, time_ns))
+    return made(make_dynamic_decision(metadata, time_ns))

@@ -8,9 +8,8 @@ import os
 import types
 from typing import Any
 
-from ...decode.records.call_stacks import CallStacks, Frame
-from ...decode.records.stacks import is_torch_file
-from ...decode.records.tracing import TracedRecords
+from ...decode.call_stacks import CallStacks, Frame, is_torch_file
+from ...decode.records.shape_records import TracedRecords
 from ...recording import Made
 from .._compat import source_name
 from .._compat.tracing import Places

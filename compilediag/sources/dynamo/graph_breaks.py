@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...decode.records.graph_breaks import graph_break
+from ...decode.records.graph_break_text import parse_graph_break
 from ...recording import Made
 from .. import _compat
 from ..hooks.patching import Args, Kwargs, Patch, Raised
@@ -35,5 +35,5 @@ class GraphBreaks(Source):
 def _break(text: str, user: list[Any], time_ns: int, compile_id: str | None) -> Made:
     """Reading the user's line opens a file, so it is done here, in the writer's thread."""
     if not user:
-        return made(graph_break(text, time_ns, compile_id))
-    return made(graph_break(text, time_ns, compile_id, user[0].filename, user[0].lineno, user[0].line))
+        return made(parse_graph_break(text, time_ns, compile_id))
+    return made(parse_graph_break(text, time_ns, compile_id, user[0].filename, user[0].lineno, user[0].line))

@@ -6,8 +6,8 @@ import time
 from threading import get_ident
 from typing import Any
 
-from ...decode.records.call_stacks import CallStacks
-from ...decode.records.phases import ATTEMPT, is_kept, known_id, phase
+from ...decode.call_stacks import CallStacks
+from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
 from ...recording import Made
 from .. import _compat
 from .._compat.tracing import callers
@@ -52,7 +52,7 @@ class Running:
         frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
-            "compile_id": known_id(self.compile_id),
+            "compile_id": clean_compile_id(self.compile_id),
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
         }
@@ -88,7 +88,7 @@ class Phases(Source):
         if running is None:
             running = progress[thread] = Running()
         running.compile_id = metadata.get("compile_id")
-        if name in _ENTERING or name.startswith(ATTEMPT):
+        if name in _ENTERING or name.startswith(ATTEMPT_PREFIX):
             self._enter(running, name, metadata)
         running.stack.append((name, time_ns))
 
@@ -96,10 +96,10 @@ class Phases(Source):
         if name == FRAME:
             running.enter(self._frame(metadata))
         elif name == BACKWARD:
-            known = self.recorder.frames.get(known_id(metadata.get("compile_id")), {})
+            known = self.recorder.frames.get(clean_compile_id(metadata.get("compile_id")), {})
             running.enter({**known, "trigger": "lazy_backward"})
         elif running.frames:
-            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT) :])
+            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
     def _ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, end_ns, start_ns = args[1], args[2], args[4]
@@ -108,7 +108,7 @@ class Phases(Source):
         if running is None or not running.end(name):
             return
         stack = running.stack
-        if is_kept(name, end_ns - start_ns, self.detail == "full"):
+        if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
             parent = stack[-1][0] if stack else None
             self.emit(_phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
         if not stack:
@@ -132,9 +132,9 @@ class Phases(Source):
         self.emit(called_from, self._stacks, frame, code, callers(), time.time_ns())
         if len(self.recorder.frames) >= REMEMBERED:
             self.recorder.frames.clear()
-        self.recorder.frames[known_id(metadata.get("compile_id")) or ""] = frame
+        self.recorder.frames[clean_compile_id(metadata.get("compile_id")) or ""] = frame
         return frame
 
 
 def _phase(*told: Any) -> Made:
-    return made(phase(*told))
+    return made(make_phase(*told))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ...decode.guards.failed_guards import Entry, recompile_events, told
+from ...decode.guards.failed_guards import FailedEntry, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
 from ...recording import Made
 from .. import _compat
@@ -50,7 +50,7 @@ class Recompiles(Source):
 
     def _analyse(
         self, entry: Any, age: tuple[bool, int], f_locals: dict[str, Any], reasons: Sequence[str], every_guard: bool
-    ) -> Entry:
+    ) -> FailedEntry:
         compile_id = str(entry.compile_id)
         reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
         if every_guard:
@@ -59,8 +59,8 @@ class Recompiles(Source):
             guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
         if not guards and reason is not None:
             # What the guards themselves don't show (another backend, an entry that was dropped): torch's text says it.
-            guards = [told(parse_guard(reason))]
-        return Entry(compile_id, age, guards, reason)
+            guards = [make_first_failure(parse_guard(reason))]
+        return FailedEntry(compile_id, age, guards, reason)
 
 
 def _age(entry: Any) -> tuple[bool, int]:
@@ -69,6 +69,6 @@ def _age(entry: Any) -> tuple[bool, int]:
     return live, entry.compile_id.frame_compile_id or 0
 
 
-def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[Entry], closest: Entry) -> Made:
+def _events(time_ns: int, compile_id: str | None, code: Any, entries: list[FailedEntry], closest: FailedEntry) -> Made:
     where = (code.co_name, code.co_filename, code.co_firstlineno)
-    return recompile_events(time_ns, compile_id, where, entries, closest, _compat.is_torch_file)
+    return make_recompile_events(time_ns, compile_id, where, entries, closest, _compat.is_torch_file)

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...decode.records.call_stacks import CallStacks
-from ...decode.records.record_kinds import BUILT, KEPT, artifact, record_compile_id, record_kind, record_name
-from ...decode.records.tracing import KINDS as TRACED
-from ...decode.records.tracing import SCHEDULE, TENSOR_META, TracedRecords
+from ...decode.call_stacks import CallStacks
+from ...decode.records.record_kinds import BUILT, KEPT, find_compile_id, find_kind, find_name, make_artifact
+from ...decode.records.shape_records import KINDS as TRACED
+from ...decode.records.shape_records import SCHEDULE, TENSOR_META, TracedRecords
 from ...events import Artifact
 from ...recording import Made
 from .. import _compat
@@ -56,13 +56,13 @@ class Trace(Source):
 
     def received(self, metadata: dict[str, Any], payload: str | None) -> None:
         """A record that torch has built because somebody else listens too."""
-        name, time_ns = record_name(metadata), time.time_ns()
+        name, time_ns = find_name(metadata), time.time_ns()
         if payload is not None and name in KEPT:
             self.emit(_artifact, metadata, name, payload, time_ns)
-            self._list_collectives(name, payload, record_compile_id(metadata), time_ns)
-        elif (kind := record_kind(metadata)) in TRACED:
+            self._list_collectives(name, payload, find_compile_id(metadata), time_ns)
+        elif (kind := find_kind(metadata)) in TRACED:
             names = dict(enumerate(self._interned))
-            self.emit(self._traced.events, kind, metadata[kind], names, record_compile_id(metadata), time_ns)
+            self.emit(self._traced.events, kind, metadata[kind], names, find_compile_id(metadata), time_ns)
 
     def build(self, name: str, metadata: Callable[[], Any], payload: Callable[[], Any]) -> None:
         """The text of a record that torch will not build; `metadata` and `payload` are the functions that give it.
@@ -73,7 +73,7 @@ class Trace(Source):
         try:
             if name in TRACED:
                 return self._trace_shape(name, metadata, compile_id, time_ns)
-            kept = record_name({name: metadata()}) if name == "artifact" else name
+            kept = find_name({name: metadata()}) if name == "artifact" else name
             text = payload() if kept in KEPT else None
         except Exception:
             self.dropped += 1
@@ -129,7 +129,7 @@ class _Handler(logging.Handler):
 
 
 def _artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int) -> Made:
-    return made(artifact(metadata, name, payload, time_ns))
+    return made(make_artifact(metadata, name, payload, time_ns))
 
 
 def _text(name: str | None, compile_id: str | None, text: str, time_ns: int) -> Made:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from compilediag.decode.guards.guard_names import SCOPED
+from compilediag.decode.guards.source_names import SCOPED
 
 #: So many managers are left out one by one; where more fail the walk is as fast.
 ROUNDS = 6

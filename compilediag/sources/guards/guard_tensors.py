@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from compilediag.decode.guards.guard_names import dispatch_difference, readable
 from compilediag.decode.guards.guard_text import ParsedGuard
+from compilediag.decode.guards.source_names import compare_dispatch_keys, format_source
 from compilediag.sources.guards.guard_values import Scope
 from compilediag.sources.guards.guarded_values import type_name
 
@@ -42,7 +42,7 @@ class TensorCheck:
             return None
         index = found["device"]
         return TensorCheck(
-            name=readable(found["name"]),
+            name=format_source(found["name"]),
             pytype=found["type"],
             keys=found["keys"],
             dtype=found["dtype"],
@@ -76,7 +76,7 @@ def _properties(check: TensorCheck, value: Any) -> list[Mismatch]:
     keys = _dispatch_keys(value)
     device = str(value.device)
     if keys != check.keys:
-        is_device, expected, actual = dispatch_difference(check.keys, keys)
+        is_device, expected, actual = compare_dispatch_keys(check.keys, keys)
         if is_device:
             index = "" if check.device_index is None else f":{check.device_index}"
             found.append(("tensor_device", f"{check.name}.device", expected + index, device))
@@ -147,4 +147,4 @@ def overlap_now(parsed: ParsedGuard, scope: Scope) -> str | None:
     shared = [source for position, source in enumerate(parsed.operands) if position in now]
     if wanted == set(shared):
         return None
-    return f"overlapping storage: {', '.join(map(readable, shared)) or 'none'}"
+    return f"overlapping storage: {', '.join(map(format_source, shared)) or 'none'}"

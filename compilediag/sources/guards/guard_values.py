@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from compilediag.decode.guards.guard_names import class_name, readable
 from compilediag.decode.guards.guard_text import ParsedGuard
+from compilediag.decode.guards.source_names import format_source, parse_class_name
 from compilediag.sources.guards.guarded_values import describe, place, type_name
 
 _STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
@@ -140,15 +140,15 @@ def _operands_now(parsed: ParsedGuard, scope: Scope) -> str | None:
         told.append(describe(value) if missing is None else f"missing: {type(missing).__name__}")
     if len(told) == 1:
         return told[0]
-    return ", ".join(f"{readable(source)} = {text}" for source, text in zip(parsed.operands, told, strict=True))
+    return ", ".join(f"{format_source(source)} = {text}" for source, text in zip(parsed.operands, told, strict=True))
 
 
 def _tell_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
         return expected, actual
-    expected = class_name(parsed.text, module=True)
-    actual = class_name(type.__repr__(type(value)), module=True)
+    expected = parse_class_name(parsed.text, module=True)
+    actual = parse_class_name(type.__repr__(type(value)), module=True)
     # A class that was defined again, as by running a notebook's cell again, has the same name.
     return expected, f"{actual} (another class)" if actual == expected else actual
 
@@ -158,7 +158,7 @@ def _tell_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     actual = _identity(value)
     if old is None:
         cls = value if isinstance(value, type) else type(value)
-        same = class_name(parsed.text) == type_name(cls).rpartition(".")[2]
+        same = parse_class_name(parsed.text) == type_name(cls).rpartition(".")[2]
         return parsed.expected, f"{actual} (another object)" if same else actual
     expected = _identity(old)
     return expected, f"{actual} (another object)" if actual == expected else actual

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...decode.guards.guard_trees import ObjectNames, parse_line, tree_lines
+from ...decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
 from ...diagnosis.rules.break_even import CallTally, EntryWorth
 from . import guard_history
 from .source_lines import SourceLines
@@ -349,11 +349,11 @@ class _Packed:
     def add(self, text: str) -> tuple[list[Any], list[list[int]]]:
         fresh: list[Any] = []
         runs: list[list[int]] = []
-        for line in tree_lines(text):
+        for line in split_tree(text):
             number = self._numbers.get(line)
             if number is None:
                 number = self._numbers[line] = len(self._numbers)
-                fresh.append(parse_line(line, self._names))
+                fresh.append(parse_tree_line(line, self._names))
             if runs and runs[-1][0] + runs[-1][1] == number:
                 runs[-1][1] += 1
             else:

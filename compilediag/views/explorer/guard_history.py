@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.guard_trees import ObjectNames, told_guard
+from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
 from ...diagnosis.wording import listed, spoken
 from .source_lines import SourceLines
 
@@ -92,7 +92,7 @@ class _Guard:
             "source": self.source,
             "name": self.name,
             "kinds": list(self.kinds),
-            "texts": [told_guard(text, names) for text in list(self.texts)[:MOST_TEXTS]],
+            "texts": [describe_guard(text, names) for text in list(self.texts)[:MOST_TEXTS]],
             "user_file": self.user_file,
             "user_line": self.user_line,
             "user_code": code if lines else None,

@@ -11,7 +11,7 @@ from collections import Counter
 import pandas as pd
 
 import compilediag as cd
-from compilediag.decode.records.caches import LOCAL_OFF, NOT_PICKLED, NOT_SEARCHED, NOT_WRITTEN
+from compilediag.decode.records.cache_records import LOCAL_OFF, NOT_PICKLED, NOT_SEARCHED, NOT_WRITTEN
 
 
 def rows(session: cd.Session, *caches: str, **equal: str | tuple[str, ...]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import compilediag as cd
-from compilediag.decode.records.cudagraphs import skip_columns
+from compilediag.decode.records.cudagraph_messages import parse_skip
 
 from .assertion import Observed, in_parity
 
@@ -44,7 +44,7 @@ def in_graph_parity(run: Callable[[], Any], detail: str = "full") -> Observed:
     warm = [function.id for manager in managers() for function in manager.warmed_up_functions]
     assert sorted(in_trees[in_trees["action"] == "warmup"]["function_id"]) == sorted(warm)
     assert told_reasons(seen.session) >= {
-        (metrics.compile_id, skip_columns(metrics.cudagraph_skip_reason)["reason"])
+        (metrics.compile_id, parse_skip(metrics.cudagraph_skip_reason)["reason"])
         for metrics in seen.metrics
         if metrics.cudagraph_skip_reason is not None
     }

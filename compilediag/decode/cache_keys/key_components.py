@@ -76,46 +76,48 @@ def parse_components(lines: Iterable[str]) -> Components:
             continue
         digest, name, text = match.groups()
         if name.startswith(SETTING):  # Nine in ten, and short.
-            found[name] = _setting(digest, text)
+            found[name] = _make_setting(digest, text)
         else:
-            found.update(components(name, digest, text))
+            found.update(make_components(name, digest, text))
     return found
 
 
 @functools.lru_cache(MOST_SETTINGS)
-def _setting(digest: str, text: str) -> Component:
+def _make_setting(digest: str, text: str) -> Component:
     """One object a setting: hundreds of new ones a key would be work for the garbage collector."""
-    return Component(digest, text if len(text) <= TEXT_CHARS else cut(text))
+    return Component(digest, text if len(text) <= TEXT_CHARS else shorten(text))
 
 
-def components(name: str, digest: str | None, text: str) -> Components:
+def make_components(name: str, digest: str | None, text: str) -> Components:
     """A component as it is kept: short, without addresses, and a tuple without names as named parts."""
     if name in OPAQUE:
         return {}
     if name == "aot_config":
-        parts = split_top(text.removeprefix("(").removesuffix(")"))
+        parts = split_outside_brackets(text.removeprefix("(").removesuffix(")"))
         if len(parts) == len(AOT_CONFIG):
-            return {f"aot_config[{n}]": Component(None, cut(part)) for n, part in zip(AOT_CONFIG, parts, strict=True)}
+            return {
+                f"aot_config[{n}]": Component(None, shorten(part)) for n, part in zip(AOT_CONFIG, parts, strict=True)
+            }
     if name.startswith(CODE):
-        return {name: Component(digest, cut(text, CODE_CHARS))}
+        return {name: Component(digest, shorten(text, CODE_CHARS))}
     if text.startswith("TensorMetadata"):
-        text = _tensor(text)
+        text = _format_tensor(text)
     elif text.startswith("('") and text.endswith("',)"):
         text = text[2:-3]  # A symbolic number, as its reducer gives it.
     elif "0x" in text:
         text = ADDRESS.sub("", text)
-    return {name: Component(digest, cut(text))}
+    return {name: Component(digest, shorten(text))}
 
 
-def fields(text: str) -> dict[str, str]:
+def parse_tensor_fields(text: str) -> dict[str, str]:
     """The fields of a tensor's text, by name; empty for any other text."""
     parts = [part.partition("=") for part in text.split("; ")]
     return {name: value for name, equals, value in parts if equals} if text.startswith("dtype=") else {}
 
 
-def described(text: str) -> str:
+def describe_component(text: str) -> str:
     """A component's text as one reads it: `float32 [2, 3], stride [3, 1], cpu` of a tensor."""
-    tensor = fields(text)
+    tensor = parse_tensor_fields(text)
     if not tensor:
         return text
     head = f"{tensor.pop('dtype')} {tensor.pop('shape', '?')}, stride {tensor.pop('stride', '?')}"
@@ -123,7 +125,7 @@ def described(text: str) -> str:
     return ", ".join([head, *rest])
 
 
-def split_top(text: str) -> list[str]:
+def split_outside_brackets(text: str) -> list[str]:
     """The parts of a text between those commas that are in no bracket and no string."""
     parts, depth, begin, quote, at = [], 0, 0, "", 0
     while at < len(text):
@@ -145,22 +147,22 @@ def split_top(text: str) -> list[str]:
     return [*parts, last] if last else parts
 
 
-def cut(text: str, limit: int = TEXT_CHARS) -> str:
+def shorten(text: str, limit: int = TEXT_CHARS) -> str:
     """The text, of a longer one its beginning; two that differ after it stay different."""
     if len(text) <= limit:
         return text
     return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
 
 
-def _tensor(text: str) -> str:
+def _format_tensor(text: str) -> str:
     """`TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
     inner = TENSOR.sub("", text, count=1).rstrip(")")
-    said = (part.partition("=") for part in split_top(inner))
+    said = (part.partition("=") for part in split_outside_brackets(inner))
     kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
-    return "; ".join(f"{name}={_plain(value)}" for name, value in kept)
+    return "; ".join(f"{name}={_format_value(value)}" for name, value in kept)
 
 
-def _plain(value: str) -> str:
+def _format_value(value: str) -> str:
     """A value without the names of torch's classes around it."""
     value = value.removeprefix("torch.Size(").removeprefix("torch.")
     if value.startswith("device("):

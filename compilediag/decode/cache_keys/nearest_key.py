@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ...events import CacheLookup
-from .components import SETTING, Component, Components, components, parse_components
-from .key_words import differences, distance
+from .key_components import SETTING, Component, Components, make_components, parse_components
+from .key_differences import describe_differences, measure_distance
 
 #: Keys that are remembered of one function, cache and direction.
 REMEMBERED = 32
@@ -18,7 +18,7 @@ MAX_FUNCTIONS, MAX_NOTED = 1_024, 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Owner:
+class KeyOwner:
     """Whose key it is: keys of one owner are told against each other, and no others."""
 
     cache: str
@@ -30,7 +30,7 @@ class Owner:
 
 
 @dataclasses.dataclass(frozen=True)
-class Key:
+class CacheKey:
     """A key with its components; `seen` is when and where if that was in an earlier session.
 
     `settings` are the components that are configuration: nine in ten, and the same object in keys that share them.
@@ -41,22 +41,22 @@ class Key:
     settings: Components
     seen: str | None = None
 
-    def distance(self, other: Key) -> float:
+    def distance(self, other: CacheKey) -> float:
         same = self.settings is other.settings
-        return distance(self.own, other.own) + (0 if same else distance(self.settings, other.settings))
+        return measure_distance(self.own, other.own) + (0 if same else measure_distance(self.settings, other.settings))
 
-    def differences(self, other: Key) -> list[str]:
+    def differences(self, other: CacheKey) -> list[str]:
         """In what `other` differs from this one."""
-        return differences({**self.own, **self.settings}, {**other.own, **other.settings})
+        return describe_differences({**self.own, **self.settings}, {**other.own, **other.settings})
 
 
-class Past(Protocol):
+class PastKeys(Protocol):
     """The keys of earlier sessions: name, components, when and where it was seen; the oldest first."""
 
     problem: str | None
 
-    def earlier(self, owner: Owner) -> Iterable[tuple[str, Components, str]]: ...
-    def remember(self, owner: Owner, key: Key) -> None: ...
+    def earlier(self, owner: KeyOwner) -> Iterable[tuple[str, Components, str]]: ...
+    def remember(self, owner: KeyOwner, key: CacheKey) -> None: ...
 
 
 class KeyHistory:
@@ -66,11 +66,11 @@ class KeyHistory:
     its entry is gone, or was never saved. A guard miss is no matter of keys: the entry was there.
     """
 
-    def __init__(self, past: Past | None = None, torch_version: str | None = None) -> None:
+    def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:
         self._past = past
         #: What the component of this name says in bytes: which sources of torch are running.
         self._version = {} if torch_version is None else {"torch_version": torch_version}
-        self._owners: OrderedDict[Owner, deque[Key]] = OrderedDict()
+        self._owners: OrderedDict[KeyOwner, deque[CacheKey]] = OrderedDict()
         self._noted: OrderedDict[str, Components] = OrderedDict()
         self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
         self._settings: dict[frozenset[tuple[str, Component]], Components] = {}
@@ -86,9 +86,9 @@ class KeyHistory:
         `settings` are those that are configuration: the same object as long as nothing of it has changed.
         """
         if settings is not None and self._noted_settings[0] is not settings:
-            self._noted_settings = settings, _components(settings)
+            self._noted_settings = settings, _make_all(settings)
         known = self._noted_settings[1] if settings else {}
-        self._noted[key] = {**self._noted.get(key, {}), **_components(texts), **known}
+        self._noted[key] = {**self._noted.get(key, {}), **_make_all(texts), **known}
         while len(self._noted) > MAX_NOTED:
             self._noted.popitem(last=False)
 
@@ -103,19 +103,19 @@ class KeyHistory:
         if not now or lookup.function is None:
             return lookup
         now.update({n: now[n]._replace(text=text) for n, text in self._version.items() if n in now})
-        owner, key = _owner(lookup, now), self._key(lookup.key, now)
+        owner, key = _make_owner(lookup, now), self._key(lookup.key, now)
         known = self._known(owner)
         if lookup.outcome == "miss":
-            _tell(lookup, key, known)
+            _with_nearest(lookup, key, known)
         self._remember(owner, known, key)
         return lookup
 
-    def _key(self, name: str, found: Components, seen: str | None = None) -> Key:
+    def _key(self, name: str, found: Components, seen: str | None = None) -> CacheKey:
         settings = {n: c for n, c in found.items() if n.startswith(SETTING)}
         own = {n: c for n, c in found.items() if n not in settings}
-        return Key(name, own, self._settings.setdefault(frozenset(settings.items()), settings), seen)
+        return CacheKey(name, own, self._settings.setdefault(frozenset(settings.items()), settings), seen)
 
-    def _known(self, owner: Owner) -> deque[Key]:
+    def _known(self, owner: KeyOwner) -> deque[CacheKey]:
         """The keys of an owner, the oldest first."""
         known = self._owners.get(owner)
         if known is None:
@@ -127,7 +127,7 @@ class KeyHistory:
         self._owners.move_to_end(owner)
         return known
 
-    def _remember(self, owner: Owner, known: deque[Key], key: Key) -> None:
+    def _remember(self, owner: KeyOwner, known: deque[CacheKey], key: CacheKey) -> None:
         same = [k for k in known if k.key == key.key]
         for k in same:
             known.remove(k)
@@ -136,16 +136,16 @@ class KeyHistory:
             self._past.remember(owner, key)
 
 
-def _components(texts: Mapping[str, str]) -> Components:
-    return {n: c for name, text in texts.items() for n, c in components(name, None, text).items()}
+def _make_all(texts: Mapping[str, str]) -> Components:
+    return {n: c for name, text in texts.items() for n, c in make_components(name, None, text).items()}
 
 
-def _owner(lookup: CacheLookup, now: Components) -> Owner:
+def _make_owner(lookup: CacheLookup, now: Components) -> KeyOwner:
     direction = now.get("fx_kwargs[is_backward]", Component(None, "False"))
-    return Owner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
+    return KeyOwner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
 
 
-def _tell(lookup: CacheLookup, now: Key, known: Iterable[Key]) -> None:
+def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> None:
     """Fill in the nearest of the known keys and the differences; of keys that are as near the latest counts."""
     candidates = list(reversed(list(known)))
     same = [k for k in candidates if k.key == now.key]

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .guard_names import class_name, readable
-from .guard_text import split_comment, user_line
+from .guard_text import parse_user_line, split_comment
+from .source_names import format_source, parse_class_name
 
 _LINE = re.compile(r"((?:\| )*)\+- ")
 _MANAGER = re.compile(r"((?:KeyManager: |ValueManager: )?\w*GuardManager)(?:: source=(.*))?", re.S)
@@ -26,7 +26,7 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<name>.*?), (?P<cls>\w+), (?P<keys>DispatchKeySet\(.*?\)), (?P<rest>.*), (?P<size>size=.*)\)$"
 )
 #: Lines longer than this are cut in what is told; the whole is in the artifact.
-_TOLD = 600
+_MAX_LINE = 600
 
 
 class TreeLine(NamedTuple):
@@ -59,7 +59,7 @@ class ObjectNames:
         return _ADDRESS.sub(lambda found: f"[{self.name('', 'object', found[0])}]", text)
 
 
-def tree_lines(text: str) -> Iterator[str]:
+def split_tree(text: str) -> Iterator[str]:
     """The lines of a tree with their indentation; what a guard's own text has on several lines stays together."""
     held: str | None = None
     for line in _BUILTINS.sub("__builtins_dict___0", text).splitlines():
@@ -73,52 +73,52 @@ def tree_lines(text: str) -> Iterator[str]:
         yield held
 
 
-def parse_line(line: str, names: ObjectNames) -> TreeLine:
+def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
     """One line of `tree_lines`; a line of unknown form is told as it stands. `names` gives names to objects."""
     indent = _LINE.match(line)
     body = line[indent.end() :] if indent else line
     depth = len(indent[1]) // 2 if indent else 0
     if manager := _MANAGER.fullmatch(body):
-        return TreeLine(depth, manager[1], _short(_manager(manager[2], names)), None, None)
+        return TreeLine(depth, manager[1], _shorten(_describe_manager(manager[2], names)), None, None)
     leaf = _LEAF.fullmatch(body)
     if leaf is None:
-        return TreeLine(depth, "", _short(names.without_addresses(body)), None, None)
-    return _leaf(depth, leaf[1], leaf[2] or "", names)
+        return TreeLine(depth, "", _shorten(names.without_addresses(body)), None, None)
+    return _parse_leaf(depth, leaf[1], leaf[2] or "", names)
 
 
-def told_guard(text: str, names: ObjectNames) -> str:
+def describe_guard(text: str, names: ObjectNames) -> str:
     """What a leaf guard checks, by its own text: without the line that it is for, with names for objects."""
-    return _short(_check(split_comment(text)[0].strip(), names))
+    return _shorten(_describe_check(split_comment(text)[0].strip(), names))
 
 
-def _manager(rest: str | None, names: ObjectNames) -> str:
+def _describe_manager(rest: str | None, names: ObjectNames) -> str:
     """`L['x'], accessed_by=..., type=<class 'torch.Tensor'>, tag_safe=...` -> `x: torch.Tensor`."""
     if rest is None:
         return ""
     found = _MANAGER_REST.search(rest)
-    source = readable(rest[: found.start()] if found else rest.partition(", accessed_by=")[0])
+    source = format_source(rest[: found.start()] if found else rest.partition(", accessed_by=")[0])
     source = "builtins" if source == "__builtins_dict___0" else source
-    cls = class_name(found[2], module=True) if found else None
+    cls = parse_class_name(found[2], module=True) if found else None
     return names.without_addresses(f"{source}: {cls}" if cls else source)
 
 
-def _leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLine:
-    file, line, user_code = user_line(split_comment(text)[1], "")
-    return TreeLine(depth, what, told_guard(text, names), f"{file}:{line}" if file else None, user_code)
+def _parse_leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLine:
+    file, line, user_code = parse_user_line(split_comment(text)[1], "")
+    return TreeLine(depth, what, describe_guard(text, names), f"{file}:{line}" if file else None, user_code)
 
 
-def _check(code: str, names: ObjectNames) -> str:
+def _describe_check(code: str, names: ObjectNames) -> str:
     if tensor := _TENSOR.match(code):
         # What varies most comes first.
-        return f"{readable(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
+        return f"{format_source(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
     same = _SAME.match(code)
     if same is None:
-        return names.without_addresses(readable(code))
-    source, cls = readable(same["what"]), class_name(same["type"] or "", module=True)
+        return names.without_addresses(format_source(code))
+    source, cls = format_source(same["what"]), parse_class_name(same["type"] or "", module=True)
     if same[1] == "type":
         return f"type({source}) is {names.name(source, cls or 'class', same['id'])}"
     return f"{source} is the same object ({names.name(source, cls or 'object', same['id'])})"
 
 
-def _short(told: str) -> str:
-    return told if len(told) <= _TOLD else told[: _TOLD - 3] + "..."
+def _shorten(told: str) -> str:
+    return told if len(told) <= _MAX_LINE else told[: _MAX_LINE - 3] + "..."

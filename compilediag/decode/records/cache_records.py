@@ -17,7 +17,7 @@ from typing import Any
 from ...events import CacheLookup
 
 #: Name of the instant event -> (cache, outcome), and the name that AOTAutograd's own artifact uses.
-EVENT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)_cache_(?P<outcome>hit|miss|bypass|disabled)$")
+CACHE_EVENT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)_cache_(?P<outcome>hit|miss|bypass|disabled)$")
 #: A part of the name of torch's class of a remote cache -> what the `cache` column says.
 REMOTE = {"FxGraph": "fx_graph", "AOTAutograd": "aot_autograd", "Autotune": "autotune", "PGO": "pgo"}
 #: How the reason of a failed store begins.
@@ -85,7 +85,7 @@ class LookUp:
 
 
 @dataclass(slots=True)
-class Store:
+class CacheStore:
     """One store of FxGraphCache or AOTAutogradCache; `bytes` are those that reached the disk."""
 
     cache: str
@@ -101,9 +101,9 @@ class Store:
     duration_s: float | None = None
 
 
-def lookup_events(look: LookUp) -> list[CacheLookup]:
+def make_lookup_rows(look: LookUp) -> list[CacheLookup]:
     """A row of each tier that was asked, the local one first."""
-    local = _row(look, tier="local", action="look_up", outcome=look.outcome)
+    local = _make_row(look, tier="local", action="look_up", outcome=look.outcome)
     trouble = look.troubles.get("local")
     local.reason = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
     local.exception_type = look.exception_type or (trouble.type if trouble else None)
@@ -114,12 +114,12 @@ def lookup_events(look: LookUp) -> list[CacheLookup]:
         local.outcome = "miss" if look.is_local else "disabled"
     if not look.is_local:
         local.reason = local.reason or LOCAL_OFF
-    return [local] if look.fetch is None else [local, _remote_row(look, look.fetch)]
+    return [local] if look.fetch is None else [local, _make_remote_row(look, look.fetch)]
 
 
-def _remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
+def _make_remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
     """What the remote tier answered, and whether the look-up could use it."""
-    row = fetch_event(fetch)
+    row = make_fetch_row(fetch)
     trouble = look.troubles.get("remote")
     if row.outcome != "hit":
         return row
@@ -137,9 +137,9 @@ def _remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
     return row
 
 
-def fetch_event(fetch: Fetch) -> CacheLookup:
+def make_fetch_row(fetch: Fetch) -> CacheLookup:
     """The row of one get or put of a remote cache."""
-    row = _row(fetch, tier="remote", action="store" if fetch.is_put else "look_up")
+    row = _make_row(fetch, tier="remote", action="store" if fetch.is_put else "look_up")
     row.bytes, row.taken_s = fetch.bytes, fetch.taken_s
     if fetch.trouble is not None:
         what = "put" if fetch.is_put else "get"
@@ -154,9 +154,9 @@ def fetch_event(fetch: Fetch) -> CacheLookup:
     return row
 
 
-def store_event(store: Store) -> CacheLookup:
+def make_store_row(store: CacheStore) -> CacheLookup:
     """The row of a store; of a remote tier without a local one only trouble is told here."""
-    row = _row(store, tier="local" if store.is_local else "remote", action="store")
+    row = _make_row(store, tier="local" if store.is_local else "remote", action="store")
     _fill(row, {**store.entry, "bytes": store.bytes})
     if store.trouble is None:
         row.outcome = "saved"
@@ -166,15 +166,15 @@ def store_event(store: Store) -> CacheLookup:
     return row
 
 
-def write_event(write: Store) -> CacheLookup:
+def make_write_row(write: CacheStore) -> CacheLookup:
     """The row of a found entry's module that was put in place again."""
-    row = _row(write, tier="local", action="write", outcome="written", bytes=write.bytes)
+    row = _make_row(write, tier="local", action="write", outcome="written", bytes=write.bytes)
     if write.trouble is not None:
         row.outcome, row.reason, row.exception_type = "failed", write.trouble.text, write.trouble.type
     return row
 
 
-def _row(record: Fetch | LookUp | Store, **columns: Any) -> CacheLookup:
+def _make_row(record: Fetch | LookUp | CacheStore, **columns: Any) -> CacheLookup:
     row = CacheLookup(
         time_ns=record.time_ns,
         compile_id=record.compile_id,
@@ -183,10 +183,10 @@ def _row(record: Fetch | LookUp | Store, **columns: Any) -> CacheLookup:
         key=record.key,
         **columns,
     )
-    return located(row, record.frame)
+    return add_frame(row, record.frame)
 
 
-def located(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
+def add_frame(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
     """`row`, with the function whose compile it was."""
     _fill(row, {name: frame.get(name) for name in ("function", "file", "line")})
     return row
@@ -197,12 +197,12 @@ def _fill(row: CacheLookup, columns: Mapping[str, Any]) -> None:
         setattr(row, name, value)
 
 
-def remote_kind(class_name: str) -> str:
+def name_remote_cache(class_name: str) -> str:
     """What the `cache` column says of a remote cache; the class's own name if torch has a new kind."""
     return next((kind for part, kind in REMOTE.items() if part in class_name), class_name)
 
 
-def failing_guards(expression: str, holds: Callable[[str], bool], values: Mapping[str, Any]) -> str:
+def describe_failing_guards(expression: str, holds: Callable[[str], bool], values: Mapping[str, Any]) -> str:
     """Those guards of a cached entry that did not hold, with the values that they are about.
 
     `expression` is torch's, guards joined by `and`; `holds` evaluates one of them; `values` are those of
@@ -220,34 +220,34 @@ def failing_guards(expression: str, holds: Callable[[str], bool], values: Mappin
     return f"{told} ({', '.join(known)})" if known else told
 
 
-def cache_lookup(name: str, metadata: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
+def parse_cache_event(name: str, metadata: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
     """The look-up that the instant event `name` tells of; None if it is of something else."""
-    found = EVENT.match(name)
+    found = CACHE_EVENT.match(name)
     if found is None:
         return None
     is_guard_miss = found["outcome"] == "miss" and metadata.get("cache_status_detailed") == "guard_miss"
     return CacheLookup(
         time_ns=time_ns,
-        compile_id=_text(metadata.get("compile_id")),
+        compile_id=_as_text(metadata.get("compile_id")),
         cache="fx_graph" if found["cache"] == "fx_graph" else "aot_autograd",
         tier="local",
         action="look_up",
         outcome="guard_miss" if is_guard_miss else found["outcome"],
-        key=_text(metadata.get("key")),
-        reason=_text(metadata.get("cache_bypass_reason")),
-        exception_type=_text(metadata.get("cache_bypass_exception_type")),
-        guard=_text(metadata.get("cache_status_guard_expr")) if is_guard_miss else None,
-        taken_s=_seconds(metadata, "time_taken_ns", 1e9),
-        saved_s=_seconds(metadata, "time_saved_ns", 1e9) or _seconds(metadata, "time_saved_ms", 1e3),
-        forward_saved_s=_seconds(metadata, "forward_time_saved_ms", 1e3),
-        backward_saved_s=_seconds(metadata, "backward_time_saved_ms", 1e3) or None,
+        key=_as_text(metadata.get("key")),
+        reason=_as_text(metadata.get("cache_bypass_reason")),
+        exception_type=_as_text(metadata.get("cache_bypass_exception_type")),
+        guard=_as_text(metadata.get("cache_status_guard_expr")) if is_guard_miss else None,
+        taken_s=_read_seconds(metadata, "time_taken_ns", 1e9),
+        saved_s=_read_seconds(metadata, "time_saved_ns", 1e9) or _read_seconds(metadata, "time_saved_ms", 1e3),
+        forward_saved_s=_read_seconds(metadata, "forward_time_saved_ms", 1e3),
+        backward_saved_s=_read_seconds(metadata, "backward_time_saved_ms", 1e3) or None,
     )
 
 
-def _text(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     return None if value in (None, "None") else str(value)
 
 
-def _seconds(metadata: Mapping[str, Any], name: str, unit: float) -> float | None:
+def _read_seconds(metadata: Mapping[str, Any], name: str, unit: float) -> float | None:
     value = metadata.get(name)
     return None if value is None else value / unit

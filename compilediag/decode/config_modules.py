@@ -10,6 +10,6 @@ _MODULES = {
 }
 
 
-def module_of(key: str) -> str:
+def find_config_module(key: str) -> str:
     """The config module that has the setting."""
     return _MODULES.get(key, "torch._dynamo.config")

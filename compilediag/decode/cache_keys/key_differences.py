@@ -6,12 +6,12 @@ import difflib
 import re
 from collections import Counter
 
-from .components import CODE, GRAPH, USUAL, Component, Components, described, fields
+from .key_components import CODE, GRAPH, USUAL, Component, Components, describe_component, parse_tensor_fields
 
 #: A value in a difference is cut to this many characters.
 VALUE_CHARS = 200
 #: Differences that are told, and lines of one graph.
-MAX_TOLD, MAX_LINES = 24, 4
+MAX_DIFFERENCES, MAX_LINES = 24, 4
 #: Lines up to which two graphs are aligned; longer ones are compared line for line.
 MAX_ALIGNED = 1_000
 ABSENT = "(absent)"
@@ -22,31 +22,31 @@ FREED = re.compile(r";  (?:\w+ = )+None$")
 ORDER = ("inductor_config", "autograd_config", "fx_kwargs", "aot_config", "example_inputs", "constant", *CODE)
 
 
-def distance(then: Components, now: Components) -> float:
+def measure_distance(then: Components, now: Components) -> float:
     """How far two keys are apart: components that differ, and of graphs that differ the share of lines."""
-    then = _aligned(then, now)
-    names = _differing(then, now)
-    return len(names) + sum(_share(then.get(n), now.get(n)) for n in names if n.startswith(CODE))
+    then = _align_inputs(then, now)
+    names = _find_differing(then, now)
+    return len(names) + sum(_measure_share(then.get(n), now.get(n)) for n in names if n.startswith(CODE))
 
 
-def differences(then: Components, now: Components) -> list[str]:
+def describe_differences(then: Components, now: Components) -> list[str]:
     """What differs between two keys, the causes first."""
-    then = _aligned(then, now)
-    names = sorted(_differing(then, now), key=_place)
-    told = [text for name in names for text in _difference(name, then.get(name), now.get(name), names)]
-    more = len(told) - MAX_TOLD
-    return told if more <= 0 else [*told[:MAX_TOLD], f"and {more} more"]
+    then = _align_inputs(then, now)
+    names = sorted(_find_differing(then, now), key=_find_place)
+    told = [text for name in names for text in _describe_difference(name, then.get(name), now.get(name), names)]
+    more = len(told) - MAX_DIFFERENCES
+    return told if more <= 0 else [*told[:MAX_DIFFERENCES], f"and {more} more"]
 
 
-def _differing(then: Components, now: Components) -> list[str]:
-    found = [name for name in {**then, **now} if not _same(then.get(name), now.get(name))]
+def _find_differing(then: Components, now: Components) -> list[str]:
+    found = [name for name in {**then, **now} if not _is_same(then.get(name), now.get(name))]
     # A graph's digest holds its constants: where it is the same they played no part.
     return found if GRAPH in found else [name for name in found if not name.startswith("constant[")]
 
 
-def _aligned(then: Components, now: Components) -> Components:
+def _align_inputs(then: Components, now: Components) -> Components:
     """`then` with its inputs numbered as they are in `now`, where one came or went (a size that became dynamic)."""
-    before, after = _inputs(then), _inputs(now)
+    before, after = _find_inputs(then), _find_inputs(now)
     if len(before) == len(after):
         return then
     texts = [[component.text for component in inputs.values()] for inputs in (before, after)]
@@ -58,35 +58,35 @@ def _aligned(then: Components, now: Components) -> Components:
     return {names.get(name, name.replace("[", "[old ") if name in before else name): c for name, c in then.items()}
 
 
-def _inputs(key: Components) -> Components:
+def _find_inputs(key: Components) -> Components:
     return {name: component for name, component in key.items() if name.startswith(INPUT)}
 
 
-def _same(old: Component | None, new: Component | None) -> bool:
+def _is_same(old: Component | None, new: Component | None) -> bool:
     return old is not None and new is not None and (old is new or old.same_as(new))
 
 
-def _place(name: str) -> tuple[int, int]:
+def _find_place(name: str) -> tuple[int, int]:
     place = next((place for place, head in enumerate(ORDER) if name.startswith(head)), -1)
     number = re.search(r"\d+", name) if name.startswith(INPUT) else None
     return place, int(number[0]) if number else 0
 
 
-def _difference(name: str, old: Component | None, new: Component | None, names: list[str]) -> list[str]:
+def _describe_difference(name: str, old: Component | None, new: Component | None, names: list[str]) -> list[str]:
     if old is None or new is None:
-        return [f"{name}: {_value(old)} -> {_value(new)}"]
+        return [f"{name}: {_format_value(old)} -> {_format_value(new)}"]
     if old.text == new.text:
-        return _hidden(name, names)
+        return _describe_hidden(name, names)
     if name.startswith(CODE):
-        return _lines(name, old.text, new.text)
-    before, after = fields(old.text), fields(new.text)
+        return _describe_lines(name, old.text, new.text)
+    before, after = parse_tensor_fields(old.text), parse_tensor_fields(new.text)
     if before and after:
         changed = [field for field in {**before, **after} if before.get(field) != after.get(field)]
-        return [f"{name} {field}: {_field(before, field)} -> {_field(after, field)}" for field in changed]
-    return [f"{name}: {' -> '.join(_told_apart(described(old.text), described(new.text)))}"]
+        return [f"{name} {field}: {_format_field(before, field)} -> {_format_field(after, field)}" for field in changed]
+    return [f"{name}: {' -> '.join(_show_difference(describe_component(old.text), describe_component(new.text)))}"]
 
 
-def _hidden(name: str, names: list[str]) -> list[str]:
+def _describe_hidden(name: str, names: list[str]) -> list[str]:
     """A component whose text is the same and whose content is not."""
     if name == GRAPH:
         # The values of a graph's constants are in its digest, not in its code; small ones are told for themselves.
@@ -94,50 +94,53 @@ def _hidden(name: str, names: list[str]) -> list[str]:
     return [f"{name}: its content differs, its text does not"]
 
 
-def _field(tensor: dict[str, str], name: str) -> str:
+def _format_field(tensor: dict[str, str], name: str) -> str:
     return tensor.get(name) or USUAL.get(name, ABSENT).removeprefix("torch.")
 
 
-def _value(component: Component | None) -> str:
-    return ABSENT if component is None else _cut(described(component.text))
+def _format_value(component: Component | None) -> str:
+    return ABSENT if component is None else _shorten_value(describe_component(component.text))
 
 
-def _cut(value: str) -> str:
+def _shorten_value(value: str) -> str:
     return value if len(value) <= VALUE_CHARS else value[: VALUE_CHARS - 3] + "..."
 
 
-def _told_apart(old: str, new: str) -> tuple[str, str]:
+def _show_difference(old: str, new: str) -> tuple[str, str]:
     """Two values; of long ones the part that differs, from the beginning of a word."""
     if max(len(old), len(new)) <= VALUE_CHARS:
         return old, new
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     begin = max(same - VALUE_CHARS // 4, 0)
     head = "..." if begin else ""
-    return head + _cut(old[begin:]), head + _cut(new[begin:])
+    return head + _shorten_value(old[begin:]), head + _shorten_value(new[begin:])
 
 
 # Graphs
 
 
-def _code_lines(text: str) -> list[str]:
+def _split_code(text: str) -> list[str]:
     """The lines of a graph's code from its `def`, without what torch frees, comments and empty lines."""
     lines = [FREED.sub("", line.strip()) for line in text.split("\n")]
     begin = next((i for i, line in enumerate(lines) if line.startswith("def ")), 0)
     return [line for line in lines[begin:] if line and not line.startswith("#")]
 
 
-def _lines(name: str, old: str, new: str) -> list[str]:
+def _describe_lines(name: str, old: str, new: str) -> list[str]:
     """The lines of code that differ, numbered from the `def`, which is line 1."""
     label = "graph" if name == GRAPH else name
-    before, after = _code_lines(old), _code_lines(new)
-    pairs = _pairs(before, after)
-    told = [f"{label} line {at}: {_cut(a or ABSENT)} -> {_cut(b or ABSENT)}" for at, a, b in pairs[:MAX_LINES]]
+    before, after = _split_code(old), _split_code(new)
+    pairs = _pair_lines(before, after)
+    told = [
+        f"{label} line {at}: {_shorten_value(a or ABSENT)} -> {_shorten_value(b or ABSENT)}"
+        for at, a, b in pairs[:MAX_LINES]
+    ]
     if len(pairs) > MAX_LINES:
         told.append(f"{label}: {len(pairs) - MAX_LINES} more lines differ of {len(after)}")
     return told or [f"{label}: differs beyond the {len(after)} lines that are kept"]
 
 
-def _pairs(before: list[str], after: list[str]) -> list[tuple[int, str | None, str | None]]:
+def _pair_lines(before: list[str], after: list[str]) -> list[tuple[int, str | None, str | None]]:
     """(line number in the new graph, old line, new line) where two graphs differ."""
     if max(len(before), len(after)) > MAX_ALIGNED:
         both = zip(before, after, strict=False)
@@ -153,7 +156,7 @@ def _pairs(before: list[str], after: list[str]) -> list[tuple[int, str | None, s
     return found
 
 
-def _share(old: Component | None, new: Component | None) -> float:
+def _measure_share(old: Component | None, new: Component | None) -> float:
     """The share of lines that two codes do not have in common, 0 to 1."""
     if old is None or new is None:
         return 1.0

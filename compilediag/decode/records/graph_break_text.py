@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...events import GraphBreak
-from .stacks import code_at
+from ..call_stacks import find_code
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
 #: How a log tells of one: the user's line, the reason, the user's stack.
@@ -21,7 +21,7 @@ EXPLANATION = re.compile(rf"^  Explanation: {_UP_TO_NEXT}", re.DOTALL | re.MULTI
 HINT = re.compile(rf"^  Hint: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
 
 
-def graph_break(
+def parse_graph_break(
     text: str,
     time_ns: int,
     compile_id: str | None,
@@ -32,13 +32,13 @@ def graph_break(
     """The break that `text`, torch's reason, tells of; the user's line where it is known."""
     break_id = BREAK_ID.search(text)
     explanation = EXPLANATION.search(text)
-    hints = [_one_line(hint) for hint in HINT.findall(text)]
+    hints = [_join_lines(hint) for hint in HINT.findall(text)]
     return GraphBreak(
         time_ns=time_ns,
         compile_id=compile_id,
-        reason=_one_line(text.strip().partition("\n")[0]) or None,
+        reason=_join_lines(text.strip().partition("\n")[0]) or None,
         break_id=f"GB{break_id[1]}" if break_id else None,
-        explanation=_one_line(explanation[1]) if explanation else None,
+        explanation=_join_lines(explanation[1]) if explanation else None,
         hints=[h for h in hints if h] or None,
         user_file=user_file,
         user_line=user_line,
@@ -46,7 +46,7 @@ def graph_break(
     )
 
 
-def logged_break(text: str, time_ns: int, compile_id: str | None) -> GraphBreak | None:
+def parse_logged_break(text: str, time_ns: int, compile_id: str | None) -> GraphBreak | None:
     """The break that an artifact of a trace log tells of; None of a frame that was skipped for one, where torch says
     so a second time.
     """
@@ -54,9 +54,9 @@ def logged_break(text: str, time_ns: int, compile_id: str | None) -> GraphBreak 
     if found is None:
         return None
     file, line = found["file"], int(found["line"])
-    code = code_at(found["stack"] or "", file, line)
-    return graph_break(LED_IN.sub("", found["reason"], count=1), time_ns, compile_id, file, line, code)
+    code = find_code(found["stack"] or "", file, line)
+    return parse_graph_break(LED_IN.sub("", found["reason"], count=1), time_ns, compile_id, file, line, code)
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from .stacks import user_frame
+from ..call_stacks import find_user_line
 
 _PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs? due to )+")
 _STACK = re.compile(r"[.,:]?\s*Found from ?:?\s*")
@@ -33,10 +33,10 @@ _INVARIANTS = {
     "expected dead indices before graph are live": "ExpectedDeadIndicesBeforeGraphMismatch",
 }
 #: Names of inputs that are told, of those that changed.
-TOLD = 3
+MAX_INPUTS = 3
 
 
-def skip_columns(message: str, stack: str = "") -> dict[str, Any]:
+def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
     """reason, user_file, user_line and user_code of a skip; `stack` is what is known where the message has none."""
     body = _PREFIX.sub("", message.strip())
     reason, *found = _STACK.split(body, maxsplit=1)
@@ -45,21 +45,21 @@ def skip_columns(message: str, stack: str = "") -> dict[str, Any]:
         reason = reason[1:-1].replace("'", "")
     if reason == "multiple devices:":
         reason = "no CUDA device in the graph"
-    return {"reason": reason or None, **_user(found[0] if found else stack)}
+    return {"reason": reason or None, **_find_user_columns(found[0] if found else stack)}
 
 
-def limit_columns(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
+def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
     """mismatch, reason and the other columns of the message at which torch gives a function up; None if it is another
     message.
     """
     found = _LIMIT.search(message)
     if found is None:
         return None
-    why = mismatch_columns(found["why"], placeholders)
+    why = parse_mismatch(found["why"], placeholders)
     return {**why, "reason": f"re-recorded more than {found['limit']} times, the last time as: {why['reason']}"}
 
 
-def mismatch_columns(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
+def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
     """mismatch, reason, input and the user's line of torch's text on a broken invariant; `placeholders` are the
     names of the inputs, in order.
     """
@@ -69,14 +69,14 @@ def mismatch_columns(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
     return {
         "mismatch": _INVARIANTS.get(words),
         "reason": words or None,
-        "input": _inputs([c["name"] for c in changed], placeholders),
-        **_user(next((c["stack"] for c in changed if c["stack"] != "None"), "")),
+        "input": _name_inputs([c["name"] for c in changed], placeholders),
+        **_find_user_columns(next((c["stack"] for c in changed if c["stack"] != "None"), "")),
     }
 
 
-def output_columns(stack: str) -> dict[str, Any]:
+def parse_output_stack(stack: str) -> dict[str, Any]:
     """The user's line that made an output."""
-    return _user(stack)
+    return _find_user_columns(stack)
 
 
 def is_overwritten(message: str) -> bool:
@@ -84,21 +84,21 @@ def is_overwritten(message: str) -> bool:
     return _OVERWRITTEN.search(message) is not None
 
 
-def overwritten_columns(message: str) -> dict[str, Any]:
+def parse_overwritten(message: str) -> dict[str, Any]:
     """reason and the line that made the output, of torch's error at its use."""
     stack = _OUTPUT.search(message)
     reason = " ".join(message.partition(" Stack trace: ")[0].split())
-    return {"reason": reason, **_user(stack["stack"] if stack else "")}
+    return {"reason": reason, **_find_user_columns(stack["stack"] if stack else "")}
 
 
-def _inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
+def _name_inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
     """`primals_3 (input 2)`, of several the first few."""
     places = {name: place for place, name in enumerate(placeholders)}
-    told = [f"{n} (input {places[n]})" if n in places else n for n in names[:TOLD]]
+    told = [f"{n} (input {places[n]})" if n in places else n for n in names[:MAX_INPUTS]]
     more = len(names) - len(told)
     return (", ".join(told) + (f" and {more} more" if more else "")) or None
 
 
-def _user(stack: str) -> dict[str, Any]:
-    file, line, code = user_frame(stack) or (None, None, None)
+def _find_user_columns(stack: str) -> dict[str, Any]:
+    file, line, code = find_user_line(stack) or (None, None, None)
     return {"user_file": file, "user_line": line, "user_code": code}

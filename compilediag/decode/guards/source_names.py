@@ -42,33 +42,33 @@ _SCALARS = {
 
 
 @lru_cache(maxsize=8192)
-def readable(source: str) -> str:
+def format_source(source: str) -> str:
     """A guard's source as the user would write it: `L['self']._modules['lin'].weight` -> `self.lin.weight`."""
     text = _BUILTIN.sub(r"\1", source)
     text = _LOCAL.sub(r"\1", text)
-    text = _GLOBAL.sub(_global_name, text)
+    text = _GLOBAL.sub(_format_global, text)
     for pattern, plain in ((_GETITEM, r"\1[\2]"), (_ODICT, r"\1[\2]"), (_TUPLE_ITERATOR, r"\1[\2]")):
         text = pattern.sub(plain, text)
     text = _DICT_KEYS.sub(r"\1.keys()", text)
     text = _GETATTR.sub(r"\1.\2", text)
     text = _ENVIRON.sub(r"os.environ[\1]", _WRAPPED.sub(r"\1", text))
-    return _MODULE_DICTS.sub(_member, text).strip()
+    return _MODULE_DICTS.sub(_format_member, text).strip()
 
 
-def _global_name(match: re.Match) -> str:
+def _format_global(match: re.Match) -> str:
     # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
     name = match[1]
     return name.removeprefix("__import_").replace("_dot_", ".") if name.startswith("__import_") else name
 
 
-def _member(match: re.Match) -> str:
+def _format_member(match: re.Match) -> str:
     key = match[1]
     if key.isidentifier():
         return f".{key}"
     return f"[{key}]" if key.isdigit() else f"[{key!r}]"
 
 
-def class_name(text: str, module: bool = False) -> str | None:
+def parse_class_name(text: str, module: bool = False) -> str | None:
     """The class in `<class 'torch.nn.Linear'>`: `Linear`, or with `module` the whole path; None if there is none."""
     found = _CLASS.search(text)
     if not found:
@@ -76,12 +76,12 @@ def class_name(text: str, module: bool = False) -> str | None:
     return found[1] if module else found[1].rpartition(".")[2]
 
 
-def dtype_name(scalar_type: str) -> str:
+def format_dtype(scalar_type: str) -> str:
     """C++ name of a scalar type as torch.dtype: `Float` -> `torch.float32`."""
     return "torch." + _SCALARS.get(scalar_type, scalar_type[:1].lower() + scalar_type[1:].replace("Float", "float"))
 
 
-def dispatch_difference(expected: str, actual: str) -> tuple[bool, str, str]:
+def compare_dispatch_keys(expected: str, actual: str) -> tuple[bool, str, str]:
     """What differs between two lists of dispatch keys: (is it the device?, expected, actual).
 
     A device shows as one backend key against another. Otherwise only the keys that differ are told.

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...events import Artifact, Event
-from ..cache_keys.key_parts import KeyHistory
-from ..guards import guard_values as values
-from ..guards.failed_guards import Entry, FailingGuard, recompile_events, told_entry
-from . import dynamic, metrics
-from .caches import EVENT as CACHE_EVENT
-from .caches import cache_lookup, located
-from .compiles import compile_event
-from .graph_breaks import graph_break, logged_break
-from .phases import ATTEMPT, is_kept, known_id, phase
-from .record_kinds import KNOWN, record_compile_id, record_kind, record_name
-from .stacks import is_torch_file
-from .tracelog import Record
-from .tracing import KINDS as TRACED
-from .tracing import SCHEDULE, TENSOR_META, TracedRecords
+from ..cache_keys.nearest_key import KeyHistory
+from ..call_stacks import is_torch_file
+from ..guards import entry_values as values
+from ..guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events, parse_entry
+from . import compilation_metrics as metrics
+from . import timed_events
+from .cache_records import CACHE_EVENT, add_frame, parse_cache_event
+from .compilation_metrics import make_compile
+from .graph_break_text import parse_graph_break, parse_logged_break
+from .record_kinds import KNOWN, find_compile_id, find_kind, find_name
+from .shape_records import KINDS as TRACED
+from .shape_records import SCHEDULE, TENSOR_META, TracedRecords
+from .timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
+from .trace_log import Record
 
 #: An event, or an artifact with its text.
 Item = Event | tuple[Artifact, bytes]
@@ -51,7 +51,7 @@ class Waiting:
     """A recompile whose compile is not over: what its guards found is told by what comes later."""
 
     time_ns: int
-    entries: list[Entry]
+    entries: list[FailedEntry]
     values: values.Values
 
 
@@ -81,8 +81,8 @@ class LogProcess:
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
         """The events and texts that a record gives. What it raises is the record's: it makes no sense."""
-        kind = record_kind(record.metadata)
-        compile_id = record_compile_id(record.metadata)
+        kind = find_kind(record.metadata)
+        compile_id = find_compile_id(record.metadata)
         self._note_attempt(record.metadata.get("attempt"), compile_id)
         if kind == "str":
             self._string(record.metadata["str"])
@@ -147,18 +147,18 @@ class LogProcess:
     # Compiles and recompiles
 
     def _metrics(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
-        kind = record_kind(record.metadata) or ""
+        kind = find_kind(record.metadata) or ""
         told = record.metadata[kind]
-        fields = metrics.of_now(kind, told, compile_id, time_ns)
+        fields = metrics.normalize_metrics(kind, told, compile_id, time_ns)
         compile_id = fields["compile_id"]
         yield from self._recompile(compile_id)
-        event = compile_event(fields, self._frame(compile_id))
+        event = make_compile(fields, self._frame(compile_id))
         if event is not None:
             yield event
             self.torch_version = fields.get("pytorch_version") or self.torch_version
             if not self._tells_breaks and "compile_id" not in told:
                 yield from self._older_breaks(event)
-        for name, text in metrics.texts(kind, told):
+        for name, text in metrics.split_texts(kind, told):
             yield Artifact(time_ns=time_ns, compile_id=compile_id, name=name), text.encode("utf-8", "replace")
         yield from self._flush(compile_id, time_ns)
 
@@ -166,7 +166,7 @@ class LogProcess:
         yield from self._recompile(compile_id)
         if len(self._waiting) >= MAX_WAITING:
             yield from self._recompile(next(iter(self._waiting)))
-        self._waiting[compile_id] = Waiting(time_ns, [told_entry(reason) for reason in _reasons_of(record.text)], {})
+        self._waiting[compile_id] = Waiting(time_ns, [parse_entry(reason) for reason in _reasons_of(record.text)], {})
 
     def _recompile(self, compile_id: str | None) -> Iterator[Item]:
         waiting = self._waiting.pop(compile_id, None)
@@ -179,14 +179,14 @@ class LogProcess:
         frame = self._frame(compile_id)
         where = (frame.get("function"), frame.get("file"), frame.get("line"))
         closest = min(entries, key=lambda entry: entry.distance)
-        yield from recompile_events(waiting.time_ns, compile_id, where, entries, closest, is_torch_file)
+        yield from make_recompile_events(waiting.time_ns, compile_id, where, entries, closest, is_torch_file)
 
     def _complete(self, guard: FailingGuard, tensor_guards: Iterable[str], now: values.Values) -> None:
         """What the reason doesn't tell: the value that the new entry was made for, the line that asked for a tensor."""
         if guard.actual is None:
             value = now.get((guard.source, guard.kind))
             guard.actual = value if value != guard.expected else None
-        if guard.user_file is None and (asked := values.tensor_guard(tensor_guards, guard.source)) is not None:
+        if guard.user_file is None and (asked := values.match_tensor_guard(tensor_guards, guard.source)) is not None:
             guard.user_file, guard.user_line, guard.user_code = asked.user_file, asked.user_line, asked.user_code
         guard.user_file = self._whole_path(guard.user_file)
 
@@ -205,20 +205,20 @@ class LogProcess:
         waiting = self._waiting.get(compile_id)
         if waiting is not None:
             sources = {guard.source for entry in waiting.entries for guard in entry.guards}
-            waiting.values.update(values.of_guards(record.text, sources))
+            waiting.values.update(values.read_guard_values(record.text, sources))
         if len(self._tensor_guards) >= MAX_ENTRIES:
             self._tensor_guards.clear()
-        self._tensor_guards[compile_id] = values.tensor_guards(record.text)
+        self._tensor_guards[compile_id] = values.find_tensor_guards(record.text)
         yield from ()
 
     def _symbol(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         waiting = self._waiting.get(compile_id)
         if waiting is not None:
-            waiting.values.update(values.of_symbol(record.metadata["create_symbol"]))
+            waiting.values.update(values.read_symbol_value(record.metadata["create_symbol"]))
         yield from self._shape(record, compile_id, time_ns)
 
     def _shape(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
-        kind = record_kind(record.metadata) or ""
+        kind = find_kind(record.metadata) or ""
         yield from self._traced.events(kind, record.metadata[kind], self._strings, compile_id, time_ns)
 
     # Timed events, look-ups, breaks
@@ -229,15 +229,15 @@ class LogProcess:
         if stage == "B":
             if len(self._open) < MAX_OPEN_PHASES:
                 self._open.append((name, time_ns, told.get("compile_id")))
-            if name.startswith(ATTEMPT):
-                self._note_attempt(int(name[len(ATTEMPT) :]), record_compile_id(record.metadata))
+            if name.startswith(ATTEMPT_PREFIX):
+                self._note_attempt(int(name[len(ATTEMPT_PREFIX) :]), find_compile_id(record.metadata))
         elif stage == "E":
             yield from self._ended(name, time_ns, told.get("compile_id"))
         elif CACHE_EVENT.match(name):
             self._announces_lookups = True
             yield from self._lookup(name, told, time_ns)
-        elif name == dynamic.EVENT:
-            yield dynamic.dynamic_decision(told, time_ns)
+        elif name == timed_events.AUTOMATIC_DYNAMIC:
+            yield timed_events.make_dynamic_decision(told, time_ns)
 
     def _ended(self, name: str, end_ns: int, compile_id: str | None) -> Iterator[Item]:
         """Threads that compile at once write into one another: a phase ends the last one of its name and compile."""
@@ -248,23 +248,23 @@ class LogProcess:
         start_ns = opened.pop(at)[1]
         # What is timed outside of any compile is timed in a thread of its own.
         around = [outer for outer, _, of in opened[:at] if (of == "None") == (compile_id == "None")]
-        if is_kept(name, end_ns - start_ns, every=True):
-            yield phase(name, around[-1] if around else None, len(around), start_ns, end_ns, compile_id)
+        if is_phase_kept(name, end_ns - start_ns, every=True):
+            yield make_phase(name, around[-1] if around else None, len(around), start_ns, end_ns, compile_id)
 
     def _lookup(self, name: str, told: Mapping[str, Any], time_ns: int) -> Iterator[Item]:
-        lookup = cache_lookup(name, told, time_ns)
+        lookup = parse_cache_event(name, told, time_ns)
         if lookup is None:
             return
-        lookup.compile_id = known_id(lookup.compile_id)
-        yield self._history.compare(located(lookup, self._frame(lookup.compile_id)), told.get("components") or ())
+        lookup.compile_id = clean_compile_id(lookup.compile_id)
+        yield self._history.compare(add_frame(lookup, self._frame(lookup.compile_id)), told.get("components") or ())
 
     def _artifact(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
-        name = record_name(record.metadata) or ""
+        name = find_name(record.metadata) or ""
         if name == "recompile_reasons":
             yield from self._reasons(record, compile_id, time_ns)
         elif name == "dynamo_graph_break_reason":
             self._tells_breaks = True
-            found = logged_break(record.text, time_ns, compile_id)
+            found = parse_logged_break(record.text, time_ns, compile_id)
             if found is not None:
                 yield found
         elif name in (SCHEDULE, TENSOR_META):
@@ -282,14 +282,14 @@ class LogProcess:
     def _older_breaks(self, event: Any) -> Iterator[Item]:
         """Before torch 2.6 a break leaves no record but the reason why the analysis began again."""
         for reason in event.restart_reasons or ():
-            yield graph_break(str(reason), event.time_ns, event.compile_id)
+            yield parse_graph_break(str(reason), event.time_ns, event.compile_id)
 
     # Texts
 
     def _keep(self, record: Record, kind: str | None, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         told = record.metadata.get(kind or "")
         if record.payload is not None:
-            name = record_name(record.metadata) or "unknown"
+            name = find_name(record.metadata) or "unknown"
             stack, fresh = self._traced.stack(record.metadata.get("stack"), self._strings, time_ns)
             yield from fresh
             kept = Artifact(time_ns=time_ns, compile_id=compile_id, name=name, digest=record.digest, stack=stack)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...events import Collective, Event, ExportProblem, SymbolicShape
-from .call_stacks import CallStacks, Frame, logged_frames, user_frame_of
+from ..call_stacks import CallStacks, Frame, find_user_frame, parse_logged_frames
 
 #: Records whose fields are decoded here; none of them has a text.
 KINDS = frozenset(
@@ -60,7 +60,7 @@ class TracedRecords:
         if kind == "expression_created":
             self._remember(body)
             return []
-        user, torchs = stacks or [logged_frames(body.get(name), names) for name in ("user_stack", "stack")]
+        user, torchs = stacks or [parse_logged_frames(body.get(name), names) for name in ("user_stack", "stack")]
         common, told = self._where(user, _without_writing(torchs), compile_id, time_ns)
         made = _shape(kind, body, common)
         if made is not None:
@@ -73,7 +73,7 @@ class TracedRecords:
 
     def stack(self, stack: Any, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[Event]]:
         """The key of a logged stack, and its new frames."""
-        key, fresh = self.stacks.add(logged_frames(stack, names), time_ns)
+        key, fresh = self.stacks.add(parse_logged_frames(stack, names), time_ns)
         return key, [*fresh]
 
     def _where(
@@ -83,7 +83,7 @@ class TracedRecords:
         user_key, user_new = self.stacks.add(user, time_ns)
         torch_key, torch_new = self.stacks.add(torchs, time_ns)
         # Of a compile torch's own stack holds where the compiled function was called from, not the line in it.
-        line = user_frame_of(user, [] if compile_id is not None else torchs) or Frame(None, None, None, None)
+        line = find_user_frame(user, [] if compile_id is not None else torchs) or Frame(None, None, None, None)
         common = {
             "time_ns": time_ns,
             "compile_id": compile_id,
@@ -174,7 +174,7 @@ class TracedRecords:
         return steps
 
     def _step(self, made: Body) -> str:
-        line = user_frame_of(*(logged_frames(made.get(name), self._names) for name in ("user_stack", "stack")))
+        line = find_user_frame(*(parse_logged_frames(made.get(name), self._names) for name in ("user_stack", "stack")))
         arguments = ", ".join(str(each) for each in made.get("arguments") or ())
         place = f" at {line.file}:{line.line}" if line is not None else ""
         return f"{made.get('result')} = {made.get('method')}({arguments}){place}"

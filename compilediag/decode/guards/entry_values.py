@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .guard_names import class_name, readable
 from .guard_text import ParsedGuard, parse_guard
+from .source_names import format_source, parse_class_name
 
 #: (source, kind of guard) -> value.
 Values = dict[tuple[str | None, str], str]
@@ -29,14 +29,14 @@ _LAST_NAME = re.compile(r"\w+(?=\W*$)")
 _BY_SOURCE = ("symbolic_shape", "tensor_size", "value")
 
 
-def of_guards(text: str, sources: Iterable[str | None]) -> Values:
+def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
     """The values of `sources` in a printed guard tree, or in the list of guards that torch wrote before 2.5."""
-    names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_without_items(source)))}
+    names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_remove_items(source)))}
     values: Values = {}
     for manager in _MANAGER.finditer(text):
-        if any(name in manager["source"] for name in names) and (type_name := class_name(manager["type"])):
-            values[readable(manager["source"]), "type"] = type_name
-    for leaf, code in _guards(text):
+        if any(name in manager["source"] for name in names) and (type_name := parse_class_name(manager["type"])):
+            values[format_source(manager["source"]), "type"] = type_name
+    for leaf, code in _split_guards(text):
         if not any(name in code for name in names):
             continue
         guard = parse_guard(code, leaf)
@@ -44,41 +44,41 @@ def of_guards(text: str, sources: Iterable[str | None]) -> Values:
         if guard.expected is not None and (guard.kind != "symbolic_shape" or guard.expected.lstrip("-").isdecimal()):
             values[guard.source, guard.kind] = guard.expected
         if tensor := _TENSOR.match(code):
-            source = readable(tensor["source"])
+            source = format_source(tensor["source"])
             for dim, size in enumerate(filter(None, map(str.strip, tensor["size"].split(",")))):
                 if size.isdecimal():
                     values.update({(f"{source}.size()[{dim}]", kind): size for kind in _BY_SOURCE})
     return values
 
 
-def of_symbol(told: Mapping[str, Any]) -> Values:
+def read_symbol_value(told: Mapping[str, Any]) -> Values:
     """The value for which torch made a symbol."""
     source, value = told.get("source"), told.get("val")
     if not isinstance(source, str) or value is None:
         return {}
-    return {(readable(source), kind): str(value) for kind in _BY_SOURCE}
+    return {(format_source(source), kind): str(value) for kind in _BY_SOURCE}
 
 
-def tensor_guards(text: str) -> list[str]:
+def find_tensor_guards(text: str) -> list[str]:
     """The guards on tensors in a printed guard tree: the reason of a failure doesn't say whose line asked for them."""
     return [found["code"] for found in _LEAF.finditer(text) if found["leaf"] == "TENSOR_MATCH"][:MAX_TENSORS]
 
 
-def tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
+def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
     """The one among `guards` that guards the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
     for code in guards:
         found = _TENSOR.match(code)
-        name = readable(found["source"]) if found else None
+        name = format_source(found["source"]) if found else None
         if name and source and (source == name or source.startswith((f"{name}.", f"{name}["))):
             return parse_guard(code, "TENSOR_MATCH")
     return None
 
 
-def _without_items(source: str) -> str:
+def _remove_items(source: str) -> str:
     return re.sub(r"(?:\.size\(\)|\.stride\(\)|\[\d+\]|\(\))+$", "", source)
 
 
-def _guards(text: str) -> Iterator[tuple[str | None, str]]:
+def _split_guards(text: str) -> Iterator[tuple[str | None, str]]:
     if not text.startswith("["):
         yield from ((found["leaf"], found["code"]) for found in _LEAF.finditer(text))
         return

@@ -31,7 +31,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(slots=True)
-class Timed:
+class TimedChoice:
     """One choice at one stage of a tuning."""
 
     name: str | None
@@ -51,7 +51,7 @@ class Timed:
 
 
 @dataclass(slots=True)
-class Tuning:
+class TuningRecord:
     """What all choices of a tuning have in common, and the choices."""
 
     tuner: str
@@ -65,21 +65,21 @@ class Tuning:
     threads: int | None = None
     from_cache: str | None = None
     run_id: str = ""
-    timed: list[Timed] = field(default_factory=list)
+    timed: list[TimedChoice] = field(default_factory=list)
 
 
-def next_run_id(tuner: str) -> str:
+def make_run_id(tuner: str) -> str:
     """A name for a tuning, unique in this process."""
     return f"{tuner}-{next(_numbers)}"
 
 
-def rows(tuning: Tuning) -> list[AutotuneChoice]:
+def make_choices(tuning: TuningRecord) -> list[AutotuneChoice]:
     """A row per choice. A time that is no number is a failure."""
-    run_id = tuning.run_id or next_run_id(tuning.tuner)
-    return [_row(tuning, run_id, timed) for timed in tuning.timed]
+    run_id = tuning.run_id or make_run_id(tuning.tuner)
+    return [_make_choice(tuning, run_id, timed) for timed in tuning.timed]
 
 
-def _row(tuning: Tuning, run_id: str, timed: Timed) -> AutotuneChoice:
+def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> AutotuneChoice:
     time_ms, reason = timed.time_ms, timed.fail_reason
     if time_ms is not None and not math.isfinite(time_ms):
         time_ms, reason = None, reason or (INFINITE if math.isinf(time_ms) else "timed as not a number")
@@ -111,20 +111,20 @@ def _row(tuning: Tuning, run_id: str, timed: Timed) -> AutotuneChoice:
     )
 
 
-def kind_of(classes: Iterable[str]) -> str:
+def classify_choice(classes: Iterable[str]) -> str:
     """The kind of a choice from the names of its class and that one's bases."""
     return next((KINDS[name] for name in classes if name in KINDS), "other")
 
 
-def parameters_of(description: str | None) -> dict[str, Any]:
+def parse_parameters(description: str | None) -> dict[str, Any]:
     """`BLOCK_M=64, ACC_TYPE='tl.float32', num_warps=4` as a dict; another text as {"description": text}."""
     if not description:
         return {}
-    found = {name: _value(text) for name, text in PARAMETER.findall(description)}
+    found = {name: _parse_value(text) for name, text in PARAMETER.findall(description)}
     return found or {"description": description}
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -132,27 +132,27 @@ def _value(text: str) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else text
 
 
-def input_texts(key: str | None) -> list[str] | None:
+def parse_inputs(key: str | None) -> list[str] | None:
     """The inputs of a tuning from torch's key of them: a tuple of device, dtype, sizes, strides and offset each."""
     try:
         inputs = ast.literal_eval(key or "")
-        return [_input(*entry) for entry in inputs]
+        return [_format_logged_input(*entry) for entry in inputs]
     except (ValueError, SyntaxError, TypeError):
         return [key] if key else None
 
 
-def _input(device: str, dtype: str, *layout: Any) -> str:
+def _format_logged_input(device: str, dtype: str, *layout: Any) -> str:
     rank = len(layout) // 2
-    return input_text(dtype, layout[:rank], layout[rank : 2 * rank], device)
+    return format_input(dtype, layout[:rank], layout[rank : 2 * rank], device)
 
 
-def input_text(dtype: str, sizes: Iterable[Any], strides: Iterable[Any], device: str) -> str:
+def format_input(dtype: str, sizes: Iterable[Any], strides: Iterable[Any], device: str) -> str:
     """`float32[16, 64] strides [64, 1] cpu`."""
     size, stride = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
     return f"{dtype.removeprefix('torch.')}[{size}] strides [{stride}] {device}"
 
 
-def reason_of(text: str) -> str:
+def extract_reason(text: str) -> str:
     """The reason in an error's text: of a traceback from another process the exception that ended it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and any("Traceback" in line or "subprocess" in line for line in lines):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from .tracelog import Record
+from .trace_log import Record
 
 SECOND = 1_000_000_000
 #: Time zones are quarters of an hour apart.
@@ -21,12 +21,12 @@ class Clock:
     """
 
     def __init__(self, records: Sequence[Record], changed_ns: int):
-        self._year = _year_of(changed_ns)
+        self._year = _find_year(changed_ns)
         self._offset = 0
         self._last = 0
         self._second = ("", 0)
         for record in records:
-            absolute = absolute_ns(record)
+            absolute = read_absolute_ns(record)
             if absolute is not None:
                 self._set(record.stamp, absolute)
                 return
@@ -35,7 +35,7 @@ class Clock:
         self._last, self._second = 0, ("", 0)
 
     def _set(self, stamp: str, absolute: int) -> None:
-        self._year = _year_of(absolute)
+        self._year = _find_year(absolute)
         difference = absolute - self.ns(stamp)
         if abs(difference) > HALF_YEAR:  # The prefix and the world were not yet in the same year.
             self._year += 1 if difference > 0 else -1
@@ -63,23 +63,23 @@ class Clock:
         return int(moment.timestamp()) * SECOND + self._offset
 
 
-def _year_of(ns: int) -> int:
+def _find_year(ns: int) -> int:
     return datetime.fromtimestamp(ns // SECOND, UTC).year
 
 
-def absolute_ns(record: Record) -> int | None:
+def read_absolute_ns(record: Record) -> int | None:
     """The time of the world at which a record was written, if it says."""
     metadata = record.metadata
     if "chromium_event" in metadata and record.payload:
         try:
-            return in_range(json.loads(record.payload)["ts"] * 1000)
+            return check_range(json.loads(record.payload)["ts"] * 1000)
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
     metrics = metadata.get("compilation_metrics")
     if isinstance(metrics, dict):
         try:
             end_us = metrics.get("end_time_us")
-            return in_range(
+            return check_range(
                 end_us * 1000
                 if end_us is not None
                 else (metrics["start_time"] + metrics["entire_frame_compile_time_s"]) * SECOND
@@ -89,6 +89,6 @@ def absolute_ns(record: Record) -> int | None:
     return None
 
 
-def in_range(ns: float) -> int | None:
+def check_range(ns: float) -> int | None:
     """`ns` as a time of this century; None of what can't be one."""
     return int(ns) if math.isfinite(ns) and 946_684_800 * SECOND < ns < 4_102_444_800 * SECOND else None

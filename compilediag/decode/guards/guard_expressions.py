@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compilediag.decode.guards.guard_names import PATH, SCOPED, readable
+from compilediag.decode.guards.source_names import PATH, SCOPED, format_source
 
 #: What is told of a guard: (kind, source, expected, actual, operands)
 Parts = tuple[str, str | None, str | None, str | None, tuple[str, ...]]
@@ -17,11 +17,11 @@ _SIZE = re.compile(r"\.(?:size|stride)\(\)\[\d+\]$")
 _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 
-def equality(text: str) -> Parts | None:
+def parse_equality(text: str) -> Parts | None:
     found = _EQUALITY.match(text)
     if not found or _is_shape(found[1]) or _names_a_source(found[2]):
         return None
-    return "value", readable(found[1]), found[2].strip(), None, (found[1],)
+    return "value", format_source(found[1]), found[2].strip(), None, (found[1],)
 
 
 def _names_a_source(text: str) -> bool:
@@ -34,7 +34,7 @@ def _is_shape(source: str) -> bool:
     return source.endswith("storage_offset()") or _SIZE.search(source) is not None
 
 
-def shape(text: str) -> Parts | None:
+def parse_shape(text: str) -> Parts | None:
     """An expression over sizes and ints, from ShapeEnv.produce_guards_verbose."""
     if not _COMPARED.search(text):
         return None
@@ -42,12 +42,12 @@ def shape(text: str) -> Parts | None:
     sources = sources or [n for n in dict.fromkeys(_NAME.findall(text)) if n not in _NOT_NAMES]
     if not sources:
         return None
-    names = ", ".join(readable(s) for s in sources)
-    expected = _bound(text, sources[0]) if len(sources) == 1 else readable(text)
+    names = ", ".join(format_source(s) for s in sources)
+    expected = _format_bound(text, sources[0]) if len(sources) == 1 else format_source(text)
     return "symbolic_shape", names, expected, None, tuple(sources)
 
 
-def _bound(text: str, source: str) -> str:
+def _format_bound(text: str, source: str) -> str:
     """What the expression asks of its first source, where it has a simple form: `2 <= n` -> `>= 2`."""
     first = re.escape(source)
     if found := re.fullmatch(rf"(-?\d+) (<=?) {first}(?: (<=?) (-?\d+))?", text):
@@ -59,4 +59,4 @@ def _bound(text: str, source: str) -> str:
         return found[1] or found[2]
     if found := re.fullmatch(rf"Ne\({first}, (-?\d+)\)", text):
         return f"!= {found[1]}"
-    return readable(text)
+    return format_source(text)

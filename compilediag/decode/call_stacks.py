@@ -1,0 +1,134 @@
+"""Call stacks: those in torch's messages, which are text, and those in its records, which are lists of frames.
+
+`CallStacks` stores each frame once, as a row with the key of the frame around it. A stack is the key of its innermost
+frame. A key is a digest of the whole path, so the same stack has the same key in every process and session.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..events import StackFrame
+
+#: Frames whose keys are remembered; a forgotten frame is written again under the same key.
+MAX_KNOWN = 100_000
+#: Frames kept of one stack: the innermost ones.
+MAX_DEPTH = 400
+#: Prefix of files that are frozen into Python itself, such as the one of os.environ.
+FROZEN = "<frozen "
+_TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
+)
+
+
+@functools.lru_cache(10_000)
+def is_torch_file(path: str) -> bool:
+    """Return True for a file of an installed torch. Only the path is checked: a log comes from another machine."""
+    return _TORCH_FILE.search(path) is not None
+
+
+# Stacks in messages
+
+
+def find_user_line(stack: str) -> tuple[str, int, str | None] | None:
+    """Return file, line and code of the innermost frame outside torch; None if the text has no frame.
+
+    Frames further in belong to torch, such as nn.Linear.forward. If every frame is torch's, the innermost one counts.
+    """
+    frames = list(_FRAME.finditer(stack))
+    if not frames:
+        return None
+    frame = next((f for f in reversed(frames) if not _is_internal(f["file"])), frames[-1])
+    return frame["file"], int(frame["line"]), (frame["code"] or "").strip() or None
+
+
+def _is_internal(path: str) -> bool:
+    return is_torch_file(path) or path.startswith(FROZEN)
+
+
+def find_code(stack: str, file: str, line: int) -> str | None:
+    """Return the code of a line as a stack shows it; None if the line is not in the stack."""
+    frames = (f for f in _FRAME.finditer(stack) if f["file"] == file and int(f["line"]) == line)
+    return next(((f["code"] or "").strip() or None for f in frames), None)
+
+
+# Stacks in records
+
+
+class Frame(NamedTuple):
+    """One frame of a stack."""
+
+    file: str | None
+    line: int | None
+    function: str | None
+    code: str | None = None
+
+
+class CallStacks:
+    """Gives stacks their keys and returns the frames that are new as events."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str | None, str | None, int | None, str | None], str] = {}
+
+    def add(self, frames: Iterable[Frame], time_ns: int) -> tuple[str | None, list[StackFrame]]:
+        """Return the key of a stack, outermost frame first, and its new frames. The key of an empty stack is None."""
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        key: str | None = None
+        fresh = []
+        for frame in list(frames)[-MAX_DEPTH:]:
+            caller, path = key, (key, frame.file, frame.line, frame.function)
+            known = self._known.get(path)
+            key = known or hashlib.md5(repr(path).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
+            if known is None:
+                self._known[path] = key
+                fresh.append(_make_stack_frame(frame, key, caller, time_ns))
+        return key, fresh
+
+
+def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) -> StackFrame:
+    """Make the row of one frame. The code of torch's own lines is left out."""
+    code = None if frame.file is None or is_torch_file(frame.file) else frame.code
+    return StackFrame(
+        time_ns=time_ns,
+        stack=key,
+        caller=caller,
+        file=frame.file,
+        line=frame.line,
+        function=frame.function,
+        code=code,
+    )
+
+
+def parse_logged_frames(stack: object, names: Mapping[int, str]) -> list[Frame]:
+    """Parse a stack as torch logs it, outermost frame first; `names` maps torch's numbers to files."""
+    frames = [frame for frame in stack if isinstance(frame, Mapping)] if isinstance(stack, list) else []
+    return [_parse_frame(frame, names) for frame in frames]
+
+
+def _parse_frame(logged: Mapping[str, object], names: Mapping[int, str]) -> Frame:
+    file, line, function, code = (logged.get(name) for name in ("filename", "line", "name", "loc"))
+    return Frame(
+        names.get(file) if isinstance(file, int) else _as_text(file),
+        line if isinstance(line, int) and not isinstance(line, bool) else None,
+        _as_text(function),
+        _as_text(code),
+    )
+
+
+def _as_text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def find_user_frame(*stacks: list[Frame]) -> Frame | None:
+    """Return the innermost frame outside torch, from the first stack that has one."""
+    for frames in stacks:
+        for frame in reversed(frames):
+            if frame.file is not None and not is_torch_file(frame.file):
+                return frame
+    return None

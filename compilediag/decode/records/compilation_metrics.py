@@ -1,0 +1,169 @@
+"""CompilationMetrics, torch's own record of one compile, as a `Compile`.
+
+In a log the fields have the names of the torch version that wrote them; `normalize_metrics` gives them today's names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...events import Compile
+
+#: Fields of CompilationMetrics by name; torch adds some with each version.
+Metrics = Mapping[str, Any]
+
+#: Exceptions by which Dynamo leaves a frame to the interpreter on purpose.
+SKIPS = frozenset({"SkipFrame", "SkipCodeRecursiveException", "RestartAnalysis"})
+LIMIT = re.compile(r"Dynamo (?:cache|recompile) limit exceeded.*?Limit type: (\w+)", re.DOTALL)
+#: Kinds of records with metrics, and whether they describe a forward.
+KINDS = {
+    "compilation_metrics": True,
+    "compilation_metrics_runtime": True,
+    "bwd_compilation_metrics": False,
+    "bwd_compilation_metrics_runtime": False,
+    "aot_autograd_backward_compilation_metrics": False,
+}
+#: Today's name, in microseconds -> the name before torch 2.6, in seconds.
+SECONDS = {
+    "start_time_us": "start_time",
+    "duration_us": "entire_frame_compile_time_s",
+    "dynamo_cumulative_compile_time_us": "entire_frame_compile_time_s",
+    "aot_autograd_cumulative_compile_time_us": "backend_compile_time_s",
+    "inductor_cumulative_compile_time_us": "inductor_compile_time_s",
+    "inductor_code_gen_cumulative_compile_time_us": "code_gen_time_s",
+}
+#: Before torch 2.6 a backward had a record of its own, with its duration in other fields.
+BACKWARD_SECONDS = ("elapsed_time", "inductor_compile_time_s")
+WHOLE = "dynamo_cumulative_compile_time_us"
+#: torch's reason for a recompile that no entry's guards explain.
+UNKNOWN_REASON = "Unable to find recompilation reasons"
+COMPILE_ID = re.compile(r"(?:!\d+/?)?(?:\d+/\d+)?")
+#: Longer texts (the configurations) are stored on their own: they hardly ever differ between two compiles.
+LONG = 1000
+
+
+def make_compile(metrics: Metrics, known: Mapping[str, Any] = MappingProxyType({})) -> Compile | None:
+    """Make the compile that `metrics` describe; None if they describe run time.
+
+    `known` has columns that the metrics lack: backend, attempt, stack, and the function of a backward. All `_s` columns
+    are torch's own times, which include each other: dynamo_s (the whole frame) > aot_s > inductor_s > codegen_s.
+    """
+    if metrics.get("is_runtime"):
+        return None
+    start_us, end_us = metrics.get("start_time_us"), metrics.get("end_time_us")
+    forward = metrics.get("is_forward") is not False
+    return Compile(
+        time_ns=(start_us or end_us or 0) * 1000,
+        duration_s=_read_duration(metrics, start_us, end_us),
+        compile_id=metrics.get("compile_id"),
+        function=metrics.get("co_name") or known.get("function"),
+        file=metrics.get("co_filename") or known.get("file"),
+        line=metrics.get("co_firstlineno") or known.get("line"),
+        trigger=_find_trigger(metrics.get("compile_id"), forward),
+        is_recompile=metrics.get("recompile_reason") is not None if forward else None,
+        outcome=_find_outcome(metrics),
+        dynamo_s=_read_seconds(metrics, "dynamo_cumulative_compile_time_us"),
+        aot_s=_read_seconds(metrics, "aot_autograd_cumulative_compile_time_us"),
+        inductor_s=_read_seconds(metrics, "inductor_cumulative_compile_time_us"),
+        codegen_s=_read_seconds(metrics, "inductor_code_gen_cumulative_compile_time_us"),
+        triton_s=_read_seconds(metrics, "triton_compile_time_us"),
+        guard_count=metrics.get("guard_count"),
+        guard_latency_us=metrics.get("guard_latency_us"),
+        graph_ops=metrics.get("graph_op_count"),
+        graph_nodes=metrics.get("graph_node_count"),
+        graph_inputs=metrics.get("graph_input_count"),
+        cache_size=metrics.get("accumulated_cache_size"),
+        fail_type=metrics.get("fail_type"),
+        fail_reason=metrics.get("fail_reason"),
+        limit=_find_limit(metrics),
+        restart_reasons=sorted(metrics.get("restart_reasons") or ()) or None,
+        attempt=known.get("attempt") if forward else None,
+        backend=known.get("backend"),
+        user_file=metrics.get("fail_user_frame_filename"),
+        user_line=metrics.get("fail_user_frame_lineno"),
+        stack=known.get("stack") if forward else None,
+    )
+
+
+def _read_seconds(metrics: Metrics, name: str) -> float | None:
+    value = metrics.get(name)
+    return None if value is None else value / 1e6
+
+
+def _read_duration(metrics: Metrics, start_us: int | None, end_us: int | None) -> float | None:
+    if start_us is None or end_us is None:
+        return _read_seconds(metrics, "duration_us")
+    return (end_us - start_us) / 1e6
+
+
+def _find_trigger(compile_id: str | None, forward: bool) -> str:
+    if compile_id is not None and compile_id.startswith("!"):
+        return "compiled_autograd"
+    return "dynamo" if forward else "lazy_backward"
+
+
+def _find_limit(metrics: Metrics) -> str | None:
+    found = LIMIT.search(metrics.get("fail_reason") or "")
+    return found[1] if found else None
+
+
+def _find_outcome(metrics: Metrics) -> str:
+    fail_type = metrics.get("fail_type")
+    if fail_type is not None:
+        return "skipped" if fail_type in SKIPS or _find_limit(metrics) else "failed"
+    if metrics.get("is_forward") is not False and not metrics.get("graph_op_count"):
+        return "empty"
+    return "ok"
+
+
+# In logs
+
+
+def normalize_metrics(kind: str, logged: Metrics, compile_id: str | None, time_ns: int) -> dict[str, Any]:
+    """Return the fields of one record of metrics by today's names. `compile_id` and `time_ns` are the record's own."""
+    metrics = dict(logged)
+    if not isinstance(metrics.get("compile_id"), str) or not COMPILE_ID.fullmatch(metrics["compile_id"]):
+        metrics["compile_id"] = compile_id
+    metrics.setdefault("is_runtime", kind.endswith("_runtime"))
+    if not KINDS[kind]:
+        metrics["is_forward"] = False
+    for name, before in SECONDS.items():
+        if metrics.get(name) is None and metrics.get(before) is not None:
+            metrics[name] = round(metrics[before] * 1e6)
+    if metrics.get("duration_us") is None and metrics.get("end_time_us") is None:
+        metrics["duration_us"] = _find_older_duration(kind, metrics)
+    if metrics.get("start_time_us") is None:
+        metrics["start_time_us"] = time_ns // 1000 - (metrics.get("duration_us") or 0)
+    if "recompile_reason" not in metrics and KINDS[kind]:
+        # The second number of an id counts the compiles of a frame: after the first one the frame has entries.
+        again = compile_id is not None and not compile_id.endswith("/0")
+        metrics["recompile_reason"] = UNKNOWN_REASON if again else None
+    return metrics
+
+
+def _find_older_duration(kind: str, metrics: Metrics) -> Any:
+    """Return the duration, in us, that a torch before 2.6 logged."""
+    seconds = next((metrics[n] for n in BACKWARD_SECONDS if metrics.get(n) is not None), None)
+    return metrics.get(WHOLE) if KINDS[kind] or seconds is None else round(seconds * 1e6)
+
+
+def split_texts(kind: str, logged: Metrics) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of a record: JSON of its fields, and each long text on its own. `join_texts` joins them."""
+    long = {name: value for name, value in logged.items() if isinstance(value, str) and len(value) > LONG}
+    yield kind, json.dumps({name: value for name, value in logged.items() if name not in long})
+    for name, value in long.items():
+        yield f"{kind}.{name}", value
+
+
+def join_texts(parts: Mapping[str, str]) -> dict[str, Any]:
+    """Return all fields of a compile's metrics from the texts of `split_texts`; empty if there are none."""
+    fields: dict[str, Any] = {}
+    for name, text in parts.items():
+        kind, _, field = name.partition(".")
+        if kind in KINDS:
+            fields.update({field: text} if field else json.loads(text))
+    return fields

@@ -1,0 +1,55 @@
+"""torch's timed events: those with a begin and an end are `Phase`s, an instant one can be a `DynamicDecision`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...events import DynamicDecision, Phase
+
+#: Shorter phases are dropped: in `full` those of passes over a graph, of which there are dozens; in `lean` all.
+FLOOR_NS = 1_000_000
+PASS_PREFIX = "pass."
+#: torch numbers the attempts at a frame in the names of their phases.
+ATTEMPT_PREFIX = "compile_attempt_"
+#: Name of the instant event of automatic dynamic shapes.
+AUTOMATIC_DYNAMIC = "automatic_dynamic"
+
+
+def is_phase_kept(name: str, length_ns: int, every: bool) -> bool:
+    """Return whether a phase becomes a row. `every`: short ones too, except those of passes."""
+    return length_ns >= FLOOR_NS or (every and not name.startswith(PASS_PREFIX))
+
+
+def clean_compile_id(compile_id: str | None) -> str | None:
+    """Return None for "None": torch announces what it times outside of any compile with that id."""
+    return None if compile_id == "None" else compile_id
+
+
+def make_phase(name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None) -> Phase:
+    """Make one phase. `compile_id` is the one that torch announces."""
+    return Phase(
+        time_ns=start_ns,
+        duration_s=(end_ns - start_ns) / 1e9,
+        compile_id=clean_compile_id(compile_id),
+        name=name,
+        parent=parent,
+        depth=depth,
+    )
+
+
+def make_dynamic_decision(metadata: Mapping[str, object], time_ns: int) -> DynamicDecision:
+    """Make the decision that an instant event of automatic dynamic shapes describes."""
+
+    def text(name: str) -> str | None:
+        value = metadata.get(name)
+        return None if value is None else str(value)
+
+    return DynamicDecision(
+        time_ns=time_ns,
+        compile_id=text("compile_id"),
+        source=text("name"),
+        dim=text("dim_changed"),
+        reason=text("reason"),
+        cached=text("cached"),
+        new=text("new"),
+    )
