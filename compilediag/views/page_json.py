@@ -1,4 +1,4 @@
-"""JSON that can stand in a page or travel over a kernel's channel, whatever text is in it."""
+"""JSON that is safe inside a script element and in a kernel message, whatever text it holds."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import json
 import math
 from typing import Any
 
-#: Inside a script element these could end it or begin a comment; JSON reads the escapes back.
+#: These could end a script element or begin a comment in it. JSON reads the escapes back.
 ESCAPES = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e"}
 
 
 def dumps(obj: Any) -> str:
-    """`obj` as ASCII JSON without `&`, `<` and `>`. NaN and infinities become null; lone surrogates survive."""
+    """Return `obj` as ASCII JSON without `&`, `<` and `>`. NaN and infinities become null; lone surrogates survive."""
     try:
         text = json.dumps(obj, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        text = json.dumps(_finite(obj), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(_replace_non_finite(obj), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for char, escape in ESCAPES.items():
         text = text.replace(char, escape)
     return text
 
 
-def _finite(obj: Any) -> Any:
+def _replace_non_finite(obj: Any) -> Any:
     if isinstance(obj, float):
         return obj if math.isfinite(obj) else None
     if isinstance(obj, dict):
-        return {key: _finite(value) for key, value in obj.items()}
+        return {key: _replace_non_finite(value) for key, value in obj.items()}
     if isinstance(obj, list | tuple):
-        return [_finite(value) for value in obj]
+        return [_replace_non_finite(value) for value in obj]
     return obj

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from compilediag.views.dashboard import QUIET_S, Pump, make_dashboard, split
+from compilediag.views.dashboard import make_dashboard
 from compilediag.views.page_json import dumps
+from compilediag.views.patch_pump import QUIET_S, Pump, split_patch
 
 
 def wait_for(condition, seconds=5.0):
@@ -70,7 +71,7 @@ def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):
     wait_for(lambda: not pump._thread.is_alive())
     assert {message["type"] for message in sent} == {"error"}
     assert "OSError: the disk is full" in sent[0]["text"]
-    assert sent[-1]["text"].endswith("the recording goes on")
+    assert sent[-1]["text"].endswith("the recording continues")
     recorded.compile(0)
     assert len(recorded.session.compiles) == 1
 
@@ -79,9 +80,9 @@ def test_a_page_that_missed_something_gets_everything(recorded, pump):
     pump, sent = pump
     recorded.compile(0)
     wait_for(lambda: any("rows" in patch for patch in patches(sent)))
-    pump.answer({"type": "something else"})
-    pump.answer("not even a dict")
-    pump.answer({"type": "resync"})
+    pump.handle_message({"type": "something else"})
+    pump.handle_message("not even a dict")
+    pump.handle_message({"type": "resync"})
     whole = [patch for patch in patches(sent) if patch["reset"]]
     assert len(whole) == 1 and whole[0]["columns"] and len(whole[0]["rows"]["compiles"]) == 1
 
@@ -95,7 +96,7 @@ def test_parts_of_a_patch_add_up_to_it():
         "rows": {"a": [[n, "x" * 50] for n in range(100)], "b": [[1, "y"]]},
         "texts": {str(n): {"z": "z" * 400, "cut": False} for n in range(5)} | {"5": {"same": 4}},
     }
-    parts = [json.loads(part) for part in split(patch, 1000)]
+    parts = [json.loads(part) for part in split_patch(patch, 1000)]
     assert [part["part"] for part in parts] == list(range(len(parts)))
     assert [part["reset"] for part in parts] == [True] + [False] * (len(parts) - 1)
     rows = {name: [row for part in parts for row in part.get("rows", {}).get(name, [])] for name in ("a", "b")}

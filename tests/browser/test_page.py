@@ -6,7 +6,7 @@ import time
 import pytest
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
-from compilediag.views.dashboard import split
+from compilediag.views.patch_pump import split_patch
 from tests.browser.conftest import BEGIN_NS
 
 HOSTILE = [
@@ -284,7 +284,7 @@ def test_a_large_patch_comes_whole_in_parts(recorded, open_widget, totals):
     for number in range(20):
         recorded.compile(number)
         recorded.text("inductor_output_code", f"# {number}\n" * 50, compile_id=f"0/{number}")
-    parts = list(split(recorded.patch(), 5_000))
+    parts = list(split_patch(recorded.patch(), 5_000))
     whole = [part for part in parts if '"functions"' in part]  # a function's document is one row
     assert len(parts) > 10 and max(len(part) for part in parts if part not in whole) < 8_000
     for part in parts:

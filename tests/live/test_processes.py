@@ -10,8 +10,8 @@ import pytest
 
 import compilediag as cd
 from compilediag import sources
-from compilediag.views.dashboard import Pump
 from compilediag.views.model import ViewModel
+from compilediag.views.patch_pump import Pump
 
 FORK = """
 import json, multiprocessing, os, sys, time

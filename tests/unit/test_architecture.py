@@ -68,7 +68,7 @@ WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
 LOADED_WHEN_USED = {
     "compilediag.frontends.magics",
-    "compilediag.views.dashboard",
+    "compilediag.views.widget",
 }
 
 

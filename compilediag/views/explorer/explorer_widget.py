@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..dashboard import load_widget_class
 from ..model import ViewModel
 from .explorer_text import explorer_text
 
 if TYPE_CHECKING:
-    import anywidget
-
     from ...diagnosis import Finding
     from ...session import Session
+    from ..widget import DashboardWidget
 
 
-def make_explorer(session: Session, finding: Finding | None = None) -> anywidget.AnyWidget:
-    """The widget, opened at the guard behind `finding` if one is given; CompilediagError without anywidget."""
-    from ..dashboard import widget_class
+def make_explorer(session: Session, finding: Finding | None = None) -> DashboardWidget:
+    """Return the widget, opened at the guard behind `finding` if one is given.
 
+    CompilediagError if anywidget is not installed.
+    """
     events = [] if finding is None else list(finding.evidence)
-    return widget_class()(ViewModel(session), text=explorer_text, page="explorer", events=events)
+    return load_widget_class()(ViewModel(session), lambda: explorer_text(session), page="explorer", events=events)

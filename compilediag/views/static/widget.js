@@ -1,9 +1,21 @@
-// The entry for anywidget hosts (Jupyter, VS Code, marimo): one store a widget, any number of views on it.
+// The entry for anywidget hosts (Jupyter, VS Code, marimo): one store for a widget, any number of views on it.
+//
+// Traits of DashboardWidget (compilediag/views/widget.py) that are read here, all written by the kernel only:
+//   snapshot  JSON text of one patch with everything so far; read once, when the widget is initialized
+//   page      "dashboard" or "explorer": the page that a view opens with
+//   events    event ids; the explorer opens at the guard behind the first that it knows
+//
+// Messages from the kernel, each with `sent_ms` (Unix ms by the kernel's clock):
+//   {type: "patch", patch}  JSON text of what is new
+//   {type: "alive"}         nothing is new
+//   {type: "error", text}   the kernel's side of the widget failed
+// Message to the kernel:
+//   {type: "resync"}        a patch was missed; the kernel answers with a patch that has everything
 import { Trail } from "./core/place.js";
-import { Shell } from "./pages.js";
 import { Store } from "./core/store.js";
+import { Shell } from "./pages.js";
 
-/** Patches travel as JSON text: that survives NaN and lone surrogates, which the host's own JSON does not. */
+/** Parses a patch. It is sent as text, because that preserves NaN and lone surrogates and the host's own JSON does not. */
 function readPatch(value) {
   return typeof value === "string" ? JSON.parse(value) : value;
 }

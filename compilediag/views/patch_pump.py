@@ -1,0 +1,139 @@
+"""Sends a live widget what is new, ten to twenty times a second, from a thread of its own.
+
+Nothing is sent per event: the server drops what is beyond 1,000 messages a second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import page_json
+from .model import ViewModel
+
+#: Seconds between two looks at the session: while nothing happens, and while something does.
+QUIET_S, BUSY_S = 0.1, 0.05
+MIN_PAUSE_S = 0.02
+#: The page reports "no news from the kernel" after a silence, so an "alive" message is sent this often.
+ALIVE_S = 2.0
+#: Characters of JSON in one message.
+MESSAGE_SIZE = 1_500_000
+#: The parts of a patch that describe its rows.
+SENT_LAST = ("meta", "totals", "findings", "now")
+#: After so many errors in a row the pump stops.
+MAX_ERRORS = 5
+
+
+class Pump:
+    """Takes patches from a model and passes them to `send` (one JSON-able dict a call) until the recording ends."""
+
+    def __init__(self, model: ViewModel, send: Callable[[dict[str, Any]], None]):
+        self._model = model
+        self._send = send
+        self._lock = threading.Lock()  # a patch is made and sent under the lock, so patches arrive in order
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="compilediag-dashboard", daemon=True)
+        self._errors = 0
+        self._last_sent = 0.0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def handle_message(self, message: Any) -> None:
+        """Send everything again to a page that missed a patch."""
+        if isinstance(message, dict) and message.get("type") == "resync":
+            with self._lock:
+                self._send_patch(self._model.snapshot())
+
+    def _run(self) -> None:
+        """Step at an even pace. Beside a busy compiler a step is slow, because it waits for the interpreter."""
+        while not self._ended.is_set():
+            began = time.monotonic()
+            self._step()
+            pace = BUSY_S if self._last_sent >= began else QUIET_S
+            self._ended.wait(max(MIN_PAUSE_S, began + pace - time.monotonic()))
+
+    def _step(self) -> None:
+        """Send what is new. An error is shown in the widget; it never fails the user's cell."""
+        try:
+            if self._advance() != "watching":
+                self.stop()
+            self._errors = 0
+        except Exception as error:
+            self._errors += 1
+            if self._errors == MAX_ERRORS:
+                self.stop()
+            self._send_error(error)
+
+    def _advance(self) -> str:
+        """Send what is new; return the session's state from before, so that nothing is sent after "stopped"."""
+        state = self._model.session.state
+        with self._lock:
+            patch = self._model.patch()
+            if patch is not None:
+                self._send_patch(patch)
+            elif time.monotonic() - self._last_sent > ALIVE_S:
+                self._send_message({"type": "alive"})
+        return state
+
+    def _send_error(self, error: Exception) -> None:
+        rest = "; the display stops here, the recording continues" if self._ended.is_set() else ""
+        try:
+            self._send_message(
+                {"type": "error", "text": f"compilediag's dashboard: {type(error).__name__}: {error}{rest}"}
+            )
+        except Exception:
+            # The channel is closed as well (the kernel shuts down): nobody can receive the error.
+            self.stop()
+
+    def _send_patch(self, patch: dict[str, Any]) -> None:
+        for part in split_patch(patch, MESSAGE_SIZE):
+            self._send_message({"type": "patch", "patch": part})
+
+    def _send_message(self, message: dict[str, Any]) -> None:
+        self._last_sent = time.monotonic()
+        self._send({**message, "sent_ms": time.time() * 1e3})
+
+
+def split_patch(patch: dict[str, Any], size: int) -> Iterator[str]:
+    """Split a patch into JSON texts of about `size` characters: rows in slices, then artifact texts, then totals.
+
+    All parts have the patch's `seq`; `part` counts them from 0. Totals and state come last, so that a page never
+    shows "stopped", or a total, before it has the rows.
+    """
+    whole = page_json.dumps(patch)
+    if len(whole) <= size:
+        yield whole
+        return
+    first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *SENT_LAST)}
+    last = {key: patch[key] for key in SENT_LAST if key in patch}
+    slices = [first, *_slice_rows(patch.get("rows", {}), size), *_slice_texts(patch.get("texts", {}), size), last]
+    for number, piece in enumerate(slices):
+        yield page_json.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
+
+
+def _slice_rows(rows: dict[str, list[Any]], size: int) -> Iterator[dict[str, Any]]:
+    for table, all_rows in rows.items():
+        count = 1 + len(page_json.dumps(all_rows)) // size
+        step = -(-len(all_rows) // count)
+        for begin in range(0, len(all_rows), step):
+            yield {"rows": {table: all_rows[begin : begin + step]}}
+
+
+def _slice_texts(texts: dict[str, dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
+    batch: dict[str, dict[str, Any]] = {}
+    free = size
+    for event_id, text in texts.items():
+        length = len(text.get("z", ""))
+        if batch and length > free:
+            yield {"texts": batch}
+            batch, free = {}, size
+        batch[event_id] = text
+        free -= length
+    if batch:
+        yield {"texts": batch}
