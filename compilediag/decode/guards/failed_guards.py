@@ -43,6 +43,7 @@ class FailedEntry:
     age: tuple[bool, int]
     guards: list[FailingGuard]
     reason: str | None
+    compile_key: str | None = None
 
     @property
     def distance(self) -> tuple[Any, ...]:
@@ -90,6 +91,7 @@ def make_recompile_events(
     entries: Sequence[FailedEntry],
     closest: FailedEntry,
     is_torchs: Callable[[str], bool],
+    compile_key: str | None = None,
 ) -> Iterator[Recompile | GuardFailure]:
     """The recompile and one event a failing guard. `where`: function, file and line of the code object.
 
@@ -101,10 +103,12 @@ def make_recompile_events(
     yield Recompile(
         time_ns=time_ns,
         compile_id=compile_id,
+        compile_key=compile_key,
         function=function,
         file=file,
         line=line,
         closest_compile_id=closest.compile_id,
+        closest_compile_key=closest.compile_key,
         reason=closest.reason,
         entries_checked=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
@@ -115,7 +119,9 @@ def make_recompile_events(
             yield GuardFailure(
                 time_ns=time_ns,
                 compile_id=compile_id,
+                compile_key=compile_key,
                 entry_compile_id=entry.compile_id,
+                entry_compile_key=entry.compile_key,
                 is_first=guard.is_first,
                 fail_count=guard.fail_count,
                 guard=guard.guard,

@@ -60,6 +60,7 @@ class TuningRecord:
     inputs: list[str] | None = None
     device: str | None = None
     compile_id: str | None = None
+    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     precompile_s: float | None = None
     threads: int | None = None
@@ -86,6 +87,7 @@ def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> Autot
     return AutotuneChoice(
         time_ns=timed.time_ns or tuning.time_ns,
         compile_id=tuning.compile_id,
+        compile_key=tuning.compile_key,
         run_id=run_id,
         tuner=tuning.tuner,
         stage=timed.stage,

@@ -48,6 +48,7 @@ class Fetch:
     key: str | None
     time_ns: int
     compile_id: str | None = None
+    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     duration_s: float | None = None
     bytes: int | None = None
@@ -68,6 +69,7 @@ class LookUp:
     cache: str
     time_ns: int
     compile_id: str | None = None
+    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
     components: list[str] | None = None
@@ -91,6 +93,7 @@ class CacheStore:
     cache: str
     time_ns: int
     compile_id: str | None = None
+    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
     is_local: bool = True
@@ -178,6 +181,7 @@ def _make_row(record: Fetch | LookUp | CacheStore, **columns: Any) -> CacheLooku
     row = CacheLookup(
         time_ns=record.time_ns,
         compile_id=record.compile_id,
+        compile_key=record.compile_key,
         duration_s=record.duration_s,
         cache=record.cache,
         key=record.key,
@@ -220,7 +224,9 @@ def describe_failing_guards(expression: str, holds: Callable[[str], bool], value
     return f"{told} ({', '.join(known)})" if known else told
 
 
-def parse_cache_event(name: str, metadata: Mapping[str, Any], time_ns: int) -> CacheLookup | None:
+def parse_cache_event(
+    name: str, metadata: Mapping[str, Any], time_ns: int, compile_key: str | None = None
+) -> CacheLookup | None:
     """The look-up that the instant event `name` tells of; None if it is of something else."""
     found = CACHE_EVENT.match(name)
     if found is None:
@@ -229,6 +235,7 @@ def parse_cache_event(name: str, metadata: Mapping[str, Any], time_ns: int) -> C
     return CacheLookup(
         time_ns=time_ns,
         compile_id=_as_text(metadata.get("compile_id")),
+        compile_key=compile_key,
         cache="fx_graph" if found["cache"] == "fx_graph" else "aot_autograd",
         tier="local",
         action="look_up",

@@ -46,7 +46,9 @@ COMPILE_ID = re.compile(r"(?:!\d+/?)?(?:\d+/\d+)?")
 LONG = 1000
 
 
-def make_compile(metrics: Metrics, known: Mapping[str, Any] = MappingProxyType({})) -> Compile | None:
+def make_compile(
+    metrics: Metrics, known: Mapping[str, Any] = MappingProxyType({}), compile_key: str | None = None
+) -> Compile | None:
     """Make the compile that `metrics` describe; None if they describe run time.
 
     `known` has columns that the metrics lack: backend, attempt, stack, and the function of a backward. All `_s` columns
@@ -60,6 +62,7 @@ def make_compile(metrics: Metrics, known: Mapping[str, Any] = MappingProxyType({
         time_ns=(start_us or end_us or 0) * 1000,
         duration_s=_read_duration(metrics, start_us, end_us),
         compile_id=metrics.get("compile_id"),
+        compile_key=compile_key,
         function=metrics.get("co_name") or known.get("function"),
         file=metrics.get("co_filename") or known.get("file"),
         line=metrics.get("co_firstlineno") or known.get("line"),

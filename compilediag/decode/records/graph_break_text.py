@@ -28,6 +28,7 @@ def parse_graph_break(
     user_file: str | None = None,
     user_line: int | None = None,
     user_code: str | None = None,
+    compile_key: str | None = None,
 ) -> GraphBreak:
     """The break that `text`, torch's reason, tells of; the user's line where it is known."""
     break_id = BREAK_ID.search(text)
@@ -36,6 +37,7 @@ def parse_graph_break(
     return GraphBreak(
         time_ns=time_ns,
         compile_id=compile_id,
+        compile_key=compile_key,
         reason=_join_lines(text.strip().partition("\n")[0]) or None,
         break_id=f"GB{break_id[1]}" if break_id else None,
         explanation=_join_lines(explanation[1]) if explanation else None,
@@ -46,7 +48,9 @@ def parse_graph_break(
     )
 
 
-def parse_logged_break(text: str, time_ns: int, compile_id: str | None) -> GraphBreak | None:
+def parse_logged_break(
+    text: str, time_ns: int, compile_id: str | None, compile_key: str | None = None
+) -> GraphBreak | None:
     """The break that an artifact of a trace log tells of; None of a frame that was skipped for one, where torch says
     so a second time.
     """
@@ -55,7 +59,8 @@ def parse_logged_break(text: str, time_ns: int, compile_id: str | None) -> Graph
         return None
     file, line = found["file"], int(found["line"])
     code = find_code(found["stack"] or "", file, line)
-    return parse_graph_break(LED_IN.sub("", found["reason"], count=1), time_ns, compile_id, file, line, code)
+    reason = LED_IN.sub("", found["reason"], count=1)
+    return parse_graph_break(reason, time_ns, compile_id, file, line, code, compile_key)
 
 
 def _join_lines(text: str) -> str:

@@ -89,6 +89,9 @@ def find_compile_id(metadata: Mapping[str, Any]) -> str | None:
     return "/".join(parts) or None
 
 
-def make_artifact(metadata: Mapping[str, Any], name: str, payload: str, time_ns: int) -> tuple[Artifact, str]:
+def make_artifact(
+    metadata: Mapping[str, Any], name: str, payload: str, time_ns: int, compile_key: str | None = None
+) -> tuple[Artifact, str]:
     """The artifact that a record tells of, and its text."""
-    return Artifact(time_ns=time_ns, compile_id=find_compile_id(metadata), name=name), payload
+    compile_id = find_compile_id(metadata)
+    return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name), payload

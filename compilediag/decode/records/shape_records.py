@@ -52,6 +52,7 @@ class TracedRecords:
         compile_id: str | None,
         time_ns: int,
         stacks: tuple[list[Frame], list[Frame]] | None = None,
+        compile_key: str | None = None,
     ) -> list[Event]:
         """What one record of `KINDS` tells. `names` are the names of files by torch's number; `stacks` are the user's
         and torch's where they are known without.
@@ -61,7 +62,7 @@ class TracedRecords:
             self._remember(body)
             return []
         user, torchs = stacks or [parse_logged_frames(body.get(name), names) for name in ("user_stack", "stack")]
-        common, told = self._where(user, _without_writing(torchs), compile_id, time_ns)
+        common, told = self._where(user, _without_writing(torchs), compile_id, time_ns, compile_key)
         made = _shape(kind, body, common)
         if made is not None:
             self._name_sources(made, _texts(body.get("symbol_to_sources")) or {})
@@ -77,7 +78,12 @@ class TracedRecords:
         return key, [*fresh]
 
     def _where(
-        self, user: list[Frame], torchs: list[Frame], compile_id: str | None, time_ns: int
+        self,
+        user: list[Frame],
+        torchs: list[Frame],
+        compile_id: str | None,
+        time_ns: int,
+        compile_key: str | None,
     ) -> tuple[dict[str, Any], list[Event]]:
         """The columns that say where it was, and the new frames of both stacks."""
         user_key, user_new = self.stacks.add(user, time_ns)
@@ -87,6 +93,7 @@ class TracedRecords:
         common = {
             "time_ns": time_ns,
             "compile_id": compile_id,
+            "compile_key": compile_key,
             "user_file": line.file,
             "user_line": line.line,
             "user_code": line.code,
@@ -97,7 +104,9 @@ class TracedRecords:
 
     # Collectives
 
-    def collectives(self, name: str, text: str, compile_id: str | None, time_ns: int) -> list[Event]:
+    def collectives(
+        self, name: str, text: str, compile_id: str | None, time_ns: int, compile_key: str | None = None
+    ) -> list[Event]:
         """The collectives of a graph in their order, from the artifact that lists them. What torch knows of their
         outputs is in another artifact, which comes before it. A text that is neither tells nothing.
         """
@@ -109,10 +118,11 @@ class TracedRecords:
             listed = [op for op in _list(told.get("ops")) if isinstance(op, dict)] if isinstance(told, dict) else []
             if len(self._outputs) > MAX_COMPILES:
                 self._outputs.clear()
-            self._outputs[compile_id] = [op for op in listed if op.get("type") == "collective"]
+            self._outputs[compile_key or compile_id] = [op for op in listed if op.get("type") == "collective"]
             return []
-        known = self._outputs.pop(compile_id, [])
-        return [_collective(position, op, known, compile_id, time_ns) for position, op in enumerate(_list(told))]
+        known = self._outputs.pop(compile_key or compile_id, [])
+        ids = {"compile_id": compile_id, "compile_key": compile_key}
+        return [_collective(position, op, known, time_ns, ids) for position, op in enumerate(_list(told))]
 
     # Exports
 
@@ -120,7 +130,7 @@ class TracedRecords:
         """Remembers what a symbol stands for, and says of a guard what its symbols do."""
         if len(self._sources) > MAX_COMPILES:
             self._sources.clear()
-        known = self._sources[made.compile_id]
+        known = self._sources[made.compile_key or made.compile_id]
         known.update(told)
         if made.symbol is not None and made.source is not None:
             known[made.symbol] = made.source
@@ -223,7 +233,7 @@ _SHAPES: dict[str, Callable[[Body], dict[str, Any]]] = {
 }
 
 
-def _collective(position: int, op: Any, told: list[Body], compile_id: str | None, time_ns: int) -> Collective:
+def _collective(position: int, op: Any, told: list[Body], time_ns: int, ids: Mapping[str, str | None]) -> Collective:
     """One collective, with the first of `told` that has its name, which is taken out."""
     at = next((at for at, each in enumerate(told) if each.get("name") == op), None)
     known = {} if at is None else told.pop(at)
@@ -231,11 +241,11 @@ def _collective(position: int, op: Any, told: list[Body], compile_id: str | None
     tensors = [each for each in _list(outputs) if isinstance(each, dict)]
     return Collective(
         time_ns=time_ns,
-        compile_id=compile_id,
         position=position,
         op=None if op is None else str(op),
         outputs=[_tensor(each) for each in tensors if each.get("dtype")] or None,
         estimate_us=runtime_ns / 1000 if isinstance(runtime_ns, int | float) else None,
+        **ids,
     )
 
 

@@ -25,19 +25,30 @@ def clean_compile_id(compile_id: str | None) -> str | None:
     return None if compile_id == "None" else compile_id
 
 
-def make_phase(name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None) -> Phase:
+def make_phase(
+    name: str,
+    parent: str | None,
+    depth: int,
+    start_ns: int,
+    end_ns: int,
+    compile_id: str | None,
+    compile_key: str | None = None,
+) -> Phase:
     """Make one phase. `compile_id` is the one that torch announces."""
     return Phase(
         time_ns=start_ns,
         duration_s=(end_ns - start_ns) / 1e9,
         compile_id=clean_compile_id(compile_id),
+        compile_key=compile_key,
         name=name,
         parent=parent,
         depth=depth,
     )
 
 
-def make_dynamic_decision(metadata: Mapping[str, object], time_ns: int) -> DynamicDecision:
+def make_dynamic_decision(
+    metadata: Mapping[str, object], time_ns: int, compile_key: str | None = None
+) -> DynamicDecision:
     """Make the decision that an instant event of automatic dynamic shapes describes."""
 
     def text(name: str) -> str | None:
@@ -47,6 +58,7 @@ def make_dynamic_decision(metadata: Mapping[str, object], time_ns: int) -> Dynam
     return DynamicDecision(
         time_ns=time_ns,
         compile_id=text("compile_id"),
+        compile_key=compile_key,
         source=text("name"),
         dim=text("dim_changed"),
         reason=text("reason"),
