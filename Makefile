@@ -26,11 +26,12 @@ bench: $(READY)  ## what watching costs, and what reading logs costs against tlp
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
 
-docs: $(READY)  ## write docs/tables.md anew from compilediag/events/
+docs: $(READY)  ## write the generated pages, then build the documentation into site/
 	$(PY) docs/make_tables.py > docs/tables.md
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 clean:
-	rm -rf .venv demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
+	rm -rf .venv site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
 
 $(READY): requirements-dev.txt pyproject.toml .ci/setup
 	.ci/setup

@@ -51,3 +51,12 @@ def test_links_lead_to_files(document):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())
     broken = [link for link in links if "://" not in link and not (document.parent / link).exists()]
     assert broken == []
+
+
+def test_the_site_builds_without_a_warning(python, tmp_path):
+    pytest.importorskip("material", reason="mkdocs-material is not installed; make test installs it")
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}
+    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site", cwd=ROOT, env=quiet)
+    assert done.returncode == 0, done.stdout + done.stderr
+    api = (tmp_path / "site" / "api" / "index.html").read_text()
+    assert "compilediag.watch.watch" in api and "compilediag.session.Session" in api
