@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..events import BY_TABLE
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,9 +19,12 @@ Place = tuple[str | None, str | None, int | None]
 def rows_of(tables: Any, table: str, names: Iterable[str]) -> list[Row]:
     """The rows of `tables.<table>` in order of time, with `names` and the common columns."""
     frame = getattr(tables, table, None)
+    wanted = ("event_id", "time", "rank", "pid", "compile_id", *names)
+    if frame is None and hasattr(tables, "rows"):
+        events = tables.rows(BY_TABLE[table])
+        return [{n: event.time_ns if n == "time" else getattr(event, n) for n in wanted} for event in events]
     if frame is None or len(frame) == 0:
         return []
-    wanted = ("event_id", "time", "rank", "pid", "compile_id", *names)
     columns = [_plain(frame[n]) if n in frame else [None] * len(frame) for n in wanted]
     rows = [dict(zip(wanted, values, strict=True)) for values in zip(*columns, strict=True)]
     return sorted(rows, key=row_order)

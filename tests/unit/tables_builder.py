@@ -1,6 +1,7 @@
-"""Small tables for tests: events in, the DataFrames of a session out."""
+"""Small sessions for tests: events in, the typed rows and DataFrames of a session out."""
 
-from types import SimpleNamespace
+from collections import defaultdict
+from dataclasses import replace
 
 from compilediag.events import (
     BY_TABLE,
@@ -14,18 +15,51 @@ from compilediag.events import (
     GuardFailure,
     KernelCompile,
     Recompile,
+    RowList,
     SourceStatus,
 )
 from compilediag.storage.tables import frame_from_events
 
 SECOND = 1_000_000_000
+#: Columns that name a compile -> the column with its id.
+KEYS = {
+    "compile_key": "compile_id",
+    "closest_compile_key": "closest_compile_id",
+    "entry_compile_key": "entry_compile_id",
+}
 FORWARD = {"function": "forward", "file": "/home/ada/model.py", "line": 30}
 
 
+def add_keys(event):
+    """The event with a compile key for each compile id that it has, as if torch never used an id twice in a rank."""
+    names = [name for name in KEYS if getattr(event, name, None) is None and getattr(event, KEYS[name], None)]
+    return replace(event, **{name: f"{event.rank or 0}.{getattr(event, KEYS[name])}" for name in names})
+
+
+class EventTables(RowList):
+    """Events as typed rows, and as the DataFrames that a session of just these events gives."""
+
+    def __init__(self, events):
+        numbers = defaultdict(int)
+        super().__init__(self._number(event, numbers) for event in events)
+
+    @staticmethod
+    def _number(event, numbers):
+        """Number the events of each kind from 1, as `frame_from_events` does."""
+        numbers[type(event)] += 1
+        return add_keys(replace(event, event_id=numbers[type(event)]))
+
+    def __getattr__(self, name):
+        if name not in BY_TABLE:
+            raise AttributeError(name)
+        frame = frame_from_events(BY_TABLE[name], self.rows(BY_TABLE[name]))
+        setattr(self, name, frame)
+        return frame
+
+
 def tables(*events):
-    """What a session of just these events would give, each table with its documented dtypes."""
-    by_table = {name: [e for e in events if type(e) is cls] for name, cls in BY_TABLE.items()}
-    return SimpleNamespace(**{name: frame_from_events(BY_TABLE[name], rows) for name, rows in by_table.items()})
+    """What a session of just these events would give: typed rows, and tables with their documented dtypes."""
+    return EventTables(events)
 
 
 def recompile(source, kind, expected=None, actual=None, number=1, **more):
@@ -37,7 +71,7 @@ def recompile(source, kind, expected=None, actual=None, number=1, **more):
         "lost_s": 1.0,
     }
     told = {"guard_source": source, "guard_kind": kind, "expected": expected, "actual": actual}
-    return Recompile(**{**defaults, **FORWARD, **told, **more})
+    return add_keys(Recompile(**{**defaults, **FORWARD, **told, **more}))
 
 
 def changes(source, kind, *values, reason="{source} == {old}", **more):
@@ -54,18 +88,19 @@ def sizes(*values, tensor="x", dim=0, **more):
 
 
 def failure(source, kind, number=1, entry=None, **more):
-    return GuardFailure(
-        time_ns=number * SECOND,
-        compile_id=f"0/{number}",
-        entry_compile_id=entry or f"0/{number - 1}",
-        guard_source=source,
-        guard_kind=kind,
-        **more,
-    )
+    """A guard that failed at the `number`-th recompile, in the entry of the one before it or in the `entry`-th."""
+    entry = number - 1 if entry is None else entry
+    defaults = {
+        "time_ns": number * SECOND,
+        "compile_id": f"0/{number}",
+        "entry_compile_id": f"0/{entry}",
+    }
+    return add_keys(GuardFailure(**{**defaults, "guard_source": source, "guard_kind": kind, **more}))
 
 
 def compiled(**more):
-    return Compile(**{"time_ns": SECOND, "compile_id": "0/0", "outcome": "ok", "duration_s": 2.0, **FORWARD, **more})
+    defaults = {"time_ns": SECOND, "compile_id": "0/0", "outcome": "ok", "duration_s": 2.0}
+    return add_keys(Compile(**{**defaults, **FORWARD, **more}))
 
 
 def graph_break(**more):
@@ -79,11 +114,11 @@ def graph_break(**more):
         "user_line": 33,
         "user_code": "print(x)",
     }
-    return GraphBreak(**{**defaults, **more})
+    return add_keys(GraphBreak(**{**defaults, **more}))
 
 
 def lookup(outcome, **more):
-    return CacheLookup(**{"time_ns": SECOND, "cache": "fx_graph", "outcome": outcome, **more})
+    return add_keys(CacheLookup(**{"time_ns": SECOND, "cache": "fx_graph", "outcome": outcome, **more}))
 
 
 def tuning(run_id="1", times=None, winner=None, **more):
@@ -120,23 +155,23 @@ def tuning(run_id="1", times=None, winner=None, **more):
 
 def graph(action, number=1, **more):
     defaults = {"time_ns": number * SECOND, "function_id": 0, "mode": "forward", "backend": "trees", **FORWARD}
-    return CudaGraphAction(**{**defaults, "action": action, **more})
+    return add_keys(CudaGraphAction(**{**defaults, "action": action, **more}))
 
 
 def called(ran, count, number=1, each=0.01, **more):
     """Calls of the entry of 0/number, or eager ones, that took `each` s; the first one ten times as long."""
     first = {"first_s": 10 * each, "total_s": each * (count + 9), "min_s": each, "timed": count} if count else {}
     defaults = {"time_ns": number * SECOND + 1, "compile_id": f"0/{number}", "ran": ran, "count": count, **first}
-    return Calls(**{**defaults, **FORWARD, **more})
+    return add_keys(Calls(**{**defaults, **FORWARD, **more}))
 
 
 def kernel(name, seconds=0.2, **more):
     defaults = {"time_ns": SECOND, "compile_id": "0/0", "language": "triton", "where": "subprocess"}
-    return KernelCompile(**{**defaults, "name": name, "duration_s": seconds, "outcome": "compiled", **more})
+    return add_keys(KernelCompile(**{**defaults, "name": name, "duration_s": seconds, "outcome": "compiled", **more}))
 
 
 def decision(source, dim, number, **more):
-    return DynamicDecision(time_ns=number * SECOND, compile_id=f"0/{number}", source=source, dim=dim, **more)
+    return add_keys(DynamicDecision(time_ns=number * SECOND, compile_id=f"0/{number}", source=source, dim=dim, **more))
 
 
 def source(name, status, reason=None, **more):

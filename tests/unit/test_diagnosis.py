@@ -187,9 +187,7 @@ def test_what_failed_at_the_same_calls_is_told_and_mended_too():
 
 def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
     rows = sizes("4", "6", "8", "10")
-    found = only(
-        diagnose(tables(*rows, failure("flag", "value", 3, entry="0/0"), failure("mode", "value", 2, entry="0/1")))
-    )
+    found = only(diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1))))
     assert "flag" not in found.suggestion
     assert "mode" not in found.suggestion
 

@@ -160,7 +160,7 @@ def test_an_integer_that_code_needs_as_a_number():
     assert found.fix is None
     by_failure = told(
         *changes("k", "value", "3", "4", "5"),
-        failure("k", "value", 2, entry="0/7", expected="4", guard=EVALUATED.format(source="L['k']", old="4")),
+        failure("k", "value", 2, entry=7, expected="4", guard=EVALUATED.format(source="L['k']", old="4")),
     )
     assert by_failure.rule == "specialized"
 

@@ -1,7 +1,6 @@
 """Ranks told against each other: where they part, at what, in a sentence; stragglers first."""
 
 import contextlib
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +13,7 @@ from compilediag.events import Collective, Recompile
 from compilediag.views.rank_page import rank_part
 
 from .log_builder import compile_, record, string
-from .tables_builder import SECOND, compiled, graph_break, lookup, recompile, source, tables
+from .tables_builder import SECOND, EventTables, compiled, graph_break, lookup, recompile, source, tables
 
 OTHER = {"function": "scale", "line": 50}
 
@@ -220,7 +219,7 @@ def test_a_finding_says_what_to_change():
     assert not {f.rule for f in diagnose(tables(*START))} & {"ranks_diverge", "ranks_differ_in_caches"}
 
 
-class Session(SimpleNamespace):
+class Session(EventTables):
     """As much of a session as is asked."""
 
     state = "loaded"
@@ -230,16 +229,16 @@ class Session(SimpleNamespace):
 
 
 def test_text_and_tables():
-    ranks = Ranks(Session(**vars(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)))))
+    ranks = Ranks(Session([*START, *size(1, 2, 8, 9), *both(scale, 5)]))
     text = ranks.summary()
     assert "2 ranks. First difference:\n  rank 1 went another way" in text
     assert "rank 1: 1.6 s, 4 compiles, 2 recompiles" in text and "not on 1 of 2 ranks" in text
     assert ranks.frame["rank"].tolist() == [1, 0] and ranks.graphs["missing"].tolist()[0] == [0]
     assert ranks.differences["kind"].tolist() == ["way"] and str(ranks.frame["compile_s"].dtype) == "float64"
     assert ranks.first.ranks == (1,) and "1 divergences" in repr(ranks)
-    none = Ranks(Session(**vars(tables(compiled()))))
+    none = Ranks(Session([compiled()]))
     assert none.first is None and "not two ranks" in none.summary() and len(none.frame) == 0
-    alike = Ranks(Session(**vars(tables(*START))))
+    alike = Ranks(Session([*START]))
     assert "All compiled the same" in alike.summary() and len(alike.differences) == 0
 
 
