@@ -6,14 +6,26 @@ READY := .venv/.ready
 # What `gpu-test` runs with: an interpreter that has torch, triton, pandas and pytest, and nothing else of ours.
 GPU_PYTHON ?= python3
 
-.PHONY: demo test gpu-test bench lab docs clean
+# A worker for each core. A file's tests stay together: they share servers, programs and sessions.
+PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo test test-all test-fast gpu-test bench lab docs clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
 
-test: $(READY)  ## lint, then every test that this machine can run
+test: $(READY)  ## lint, then every test that this machine can run but those marked long
 	$(PY) -m ruff check .
-	$(PY) -m pytest
+	$(PY) -m ruff format --check .
+	$(PY) -m pytest $(PARALLEL)
+
+test-all: $(READY)  ## the same with the tests marked long
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pytest $(PARALLEL) --long
+
+test-fast: $(READY)  ## the unit tests, in less than a minute
+	$(PY) -m pytest $(PARALLEL) tests/unit
 
 gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
 	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,30 +41,68 @@ class Without:
 sys.meta_path[:] = [Without()]
 """
 
+#: Files that take long, the longest first.
+SLOW_FIRST = [
+    *("test_lab.py", "test_notebooks.py", "test_cli.py", "test_autotune.py", "test_page.py", "test_explorer.py"),
+    *("test_ingest_bad.py", "test_panels.py", "test_store.py", "test_guest_contract.py", "test_verify.py"),
+    *("test_collection.py", "test_check.py", "test_remote_cache.py", "test_explain_miss.py", "test_ingest.py"),
+    *("test_processes.py", "test_traced.py", "test_sources.py", "test_project.py", "test_cudagraph_skips.py"),
+]
+
 #: The folders whose tests run the compiler.
 COMPILING = {"live", "gpu"}
 
 
-def pytest_configure() -> None:
-    """No key history outside of a single test. And a job in the background ignores interrupts, and so would every
-    program that a test starts and interrupts.
+#: The environment of every test and of every program that a test starts.
+ENVIRONMENT = {
+    # No test reads or writes the key history of the user who runs it.
+    "COMPILEDIAG_HISTORY": "off",
+    # Kernels without vector instructions. No test is about them, and Inductor then skips its checks of what the
+    # processor supports: 8 s in each new process.
+    "TORCHINDUCTOR_VEC_ISA_OK": "0",
+    # Each worker has one core; more threads only wait for each other.
+    "OMP_NUM_THREADS": "1",
+}
+_CACHES: pytest.StashKey[tempfile.TemporaryDirectory[str]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the tests marked long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each worker has Inductor caches of its own, which are empty at first. Precompiled headers are shared: torch keeps
+    them outside of that folder, one for each set of compiler flags.
+
+    A background job ignores interrupts, and so would every program that a test starts and interrupts.
     """
-    os.environ["COMPILEDIAG_HISTORY"] = "off"
+    os.environ.update(ENVIRONMENT)
+    config.stash[_CACHES] = caches = tempfile.TemporaryDirectory(
+        prefix="compilediag-tests-", ignore_cleanup_errors=True
+    )
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = caches.name
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in gpu/ need a GPU; those marked `since_torch` the behaviour of that version or a later one.
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_CACHES].cleanup()
 
-    Those in browser/ come last: from the first on an event loop of playwright's runs in this process, and beside it
-    IPython can't run a cell with a top-level await.
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip tests in gpu/ where there is no GPU, tests marked `since_torch` on an older torch, and those marked `long`
+    without --long.
+
+    Files that take long come first, so that no worker is left with one at the end.
     """
-    items.sort(key=lambda item: "browser" in _folders(item))
+    items.sort(key=lambda item: SLOW_FIRST.index(item.path.name) if item.path.name in SLOW_FIRST else len(SLOW_FIRST))
     for item in items:
         for marker in item.iter_markers("since_torch"):
             version, why = marker.args
             item.add_marker(pytest.mark.skipif(not _torch_is(version), reason=f"before torch {version}: {why}"))
+        for marker in item.iter_markers("long"):
+            reason = f"long, see `make test-all`: {marker.args[0]}"
+            item.add_marker(pytest.mark.skipif(not config.getoption("--long"), reason=reason))
     on_gpu = [item for item in items if "gpu" in _folders(item)]
     if on_gpu and not _has_cuda():
         for item in on_gpu:

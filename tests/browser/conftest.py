@@ -235,8 +235,11 @@ def recorded(tmp_path: Path) -> Iterator[Recorded]:
     recorded.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
+    """One Chromium for the tests of this folder. It ends with them: while playwright runs, this thread has an event
+    loop, and IPython can't run a cell with a top-level await.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
         yield browser

@@ -1,0 +1,1 @@
+"""A package, so that fixtures can have the scope "package": one Chromium for the tests of this folder."""
