@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
-from typing import Any
+from typing import Any, TypeVar
 
 from .events import Event
 
 FILE_COLUMNS = ("file", "user_file")
+E = TypeVar("E", bound=Event)
 
 
 class CellNames:
@@ -19,20 +22,29 @@ class CellNames:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def rename(self, event: Event) -> None:
-        """Tell the cells, not the files, in the columns of an event that hold files."""
-        for column in FILE_COLUMNS:
-            file = getattr(event, column, None)
-            if file is not None:
-                setattr(event, column, self.name(file))
+    def rename(self, event: E) -> E:
+        """The event with cells instead of files in its columns that hold files."""
+        renamed: dict[str, Any] = {}
+        for column in _file_columns(type(event)):
+            file = getattr(event, column)
+            name = self.name(file)
+            if name != file:
+                renamed[column] = name
+        return dataclasses.replace(event, **renamed) if renamed else event
 
     def name(self, file: str | None) -> str | None:
+        """What the code of a file is shown as."""
         if file is None:
             return None
         known = self._known.get(file)
         if known is None:
             known = self._known[file] = _cell(file) or file
         return known
+
+
+@functools.cache
+def _file_columns(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind) if f.name in FILE_COLUMNS)
 
 
 def running_shell() -> Any:

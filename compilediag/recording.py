@@ -8,6 +8,7 @@ its own, to the same file.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import sqlite3
@@ -21,7 +22,7 @@ from typing import Any, Protocol
 
 from .events import Artifact, Event, SourceStatus
 from .notebook_cells import CellNames
-from .storage.store import Store, clean, digest_of
+from .storage.store import Owner, Store, clean, digest_of
 
 logger = logging.getLogger("compilediag")
 
@@ -161,7 +162,7 @@ class Recorder:
         progress = (os.getpid(), states) if states != self._shown_progress else None
         try:
             if events or progress:
-                self._store.append(events, payloads, progress)
+                self._store.append(events, payloads, progress, owners=self._owners(events))
                 self._shown_progress = states
         except sqlite3.OperationalError as error:
             self._lost(events, error)
@@ -209,27 +210,22 @@ class Recorder:
                 continue
             events += made
             feed.events += len(made)
-        pid = os.getpid()
         self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)
-        for event in events:
-            event.pid, event.rank = pid, self._rank
-            self._cells.rename(event)
-        return events, payloads
+        return [self._cells.rename(event) for event in events], payloads
 
     def _keep(self, feed: Feed, item: tuple[Artifact, str], payloads: list[tuple[str, str]]) -> Artifact:
         artifact, text = item
         text = clean(text)
-        artifact.size = len(text) if text.isascii() else len(text.encode())
+        size = len(text) if text.isascii() else len(text.encode())
         digest = digest_of(text)
         if digest not in self._digests:
-            if artifact.size > self._payload_left:
+            if size > self._payload_left:
                 feed.dropped += 1
-                return artifact
-            self._payload_left -= artifact.size
+                return dataclasses.replace(artifact, size=size)
+            self._payload_left -= size
             self._digests.add(digest)
             payloads.append((digest, text))
-        artifact.digest = digest
-        return artifact
+        return dataclasses.replace(artifact, size=size, digest=digest)
 
     def _changed_statuses(self, final: bool) -> list[Event]:
         now = time.monotonic()
@@ -238,7 +234,6 @@ class Recorder:
         self._status_due = now + STATUS_INTERVAL_S
         changed = []
         for status in self._statuses():
-            status.pid, status.rank = os.getpid(), self._rank
             shown = self._shown_status.get(status.name)
             if shown is None or _state(shown) != _state(status):
                 self._shown_status[status.name] = status
@@ -252,10 +247,13 @@ class Recorder:
             except Exception as error:
                 feed.failed(error)
 
+    def _owners(self, events: list[Event]) -> list[Owner]:
+        return [(self._rank, os.getpid())] * len(events)
+
     def _write_singly(self, events: list[Event], payloads: list[tuple[str, str]]) -> None:
         for event in events:
             try:
-                self._store.append([event], payloads)
+                self._store.append([event], payloads, owners=self._owners([event]))
                 payloads = []
             except Exception as error:
                 self._lost([event], error)

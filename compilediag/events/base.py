@@ -22,7 +22,7 @@ def column(
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What every event has. `kind` and `table` belong to the class; `event_id` is None until it is read from a file."""
 

@@ -40,7 +40,7 @@ CACHE_OUTCOMES = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLookup(Event):
     kind: ClassVar[str] = "cache_lookup"
     table: ClassVar[str] = "cache_lookups"

@@ -11,7 +11,7 @@ from .base import Event, column
 RAN = ("compiled", "eager")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calls(Event):
     """Calls of one entry, or of one function that torch gave up on, since its row before: sum them up."""
 

@@ -28,7 +28,7 @@ CUDAGRAPH_ACTIONS = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CudaGraphAction(Event):
     kind: ClassVar[str] = "cudagraph"
     table: ClassVar[str] = "cudagraphs"

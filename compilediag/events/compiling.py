@@ -8,7 +8,7 @@ from typing import ClassVar
 from .base import Event, column
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compile(Event):
     kind: ClassVar[str] = "compile"
     table: ClassVar[str] = "compiles"
@@ -47,7 +47,7 @@ class Compile(Event):
         return f"{self.function or '?'} {self.outcome or ''}".strip()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphBreak(Event):
     kind: ClassVar[str] = "graph_break"
     table: ClassVar[str] = "graph_breaks"
@@ -65,7 +65,7 @@ class GraphBreak(Event):
         return self.reason or self.kind
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase(Event):
     kind: ClassVar[str] = "phase"
     table: ClassVar[str] = "phases"
@@ -79,7 +79,7 @@ class Phase(Event):
         return self.name or self.kind
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact(Event):
     kind: ClassVar[str] = "artifact"
     table: ClassVar[str] = "artifacts"
@@ -94,7 +94,7 @@ class Artifact(Event):
         return self.name or self.kind
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicDecision(Event):
     kind: ClassVar[str] = "dynamic_decision"
     table: ClassVar[str] = "dynamic_decisions"

@@ -33,7 +33,7 @@ GUARD_KINDS = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recompile(Event):
     kind: ClassVar[str] = "recompile"
     table: ClassVar[str] = "recompiles"
@@ -60,7 +60,7 @@ class Recompile(Event):
         return f"{self.function or '?'}: {self.guard_source or self.guard_kind}: {self.expected} -> {self.actual}"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardFailure(Event):
     kind: ClassVar[str] = "guard_failure"
     table: ClassVar[str] = "guard_failures"

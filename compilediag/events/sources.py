@@ -8,7 +8,7 @@ from typing import ClassVar
 from .base import Event, column
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus(Event):
     """The state of one source, written when it changes and when the watch ends; the last one counts."""
 

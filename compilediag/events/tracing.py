@@ -18,7 +18,7 @@ SHAPE_ACTIONS = ("created", "unbacked", "specialized", "guarded", "assumed", "un
 EXPORT_PROBLEMS = ("data_dependent", "constraint", "missing_fake_kernel", "mismatched_fake_kernel")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StackFrame(Event):
     """A frame of a call stack. Stacks share their outer frames, so each frame is told once, with the one around it."""
 
@@ -37,7 +37,7 @@ class StackFrame(Event):
         return self.function or self.kind
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicShape(Event):
     kind: ClassVar[str] = "symbolic_shape"
     table: ClassVar[str] = "symbolic_shapes"
@@ -60,7 +60,7 @@ class SymbolicShape(Event):
         return f"{self.action}: {self.expression or self.symbol}" + (f" = {self.value}" if self.value else "")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportProblem(Event):
     kind: ClassVar[str] = "export_problem"
     table: ClassVar[str] = "export_problems"
@@ -84,7 +84,7 @@ class ExportProblem(Event):
         return f"{self.problem}: {self.op or self.expression}"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collective(Event):
     kind: ClassVar[str] = "collective"
     table: ClassVar[str] = "collectives"

@@ -12,7 +12,7 @@ from .base import Event, column
 TUNING_STAGES = ("benchmark", "prescreen", "precompile", "fusion", "profile", "coordinate_descent", "combo", "cached")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AutotuneChoice(Event):
     kind: ClassVar[str] = "autotune_choice"
     table: ClassVar[str] = "autotune"
@@ -46,7 +46,7 @@ class AutotuneChoice(Event):
         return f"{self.op} {self.choice}: {time}"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCompile(Event):
     kind: ClassVar[str] = "kernel_compile"
     table: ClassVar[str] = "kernels"

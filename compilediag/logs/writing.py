@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import math
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..decode.records.log_process import Item
 from ..events import Artifact, Event
-from ..storage.store import Store, own_fields
+from ..storage.store import Owner, Store, own_fields
 
 #: A batch is written when it has so many events, or so many bytes of text.
 BATCH_EVENTS, BATCH_BYTES = 4_000, 8 << 20
@@ -20,6 +21,7 @@ MAX_TEXTS = 4 << 30
 #: Digests of texts that are remembered; one that is forgotten is found to be there by SQLite.
 REMEMBERED = 200_000
 INT64 = 1 << 63
+E = TypeVar("E", bound=Event)
 
 
 class LogWriter:
@@ -32,6 +34,7 @@ class LogWriter:
         self.store = store
         self._skip = skip
         self._events: list[Event] = []
+        self._owners: list[Owner] = []
         self._texts: list[tuple[str, bytes]] = []
         self._bytes = 0
         self._left = max_texts
@@ -42,36 +45,36 @@ class LogWriter:
             self._skip -= 1
             return
         event, text = item if isinstance(item, tuple) else (item, None)
-        event.pid, event.rank = pid, rank
-        fit(event)
+        event = fit(event)
         if text is not None and isinstance(event, Artifact):
-            self._keep(event, text)
+            event = self._keep(event, text)
         self._events.append(event)
+        self._owners.append((rank, pid))
         if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
             self.flush()
 
-    def _keep(self, artifact: Artifact, text: bytes) -> None:
+    def _keep(self, artifact: Artifact, text: bytes) -> Artifact:
         digest = artifact.digest or hashlib.md5(text, usedforsecurity=False).hexdigest()
-        artifact.size, artifact.digest = len(text), digest
+        kept = dataclasses.replace(artifact, size=len(text), digest=digest)
         if digest in self._digests:
-            return
+            return kept
         if len(text) > self._left:
-            artifact.digest = None
             self.dropped += 1
-            return
+            return dataclasses.replace(kept, digest=None)
         if len(self._digests) >= REMEMBERED:
             self._digests.clear()
         self._digests.add(digest)
         self._left -= len(text)
         self._bytes += len(text)
         self._texts.append((digest, text))
+        return kept
 
     def flush(self) -> None:
         """What was put so far is in the file when this returns."""
         if self._events:
             packed = [(digest, len(text), zlib.compress(_legible(text), 1)) for digest, text in self._texts]
-            self.store.append(self._events, packed=packed)
-        self._events, self._texts, self._bytes = [], [], 0
+            self.store.append(self._events, packed=packed, owners=self._owners)
+        self._events, self._owners, self._texts, self._bytes = [], [], [], 0
 
 
 def _legible(text: bytes) -> bytes:
@@ -82,19 +85,18 @@ def _legible(text: bytes) -> bytes:
     return text
 
 
-def fit(event: Event) -> None:
-    """Take out of an event what its columns can't hold: a damaged record can say anything."""
-    for name, fits in _checks(type(event)):
-        if not fits(getattr(event, name)):
-            setattr(event, name, None)
+def fit(event: E) -> E:
+    """The event without what its columns can't hold: a damaged record can say anything."""
+    unfit: dict[str, Any] = {name: None for name, fits in _checks(type(event)) if not fits(getattr(event, name))}
     if not isinstance(event.time_ns, int) or not -INT64 <= event.time_ns < INT64:
-        event.time_ns = 0
+        unfit["time_ns"] = 0
+    return dataclasses.replace(event, **unfit) if unfit else event
 
 
 @functools.cache
 def _checks(cls: type[Event]) -> list[tuple[str, Callable[[Any], bool]]]:
     columns = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
-    shared = [("compile_id", "string"), ("duration_s", "float64"), ("rank", "Int64"), ("pid", "Int64")]
+    shared = [("compile_id", "string"), ("compile_key", "string"), ("duration_s", "float64")]
     return [(name, _FITS[dtype]) for name, dtype in [*shared, *columns]]
 
 

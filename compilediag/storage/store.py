@@ -32,6 +32,8 @@ logger = logging.getLogger("compilediag")
 SCHEMA_VERSION = 4
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
+#: Rows of one statement: SQLite parses a longer one anew each time, which takes it twice as long.
+MAX_ROWS = 150
 #: Texts up to so many bytes are stored unpacked.
 SHORT = 5 * 1024
 #: What every SQLite file begins with.
@@ -41,11 +43,13 @@ SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean":
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
-COMMON = ("time_ns", "kind", "rank", "pid", "compile_id", "compile_key", "title", "duration_s")
-
+OWNER = ("rank", "pid")
+COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
 
 #: The values of one row, in the order of the statement that inserts it.
 Row = tuple[Any, ...]
+#: Rank and pid of the process that an event happened in.
+Owner = tuple[int | None, int | None]
 #: What a thread compiles, by the thread's id; JSON.
 States = dict[int, dict[str, Any]]
 
@@ -137,12 +141,12 @@ def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value)
 
 
-def _as_it_is(row: Row) -> Row:
-    return row
+def _keep_rows(rows: list[Row]) -> list[Row]:
+    return rows
 
 
-def _cleaned(row: Row) -> Row:
-    return tuple(clean(value) if isinstance(value, str) else value for value in row)
+def _clean_rows(rows: list[Row]) -> list[Row]:
+    return [tuple(clean(value) if isinstance(value, str) else value for value in row) for row in rows]
 
 
 class _Layout:
@@ -155,23 +159,28 @@ class _Layout:
         names = "".join(f', "{f.name}"' for f in fields)
         self.insert = f"INSERT INTO {cls.table} (event_id{names})"
 
-    def row(self, event_id: int, event: Event) -> Row:
-        values = self.get(event)
+    def rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
+        """The rows of (id, event) pairs."""
+        get = self.get
         if not self.json:
-            return (event_id, *values)
+            return [(event_id, *get(event)) for event_id, event in events]
+        return [(event_id, *self._as_json(get(event))) for event_id, event in events]
+
+    def _as_json(self, values: Row) -> Row:
         converted = list(values)
         for at in self.json:
             converted[at] = _json(converted[at])
-        return (event_id, *converted)
+        return tuple(converted)
 
 
 _LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
-_common = attrgetter(*COMMON)
+_owner_of = attrgetter(*OWNER)
+_common = attrgetter(*COMMON[len(OWNER) :])
 _INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)})"
 
 
 def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
-    """Insert rows with as few statements as SQLite's number of variables allows.
+    """Insert rows with few statements.
 
     Python lets go of the interpreter at every step of a statement, and beside a busy compiler waits 5 ms to have it
     back: a row a step would write no more than 200 rows a second.
@@ -179,7 +188,7 @@ def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
     if not rows:
         return
     marks = f"({', '.join('?' * len(rows[0]))})"
-    step = MAX_VARIABLES // len(rows[0])
+    step = min(MAX_ROWS, MAX_VARIABLES // len(rows[0]))
     for begin in range(0, len(rows), step):
         part = rows[begin : begin + step]
         db.execute(f"{head} VALUES {', '.join([marks] * len(part))}", list(chain.from_iterable(part)))
@@ -286,40 +295,43 @@ class Store:
         payloads: Iterable[tuple[str, str]] = (),
         progress: tuple[int, States] | None = None,
         packed: Sequence[tuple[str, int, bytes]] = (),
+        owners: Iterable[Owner] | None = None,
     ) -> None:
         """Write events and the (digest, text) pairs that artifacts among them name, in one transaction.
 
+        `owners`: rank and pid of each event; those that the events name if it is None.
         `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
         compiling now in that process, a state a thread), for what was there.
         """
+        owners = list(owners) if owners is not None else list(map(_owner_of, events))
         try:
-            self._append(events, payloads, progress, packed, _as_it_is)
+            self._append(events, owners, payloads, progress, packed, _keep_rows)
         except UnicodeEncodeError:
             # Rare enough to look for in all texts only when SQLite has met one.
-            self._append(events, payloads, progress, packed, _cleaned)
+            self._append(events, owners, payloads, progress, packed, _clean_rows)
 
     def _append(
         self,
         events: Sequence[Event],
+        owners: Sequence[Owner],
         payloads: Iterable[tuple[str, str]],
         progress: Any,
         packed: Sequence[tuple[str, int, bytes]],
-        prepared: Callable[[Row], Row],
+        prepare: Callable[[list[Row]], list[Row]],
     ) -> None:
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
             self._append_payloads(payloads, packed)
             if events:
                 first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
-                rows: dict[type[Event], list[Row]] = defaultdict(list)
+                of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
                 common = []
-                for event_id, event in enumerate(events, first):
-                    cls = type(event)
-                    rows[cls].append(prepared(_LAYOUTS[cls].row(event_id, event)))
-                    common.append(prepared((event_id, *_common(event))))
-                _insert(db, _INSERT_EVENT, common)
-                for cls, kind_rows in rows.items():
-                    _insert(db, _LAYOUTS[cls].insert, kind_rows)
+                for event_id, (event, owner) in enumerate(zip(events, owners, strict=True), first):
+                    of_kind[type(event)].append((event_id, event))
+                    common.append((event_id, *owner, *_common(event)))
+                _insert(db, _INSERT_EVENT, prepare(common))
+                for kind, numbered in of_kind.items():
+                    _insert(db, _LAYOUTS[kind].insert, prepare(_LAYOUTS[kind].rows(numbered)))
             if progress is not None:
                 pid, states = progress
                 db.execute("DELETE FROM progress WHERE pid = ?", (pid,))

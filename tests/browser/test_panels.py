@@ -1,5 +1,7 @@
 """Caches, autotuning, CUDA graphs and kernels on the page: grouped, searched, sorted, opened, read in any width."""
 
+import dataclasses
+
 import pytest
 
 from compilediag.views.report import write_report
@@ -18,9 +20,8 @@ CHANGED = "static input data pointer changed.\ninput name: primals_4. data point
 
 def shifted(seconds, *events):
     """The events of the builders at so many seconds of the session, a millisecond apart."""
-    for number, event in enumerate(events):
-        event.time_ns = BEGIN_NS + int(seconds * S) + number * 1_000_000
-    return events
+    begin_ns = BEGIN_NS + int(seconds * S)
+    return [dataclasses.replace(event, time_ns=begin_ns + at * 1_000_000) for at, event in enumerate(events)]
 
 
 def tunings():

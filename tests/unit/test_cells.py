@@ -47,8 +47,7 @@ def test_real_files_keep_their_names(shell):
 
 def test_events_are_renamed_in_every_column_that_holds_a_file(shell):
     file = file_of_a_cell(shell, "f")
-    event = Recompile(time_ns=1, file=file, user_file=file, function="f")
-    CellNames().rename(event)
+    event = CellNames().rename(Recompile(time_ns=1, file=file, user_file=file, function="f"))
     assert (event.file, event.user_file, event.function) == ("Cell In[1]", "Cell In[1]", "f")
 
 

@@ -100,8 +100,7 @@ def test_values_of_any_type_are_missing_rather_than_wrong():
     odd = {"co_name": 7, "co_filename": ["x"], "co_firstlineno": 10**30, "guard_count": True, "graph_op_count": "2"}
     items, tally = decoded(start() + record("compilation_metrics", {**odd, "start_time_us": 5, "end_time_us": 9}))
     compiles = [item for item, _, _ in items if getattr(item, "kind", "") == "compile"]
-    for found in compiles:
-        fit(found)
+    compiles = [fit(found) for found in compiles]
     assert (compiles[0].function, compiles[0].file, compiles[0].line, compiles[0].guard_count) == (None,) * 4
     assert tally.faults.total() == 0
 

@@ -106,7 +106,7 @@ class KeyHistory:
         owner, key = _make_owner(lookup, now), self._key(lookup.key, now)
         known = self._known(owner)
         if lookup.outcome == "miss":
-            _with_nearest(lookup, key, known)
+            lookup = _with_nearest(lookup, key, known)
         self._remember(owner, known, key)
         return lookup
 
@@ -145,11 +145,12 @@ def _make_owner(lookup: CacheLookup, now: Components) -> KeyOwner:
     return KeyOwner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
 
 
-def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> None:
-    """Fill in the nearest of the known keys and the differences; of keys that are as near the latest counts."""
+def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> CacheLookup:
+    """`lookup` with the nearest of the known keys and the differences; of keys that are as near the latest counts."""
     candidates = list(reversed(list(known)))
     same = [k for k in candidates if k.key == now.key]
     nearest = same[0] if same else min(candidates, key=now.distance, default=None)
-    if nearest is not None:
-        lookup.nearest_key, lookup.nearest_session = nearest.key, nearest.seen
-        lookup.key_diff = [] if same else nearest.differences(now)
+    if nearest is None:
+        return lookup
+    differences = [] if same else nearest.differences(now)
+    return dataclasses.replace(lookup, nearest_key=nearest.key, nearest_session=nearest.seen, key_diff=differences)

@@ -9,6 +9,7 @@ of the local one.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -106,99 +107,100 @@ class CacheStore:
 
 def make_lookup_rows(look: LookUp) -> list[CacheLookup]:
     """A row of each tier that was asked, the local one first."""
-    local = _make_row(look, tier="local", action="look_up", outcome=look.outcome)
     trouble = look.troubles.get("local")
-    local.reason = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
-    local.exception_type = look.exception_type or (trouble.type if trouble else None)
-    local.guard = look.guard
+    reason = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
+    columns: dict[str, Any] = {
+        "outcome": look.outcome,
+        "reason": reason if look.is_local else reason or LOCAL_OFF,
+        "exception_type": look.exception_type or (trouble.type if trouble else None),
+        "guard": look.guard,
+    }
     if look.found == "local":
-        _fill(local, {**look.entry, "bytes": look.bytes})
+        columns.update(look.entry, bytes=look.bytes)
     elif look.outcome == "hit":
-        local.outcome = "miss" if look.is_local else "disabled"
-    if not look.is_local:
-        local.reason = local.reason or LOCAL_OFF
+        columns["outcome"] = "miss" if look.is_local else "disabled"
+    local = _make_row(look, tier="local", action="look_up", **columns)
     return [local] if look.fetch is None else [local, _make_remote_row(look, look.fetch)]
 
 
 def _make_remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
     """What the remote tier answered, and whether the look-up could use it."""
     row = make_fetch_row(fetch)
+    return row if row.outcome != "hit" else dataclasses.replace(row, **_remote_use(look))
+
+
+def _remote_use(look: LookUp) -> dict[str, Any]:
+    """The columns that say what the look-up could do with the entry that the remote tier gave."""
     trouble = look.troubles.get("remote")
-    if row.outcome != "hit":
-        return row
     if look.found == "remote" and look.outcome == "hit":
-        _fill(row, look.entry)
-    elif look.found == "remote":
-        row.outcome, row.reason, row.exception_type = "failed", look.reason, look.exception_type
-    elif trouble is not None:
-        row.outcome, row.exception_type = "failed", trouble.type
-        row.reason = f"the entry could not be loaded: {trouble.text}"
-    elif look.guard is not None:
-        row.outcome, row.guard = "guard_miss", look.guard
-    else:
-        row.outcome, row.reason = "failed", "the entry could not be loaded"
-    return row
+        return look.entry
+    if look.found == "remote":
+        return {"outcome": "failed", "reason": look.reason, "exception_type": look.exception_type}
+    if trouble is not None:
+        reason = f"the entry could not be loaded: {trouble.text}"
+        return {"outcome": "failed", "reason": reason, "exception_type": trouble.type}
+    if look.guard is not None:
+        return {"outcome": "guard_miss", "guard": look.guard}
+    return {"outcome": "failed", "reason": "the entry could not be loaded"}
 
 
 def make_fetch_row(fetch: Fetch) -> CacheLookup:
     """The row of one get or put of a remote cache."""
-    row = _make_row(fetch, tier="remote", action="store" if fetch.is_put else "look_up")
-    row.bytes, row.taken_s = fetch.bytes, fetch.taken_s
+    action = "store" if fetch.is_put else "look_up"
+    return _make_row(
+        fetch, tier="remote", action=action, bytes=fetch.bytes, taken_s=fetch.taken_s, **_fetch_outcome(fetch)
+    )
+
+
+def _fetch_outcome(fetch: Fetch) -> dict[str, Any]:
     if fetch.trouble is not None:
         what = "put" if fetch.is_put else "get"
-        row.outcome, row.exception_type = "failed", fetch.trouble.type
-        row.reason = f"the {what} raised {fetch.trouble.text}" if fetch.is_raised else fetch.trouble.text
-    elif fetch.is_given_up:
-        row.outcome, row.reason = "disabled", "torch gave the server up after an earlier failed connection"
-    elif fetch.is_put:
-        row.outcome = "saved"
-    else:
-        row.outcome = "miss" if fetch.bytes is None else "hit"
-    return row
+        reason = f"the {what} raised {fetch.trouble.text}" if fetch.is_raised else fetch.trouble.text
+        return {"outcome": "failed", "reason": reason, "exception_type": fetch.trouble.type}
+    if fetch.is_given_up:
+        return {"outcome": "disabled", "reason": "torch gave the server up after an earlier failed connection"}
+    if fetch.is_put:
+        return {"outcome": "saved"}
+    return {"outcome": "miss" if fetch.bytes is None else "hit"}
 
 
 def make_store_row(store: CacheStore) -> CacheLookup:
     """The row of a store; of a remote tier without a local one only trouble is told here."""
-    row = _make_row(store, tier="local" if store.is_local else "remote", action="store")
-    _fill(row, {**store.entry, "bytes": store.bytes})
-    if store.trouble is None:
-        row.outcome = "saved"
-    else:
-        row.outcome = "bypass" if store.is_bypass else "failed"
-        row.reason, row.exception_type = store.trouble.text, store.trouble.type
-    return row
+    columns: dict[str, Any] = {**store.entry, "bytes": store.bytes, "outcome": "saved"}
+    if store.trouble is not None:
+        columns["outcome"] = "bypass" if store.is_bypass else "failed"
+        columns.update(reason=store.trouble.text, exception_type=store.trouble.type)
+    return _make_row(store, tier="local" if store.is_local else "remote", action="store", **columns)
 
 
 def make_write_row(write: CacheStore) -> CacheLookup:
     """The row of a found entry's module that was put in place again."""
-    row = _make_row(write, tier="local", action="write", outcome="written", bytes=write.bytes)
+    columns: dict[str, Any] = {"outcome": "written"}
     if write.trouble is not None:
-        row.outcome, row.reason, row.exception_type = "failed", write.trouble.text, write.trouble.type
-    return row
+        columns = {"outcome": "failed", "reason": write.trouble.text, "exception_type": write.trouble.type}
+    return _make_row(write, tier="local", action="write", bytes=write.bytes, **columns)
 
 
 def _make_row(record: Fetch | LookUp | CacheStore, **columns: Any) -> CacheLookup:
-    row = CacheLookup(
+    return CacheLookup(
         time_ns=record.time_ns,
         compile_id=record.compile_id,
         compile_key=record.compile_key,
         duration_s=record.duration_s,
         cache=record.cache,
         key=record.key,
+        **_place_of(record.frame),
         **columns,
     )
-    return add_frame(row, record.frame)
 
 
 def add_frame(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
     """`row`, with the function whose compile it was."""
-    _fill(row, {name: frame.get(name) for name in ("function", "file", "line")})
-    return row
+    return dataclasses.replace(row, **_place_of(frame))
 
 
-def _fill(row: CacheLookup, columns: Mapping[str, Any]) -> None:
-    for name, value in columns.items():
-        setattr(row, name, value)
+def _place_of(frame: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: frame.get(name) for name in ("function", "file", "line")}
 
 
 def name_remote_cache(class_name: str) -> str:

@@ -7,6 +7,7 @@ JSON lines a compile, `trace_records`, with the file names that torch wrote as n
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -255,8 +256,9 @@ class LogProcess:
         lookup = parse_cache_event(name, told, time_ns)
         if lookup is None:
             return
-        lookup.compile_id = clean_compile_id(lookup.compile_id)
-        yield self._history.compare(add_frame(lookup, self._frame(lookup.compile_id)), told.get("components") or ())
+        compile_id = clean_compile_id(lookup.compile_id)
+        lookup = dataclasses.replace(add_frame(lookup, self._frame(compile_id)), compile_id=compile_id)
+        yield self._history.compare(lookup, told.get("components") or ())
 
     def _artifact(self, record: Record, compile_id: str | None, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""

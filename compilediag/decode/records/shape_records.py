@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections import defaultdict
@@ -65,7 +66,7 @@ class TracedRecords:
         common, told = self._where(user, _without_writing(torchs), compile_id, time_ns, compile_key)
         made = _shape(kind, body, common)
         if made is not None:
-            self._name_sources(made, _texts(body.get("symbol_to_sources")) or {})
+            made = self._name_sources(made, _texts(body.get("symbol_to_sources")) or {})
             is_told = kind in _TWICE and self._latest == (_TWICE[kind], made.expression)
             told += [] if is_told else [made]
             self._latest = (kind, made.expression)
@@ -126,7 +127,7 @@ class TracedRecords:
 
     # Exports
 
-    def _name_sources(self, made: SymbolicShape, told: dict[str, str]) -> None:
+    def _name_sources(self, made: SymbolicShape, told: dict[str, str]) -> SymbolicShape:
         """Remembers what a symbol stands for, and says of a guard what its symbols do."""
         if len(self._sources) > MAX_COMPILES:
             self._sources.clear()
@@ -136,7 +137,9 @@ class TracedRecords:
             known[made.symbol] = made.source
         if made.source is None and made.expression is not None:
             symbols = dict.fromkeys(_SYMBOL.findall(made.expression))
-            made.source = ", ".join(f"{symbol} = {known[symbol]}" for symbol in symbols if symbol in known) or None
+            source = ", ".join(f"{symbol} = {known[symbol]}" for symbol in symbols if symbol in known) or None
+            return dataclasses.replace(made, source=source)
+        return made
 
     def _problem(self, kind: str, body: Body, common: dict[str, Any]) -> ExportProblem | None:
         """What an export could not do soundly. A compile, which has an id, is no export."""

@@ -7,6 +7,7 @@ torch's texts leave out, the values of a graph's constants and of AOTAutograd's 
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
@@ -75,5 +76,5 @@ class Keys(Source):
     def status(self) -> SourceStatus:
         status, problem = super().status(), self._history.problem
         if status.status == "active" and status.reason is None and problem:
-            status.reason = f"keys of earlier sessions are not known: {problem}"
+            return dataclasses.replace(status, reason=f"keys of earlier sessions are not known: {problem}")
         return status

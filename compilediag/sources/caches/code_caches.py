@@ -6,6 +6,7 @@ compiled is decided here. All of it happens while something is compiled or loade
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections import OrderedDict, defaultdict
@@ -103,8 +104,8 @@ class CodeCaches(Source):
         targets = places.targets(_compat.argument(args, kwargs, 1, "cpp_builders"))
         began = None if places.is_header(targets[-1]) else self._end()
         if began is not None:
-            row = _row("cpp_code", began, places.key_of_lock(_compat.argument(args, kwargs, 0, "lock_path")), error)
-            row.tier = "local"
+            key = places.key_of_lock(_compat.argument(args, kwargs, 0, "lock_path"))
+            row = _row("cpp_code", began, key, error, tier="local")
             self.emit(self._libraries.done, row)
 
     # CUDA objects
@@ -137,13 +138,11 @@ class CodeCaches(Source):
             found = self._found.pop(get_ident(), False)
             name = _compat.argument(args, kwargs, 1, "kernel_name")
             row = _row("triton_code", (began[0], found), name, error, whose(self.recorder))
-            row.taken_s = None  # The kernel may be a future: `kernels` tells how long it took.
-            self.emit(made, row)
+            # The kernel may be a future: `kernels` tells how long it took.
+            self.emit(made, dataclasses.replace(row, taken_s=None))
 
     def _tell(self, cache: str, began: tuple[int, bool], key: str | None, error: Raised, tier: str = "memory") -> None:
-        row = _row(cache, began, key, error, whose(self.recorder))
-        row.tier = tier
-        self.emit(made, row)
+        self.emit(made, _row(cache, began, key, error, whose(self.recorder), tier))
 
 
 class Libraries:
@@ -174,9 +173,7 @@ class Libraries:
 
     def _tell(self, row: CacheLookup, owner: dict[str, Any]) -> Made:
         self._put(row.key or "", None)
-        for name, value in owner.items():
-            setattr(row, name, value)
-        return made(row)
+        return made(dataclasses.replace(row, **owner))
 
     def _put(self, key: str, value: dict[str, Any] | CacheLookup | None) -> None:
         self._known[key] = value
@@ -186,14 +183,19 @@ class Libraries:
 
 
 def _row(
-    cache: str, began: tuple[int, bool], key: str | None, error: Raised, owner: dict[str, Any] | None = None
+    cache: str,
+    began: tuple[int, bool],
+    key: str | None,
+    error: Raised,
+    owner: dict[str, Any] | None = None,
+    tier: str = "memory",
 ) -> CacheLookup:
     start, found = began
     taken_s = None if found or error is not None else (time.time_ns() - start) / 1e9
     outcome = "failed" if error is not None else "hit" if found else "miss"
     columns = {
         "cache": cache,
-        "tier": "memory",
+        "tier": tier,
         "action": "look_up",
         "outcome": outcome,
         "key": key,

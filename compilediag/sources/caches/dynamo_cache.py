@@ -6,6 +6,7 @@ that is a miss; what comes of it is an entry (saved), a failure, or code that is
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -205,7 +206,8 @@ def _looked_up(
 
 def _told(row: CacheLookup, error: Raised) -> Made:
     if error is not None:
-        row.reason, row.exception_type = shield.told(error)[:MAX_REASON], type(error).__name__
+        reason = shield.told(error)[:MAX_REASON]
+        row = dataclasses.replace(row, reason=reason, exception_type=type(error).__name__)
     return (row,)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from threading import get_ident
@@ -165,5 +166,4 @@ def _write(write: CacheStore) -> Made:
 
 
 def _disabled(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
-    lookup.reason = reason
-    return made(add_frame(lookup, frame))
+    return made(dataclasses.replace(add_frame(lookup, frame), reason=reason))

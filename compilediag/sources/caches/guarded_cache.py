@@ -183,8 +183,8 @@ class GuardedCache(Source):
     def _looked_up_events(self, look: LookUp) -> Made:
         rows = make_lookup_rows(look)
         if self.detail == "full":
-            told = next((row for row in rows if row.outcome == "hit"), rows[0])
-            self._history.compare(told, look.components or ())
+            at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
+            rows[at] = self._history.compare(rows[at], look.components or ())
         return rows
 
     def _tell_store(self, store: CacheStore) -> None:
