@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.cudagraph_advice import REASONS, skip_advice
+from compilediag.diagnosis.rules.cudagraph_advice import REASONS, advise_skip
 from tests.unit.tables_builder import graph, tables
 
 LINE = {"user_file": "/home/ada/model.py", "user_line": 33, "user_code": "x.add_(1)"}
@@ -41,7 +41,7 @@ SKIPS = {
 
 @pytest.mark.parametrize(("reason", "advice"), SKIPS.items())
 def test_each_of_torchs_reasons_to_skip_has_advice(reason, advice):
-    assert advice.lower() in skip_advice(reason).lower()
+    assert advice.lower() in advise_skip(reason).lower()
 
 
 def test_a_reason_that_is_not_known_is_told_as_it_is():

@@ -1,4 +1,4 @@
-"""Runs of the tuners: which choice won, by how much, what it cost to find out, and after how many calls that pays.
+"""Runs of the tuners: which choice won, by how much, what tuning cost, and after how many calls that pays.
 
 A run is all rows of the `autotune` table that share a `run_id` in one process.
 """
@@ -10,59 +10,45 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...events import AutotuneChoice, Rows
 from .. import wording
-from ..rows import Place, Row, first, ids, is_timed, rows_of
+from ..evidence import Place, find_first, get_ids, group_by, is_timed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "run_id",
-    "tuner",
-    "stage",
-    "function",
-    "file",
-    "line",
-    "op",
-    "inputs",
-    "choice",
-    "choice_kind",
-    "time_ms",
-    "is_winner",
-    "fail_reason",
-    "device",
-    "benchmark_s",
-    "precompile_s",
-    "from_cache",
-)
-#: A choice of an earlier stage is timed again if it gets into a later one: only the later time counts.
+#: A choice that passes an early stage is timed again in a later one: only the later time counts.
 _EARLY = ("prescreen", "precompile")
-#: Times of something else than the op alone (with what was fused to it), or that decided nothing.
+#: Times that did not decide, or that include what was fused to the op.
 _ASIDE = ("fusion", "profile")
-#: A stage that takes what is known and times nothing.
+#: A stage that takes known results and times nothing.
 UNTIMED = "cached"
-#: What is said of an input beside its type and sizes.
+#: Parts of an input's description that are neither its type nor its sizes.
 _DETAILS = re.compile(r" strides \[[^\]]*\]| (?:cpu|cuda|xpu|mps)(?::\d+)?\b")
+
+#: rank, pid, and the run's id, or its event's number.
+RunKey = tuple[int | None, int | None, str]
 
 
 @dataclass(frozen=True)
 class TuningRun:
-    """One tuning of one op. Seconds are s, times of one call are ms; None is what is not known.
+    """One tuning of one op. Seconds are s, times of one call are ms; None is unknown.
 
-    `margin_next`, `margin_extern`: how much longer the next best choice, and the best extern kernel, take than the
-    winner (0.02: 2 % longer). `saved_ms`: what a call of the winner saves against the extern kernel, which would run
-    if nothing was tuned. `break_even`: calls after which that has paid for the tuning. `order`: the events of the
-    times that were compared, the fastest first.
+    `margin_next`, `margin_extern`: how much longer the runner-up, and the best extern kernel, take than the winner
+    (0.02: 2 % longer). `saved_ms`: what a call of the winner saves against the extern kernel, which runs without
+    tuning. `break_even`: calls after which that has paid for the tuning. `order`: the events of the times that were
+    compared, the fastest first.
     """
 
     run_id: str | None
     event_id: int | None
-    time: Any
+    time_ns: int
     rank: int | None
     pid: int | None
     compile_id: str | None
+    compile_key: str | None
     tuner: str | None
     function: str | None
     file: str | None
@@ -94,123 +80,159 @@ class TuningRun:
 
     @property
     def place(self) -> Place:
+        """The function whose compile asked for the tuning."""
         return self.function, self.file, self.line
 
     @property
     def label(self) -> str:
-        """`mm [float32[64, 64], float32[64, 64]]`: what was tuned, as far as it is known."""
+        """`mm [float32[64, 64], float32[64, 64]]`: the op and its inputs."""
         shown = ", ".join(wording.one_line(_DETAILS.sub("", text), 60) for text in self.inputs[:4])
         more = ", ..." if len(self.inputs) > 4 else ""
         return f"{wording.one_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
 
-def tuning_runs(tables: Any) -> list[TuningRun]:
-    """The runs of a session, in order of time."""
-    return [run_of(rows) for rows in rows_by_run(tables)]
+@dataclass(frozen=True)
+class _Times:
+    """The times of a run that decided it: all of them, the winner's, the runner-up and the best extern kernel's."""
+
+    final: Sequence[AutotuneChoice]
+    winner: AutotuneChoice | None
+    winner_ms: float | None
+    runner_up: AutotuneChoice | None
+    extern_ms: float | None
+
+    @property
+    def next_ms(self) -> float | None:
+        """ms of one call of the runner-up."""
+        return self.runner_up.time_ms if self.runner_up else None
+
+    @property
+    def saved_ms(self) -> float | None:
+        """ms that one call of the winner saves against the extern kernel."""
+        return None if self.winner_ms is None or self.extern_ms is None else self.extern_ms - self.winner_ms
 
 
-def rows_by_run(tables: Any, *more: str) -> list[list[Row]]:
-    """The rows of each run, with `more` columns than `COLUMNS`, in order of time."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows_of(tables, "autotune", (*COLUMNS, *more)):
-        groups.setdefault(run_key(row), []).append(row)
-    return list(groups.values())
+def find_tuning_runs(data: Rows) -> list[TuningRun]:
+    """The runs of a session, in the order of their events."""
+    return [summarize_run(rows) for rows in group_by_run(data)]
 
 
-def runs_frame(tables: Any) -> pd.DataFrame:
-    """One row a run, with the fields of `TuningRun` as columns; missing numbers are NA."""
+def group_by_run(data: Rows) -> list[list[AutotuneChoice]]:
+    """The rows of each run, in the order of their events."""
+    return list(group_by(data.rows(AutotuneChoice), get_run_key).values())
+
+
+def make_runs_frame(data: Rows) -> pd.DataFrame:
+    """One row per run, with the fields of `TuningRun` as columns; missing numbers are NA."""
     import pandas as pd
 
-    runs = [asdict(run) | {"label": run.label} for run in tuning_runs(tables)]
+    runs = [asdict(run) | {"label": run.label} for run in find_tuning_runs(data)]
     frame = pd.DataFrame(runs, columns=[*TuningRun.__dataclass_fields__, "label"])
     numbers = {name: "float64" for name, f in TuningRun.__dataclass_fields__.items() if "float" in str(f.type)}
     return frame.astype({**numbers, "break_even": "Int64"})
 
 
-def run_key(row: Row) -> tuple[Any, ...]:
-    """What tells runs apart; a choice without a run is a run of its own."""
-    return row["rank"], row["pid"], row["run_id"] or f"event {row['event_id']}"
+def get_run_key(row: AutotuneChoice) -> RunKey:
+    """What the rows of one run have in common; a choice without a run is a run of its own."""
+    return row.rank, row.pid, row.run_id or f"event {row.event_id}"
 
 
-def run_of(rows: Sequence[Row]) -> TuningRun:
-    """The run that these rows are all of; `inputs` may be missing."""
-    final = final_times(rows)
-    winner = next((row for row in reversed(rows) if row["is_winner"] and row["stage"] not in _ASIDE), None)
-    winner_ms = next((row["time_ms"] for row in final if winner and row["choice"] == winner["choice"]), None)
-    others = [row for row in final if winner is None or row["choice"] != winner["choice"]]
-    nearest = min(others, key=lambda row: row["time_ms"], default=None) if winner_ms is not None else None
-    extern_ms = min((row["time_ms"] for row in final if row["choice_kind"] == "extern"), default=None)
-    parts = [stage_seconds(rows, "benchmark_s"), _largest(row["precompile_s"] for row in rows)]
-    spent = None if parts == [None, None] else sum(part or 0.0 for part in parts)
-    saved = None if winner_ms is None or extern_ms is None else extern_ms - winner_ms
-    failed = _failed(rows, final)
+def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
+    """The run that consists of these rows; `inputs` may be missing."""
+    first, times = rows[0], _find_times(rows)
+    benchmark_s, precompile_s = sum_stages(rows), _find_longest(row.precompile_s for row in rows)
+    spent = None if benchmark_s is None and precompile_s is None else (benchmark_s or 0.0) + (precompile_s or 0.0)
+    failed = _map_failures(rows, times.final)
     return TuningRun(
-        run_id=first(rows, "run_id"),
-        event_id=rows[0]["event_id"],
-        time=rows[0]["time"],
-        **{n: first(rows, n) for n in ("rank", "pid", "compile_id", "tuner", "function", "file", "line", "op")},
-        inputs=tuple(first(rows, "inputs") or ()),
-        device=first(rows, "device"),
-        choices=len({row["choice"] for row in rows}),
-        timed=len({row["choice"] for row in final}),
+        run_id=find_first(row.run_id for row in rows),
+        event_id=first.event_id,
+        time_ns=first.time_ns,
+        rank=first.rank,
+        pid=first.pid,
+        compile_id=find_first(row.compile_id for row in rows),
+        compile_key=find_first(row.compile_key for row in rows),
+        tuner=find_first(row.tuner for row in rows),
+        function=find_first(row.function for row in rows),
+        file=find_first(row.file for row in rows),
+        line=find_first(row.line for row in rows),
+        op=find_first(row.op for row in rows),
+        inputs=tuple(find_first(row.inputs for row in rows) or ()),
+        device=find_first(row.device for row in rows),
+        choices=len({row.choice for row in rows}),
+        timed=len({row.choice for row in times.final}),
         failed=len(failed),
-        winner=winner and winner["choice"],
-        winner_kind=winner and winner["choice_kind"],
-        winner_ms=winner_ms,
-        next_choice=nearest and nearest["choice"],
-        next_ms=nearest and nearest["time_ms"],
-        extern_ms=extern_ms,
-        margin_next=margin(nearest["time_ms"] if nearest else None, winner_ms),
-        margin_extern=margin(extern_ms, winner_ms),
-        saved_ms=saved,
-        benchmark_s=parts[0],
-        precompile_s=parts[1],
+        winner=times.winner and times.winner.choice,
+        winner_kind=times.winner and times.winner.choice_kind,
+        winner_ms=times.winner_ms,
+        next_choice=times.runner_up and times.runner_up.choice,
+        next_ms=times.next_ms,
+        extern_ms=times.extern_ms,
+        margin_next=compute_margin(times.next_ms, times.winner_ms),
+        margin_extern=compute_margin(times.extern_ms, times.winner_ms),
+        saved_ms=times.saved_ms,
+        benchmark_s=benchmark_s,
+        precompile_s=precompile_s,
         spent_s=spent,
-        break_even=break_even(spent, saved),
-        from_cache=first(rows, "from_cache"),
+        break_even=count_calls_to_pay(spent, times.saved_ms),
+        from_cache=find_first(row.from_cache for row in rows),
         fail_reasons=tuple(Counter(failed.values()).most_common()),
-        stages=tuple(sorted({row["stage"] for row in rows if row["stage"] is not None})),
-        order=ids(final),
-        evidence=ids(rows),
+        stages=tuple(sorted({row.stage for row in rows if row.stage is not None})),
+        order=get_ids(times.final),
+        evidence=get_ids(rows),
     )
 
 
-def final_times(rows: Iterable[Row]) -> list[Row]:
+def _find_times(rows: Sequence[AutotuneChoice]) -> _Times:
+    final = sort_final_times(rows)
+    winner = next((row for row in reversed(rows) if row.is_winner and row.stage not in _ASIDE), None)
+    winner_ms = next((row.time_ms for row in final if winner and row.choice == winner.choice), None)
+    others = [row for row in final if winner is None or row.choice != winner.choice]
+    return _Times(
+        final=final,
+        winner=winner,
+        winner_ms=winner_ms,
+        runner_up=others[0] if others and winner_ms is not None else None,
+        extern_ms=next((row.time_ms for row in final if row.choice_kind == "extern"), None),
+    )
+
+
+def sort_final_times(rows: Iterable[AutotuneChoice]) -> list[AutotuneChoice]:
     """The rows whose times decided, the fastest first: of each choice the last."""
-    timed = [row for row in rows if is_timed(row["time_ms"]) and row["stage"] not in _ASIDE]
-    late = [row for row in timed if row["stage"] not in _EARLY]
-    last = {row["choice"]: row for row in late or timed}
-    return sorted(last.values(), key=lambda row: row["time_ms"])
+    timed = [row for row in rows if is_timed(row.time_ms) and row.stage not in _ASIDE]
+    late = [row for row in timed if row.stage not in _EARLY]
+    last = {row.choice: row for row in late or timed}
+    return sorted(last.values(), key=lambda row: row.time_ms or 0.0)
 
 
-def margin(other_ms: float | None, winner_ms: float | None) -> float | None:
-    """How much longer the other takes, as a part of the winner's time: 0.02 is 2 % longer."""
+def compute_margin(other_ms: float | None, winner_ms: float | None) -> float | None:
+    """How much longer the other takes, as a share of the winner's time: 0.02 is 2 % longer."""
     return None if other_ms is None or not winner_ms else other_ms / winner_ms - 1
 
 
-def break_even(spent_s: float | None, saved_ms: float | None) -> int | None:
-    """Calls after which `saved_ms` a call has paid for `spent_s`; None if that is not known or never."""
+def count_calls_to_pay(spent_s: float | None, saved_ms: float | None) -> int | None:
+    """Calls after which `saved_ms` per call has paid for `spent_s`; None if that is not known or never."""
     if spent_s is None or saved_ms is None or saved_ms <= 0:
         return None
     return math.ceil(spent_s * 1e3 / saved_ms)
 
 
-def _failed(rows: Iterable[Row], final: Iterable[Row]) -> dict[Any, str]:
+def _map_failures(rows: Iterable[AutotuneChoice], final: Iterable[AutotuneChoice]) -> dict[str | None, str]:
     """Choice -> the first line of why it has no time, for those that never got one."""
-    timed = {row["choice"] for row in final}
-    untimed = [row for row in rows if row["choice"] not in timed and row["fail_reason"] is not None]
-    return {row["choice"]: wording.first_line(row["fail_reason"]) for row in untimed}
+    timed = {row.choice for row in final}
+    return {
+        row.choice: wording.first_line(row.fail_reason)
+        for row in rows
+        if row.choice not in timed and row.fail_reason is not None
+    }
 
 
-def stage_seconds(rows: Iterable[Row], name: str) -> float | None:
-    """The seconds of all stages of a run; each row of a stage says what the whole stage took."""
-    stages: dict[Any, list[Any]] = {}
-    for row in rows:
-        if row["stage"] != UNTIMED:
-            stages.setdefault(row["stage"], []).append(row[name])
-    spent = [s for s in map(_largest, stages.values()) if s is not None]
-    return sum(spent) if spent else None
+def sum_stages(rows: Iterable[AutotuneChoice]) -> float | None:
+    """Seconds that all stages of a run took to time choices; each row of a stage has the seconds of the whole stage."""
+    stages = group_by((row for row in rows if row.stage != UNTIMED), lambda row: row.stage)
+    spent = [_find_longest(row.benchmark_s for row in found) for found in stages.values()]
+    known = [seconds for seconds in spent if seconds is not None]
+    return sum(known) if known else None
 
 
-def _largest(values: Iterable[Any]) -> float | None:
+def _find_longest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if is_timed(value)), default=None)

@@ -1,27 +1,29 @@
-"""What became of compiled entries: what each cost, how often it was called since, and whether that has paid."""
+"""Compiled entries: what each cost, how often it was called since, and whether that has paid for its compile."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...events import Calls, Compile, Rows, SourceStatus
 from .. import wording
 from ..costs import cost_of
+from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, severity_of
-from ..rows import Place, Row, compile_key, ids, is_timed, place_in, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CALLS = ("function", "file", "line", "ran", "count", "timed", "total_s", "min_s", "first_s")
-COMPILES = ("function", "file", "line", "trigger", "outcome", "duration_s")
-#: Compiles that made an entry.
+#: Outcomes of a compile that made an entry.
 MADE = ("ok", "empty", None)
-#: Entries of a function that were called once and cost less than this, in s, are no finding.
-WORTH_TELLING_S = 1.0
+#: Entries of a function that were called once are reported if they cost at least so many seconds.
+WORTH_REPORTING_S = 1.0
+
+#: rank, pid, function, file and line: a function in one process.
+ProcessPlace = tuple[int | None, int | None, str | None, str | None, int | None]
 
 
 @dataclass
@@ -34,17 +36,17 @@ class CallTally:
     min_s: float | None = None
     first_s: float | None = None
 
-    def add(self, row: Row) -> None:
-        self.calls += row["count"] or 0
-        self.timed += row["timed"] or 0
-        self.total_s += row["total_s"] or 0.0
-        known = [s for s in (self.min_s, row["min_s"]) if s is not None]
-        self.min_s = min(known, default=None)
-        self.first_s = row["first_s"] if self.first_s is None else self.first_s
+    def add(self, row: Calls) -> None:
+        """Add the calls of a row."""
+        self.calls += row.count or 0
+        self.timed += row.timed or 0
+        self.total_s += row.total_s or 0.0
+        self.min_s = min((s for s in (self.min_s, row.min_s) if s is not None), default=None)
+        self.first_s = row.first_s if self.first_s is None else self.first_s
 
     @property
     def mean_s(self) -> float | None:
-        """s of a call, without the first one if there are others: that one sets up what the others find."""
+        """s of a call. The first one sets up what the others use, so it counts only if there are no others."""
         if self.timed > 1 and self.first_s is not None:
             return max(0.0, self.total_s - self.first_s) / (self.timed - 1)
         return self.total_s / self.timed if self.timed else None
@@ -52,7 +54,7 @@ class CallTally:
 
 @dataclass(frozen=True)
 class EntryWorth:
-    """Whether an entry has paid. s throughout; `won_s` is what its calls took less than eager ones would have."""
+    """Whether an entry has paid for its compile: seconds of the compile, calls, and s of a compiled and an eager call."""
 
     paid_s: float | None
     calls: int
@@ -61,118 +63,120 @@ class EntryWorth:
 
     @property
     def won_s(self) -> float | None:
-        """Negative where the eager call is the faster one."""
+        """s that its calls took less than as many eager ones; negative if the eager call is faster."""
         if self.mean_s is None or self.eager_s is None:
             return None
         return self.calls * (self.eager_s - self.mean_s)
 
     @property
     def break_even(self) -> int | None:
-        """Calls after which it has paid for its compile; None if it never will, or not all of it is known."""
+        """Calls after which it has paid for its compile; None if never, or if not all of it is known."""
         if self.paid_s is None or self.mean_s is None or self.eager_s is None or self.eager_s <= self.mean_s:
             return None
         return math.ceil(round(self.paid_s / (self.eager_s - self.mean_s), 6))
 
     @property
     def once(self) -> bool:
+        """True if it was called once."""
         return self.calls == 1
 
 
 @dataclass
 class CompiledEntry:
-    """A compiled entry: its compile, and its calls (None if nobody counted)."""
+    """A compiled entry: its compile and its calls. `tally` and `worth` are None if calls were not counted."""
 
-    row: Row
-    paid_s: float | None = None
-    tally: CallTally | None = None
-    worth: EntryWorth | None = None
+    compile: Compile
+    paid_s: float | None
+    tally: CallTally | None
+    worth: EntryWorth | None
     #: True if its function had another entry, or ran eagerly, after it was made.
-    was_left: bool = False
+    was_left: bool
 
     @property
-    def place(self) -> tuple[Any, ...]:
-        return tuple(self.row[name] for name in ("rank", "pid", "file", "line", "function"))
+    def place(self) -> Place:
+        """The compiled function."""
+        return get_place(self.compile)
 
 
-@dataclass
-class _Places:
-    """What is known of calls: those of entries as rows, those of functions that ran eagerly summed up."""
-
-    eager: dict[tuple[Any, ...], CallTally] = field(default_factory=lambda: defaultdict(CallTally))
-    compiled: dict[tuple[Any, ...], list[Row]] = field(default_factory=lambda: defaultdict(list))
-
-
-def were_counted(tables: Any) -> bool:
+def are_calls_counted(data: Rows) -> bool:
     """True if calls were counted in this session."""
-    states = rows_of(tables, "sources", ("name", "status"))
-    return any((state["name"], state["status"]) == ("calls", "active") for state in states)
+    return any((state.name, state.status) == ("calls", "active") for state in data.rows(SourceStatus))
 
 
-def entries_of(tables: Any) -> list[CompiledEntry]:
-    """The entries that were compiled, in order of time. Their calls are known from when calls were counted."""
-    counted = were_counted(tables)
-    places = _Places()
-    for row in rows_of(tables, "calls", CALLS):
-        if row["ran"] == "eager":
-            places.eager[_place(row)].add(row)
-        else:
-            places.compiled[compile_key(row)].append(row)
-    compiles = rows_of(tables, "compiles", COMPILES)
-    by_id: dict[tuple[Any, ...], list[CompiledEntry]] = defaultdict(list)
+def list_entries(data: Rows) -> list[CompiledEntry]:
+    """The compiled entries of a session, in the order of their compiles."""
+    compiles = data.rows(Compile)
+    paid = _sum_by_key(compiles)
+    tallies, eager = _tally_entries(data), _tally_eager_calls(data)
+    made = _list_made(compiles)
+    last = {_process_place(row): row for row in made}
+    are_counted = are_calls_counted(data)
+    entries = []
+    for row in made:
+        key, place = row.compile_key, _process_place(row)
+        paid_s = row.duration_s if key is None else paid.get(key)
+        tally = tallies.get(key or "", CallTally()) if are_counted else None
+        mean_s = eager[place].mean_s if place in eager else None
+        worth = EntryWorth(paid_s, tally.calls, tally.mean_s, mean_s) if tally else None
+        entries.append(CompiledEntry(row, paid_s, tally, worth, last[place] is not row or place in eager))
+    return entries
+
+
+def _list_made(compiles: Iterable[Compile]) -> list[Compile]:
+    """The compiles that made an entry, one per key."""
+    made = [row for row in compiles if row.trigger != "lazy_backward" and row.outcome in MADE]
+    first = {row.compile_key: row for row in reversed(made)}
+    return [row for row in made if row.compile_key is None or first[row.compile_key] is row]
+
+
+def _sum_by_key(compiles: Iterable[Compile]) -> dict[str, float]:
+    """Compile key -> s of the compile, its backward included; without those that were not timed."""
+    seconds: dict[str, float] = defaultdict(float)
     for row in compiles:
-        if row["trigger"] != "lazy_backward" and row["outcome"] in MADE:
-            by_id[compile_key(row)].append(CompiledEntry(row, tally=CallTally() if counted else None))
-    for row in compiles:
-        _pay(by_id.get(compile_key(row), ()), row)
-    for key, rows in places.compiled.items():
-        for row in rows:
-            entry = _before(by_id.get(key, ()), row)
-            if entry is not None and entry.tally is not None:
-                entry.tally.add(row)
-    found = sorted((entry for entries in by_id.values() for entry in entries), key=lambda entry: entry.row["event_id"])
-    _judge(found, places.eager)
-    return found
+        if row.compile_key is not None and is_timed(row.duration_s):
+            seconds[row.compile_key] += row.duration_s
+    return seconds
 
 
-def _place(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("rank", "pid", "file", "line", "function"))
+def _tally_entries(data: Rows) -> dict[str, CallTally]:
+    """Compile key -> the calls of its entry."""
+    tallies: dict[str, CallTally] = defaultdict(CallTally)
+    for row in data.rows(Calls):
+        if row.ran != "eager" and row.compile_key is not None:
+            tallies[row.compile_key].add(row)
+    return tallies
 
 
-def _before(entries: Iterable[CompiledEntry], row: Row) -> CompiledEntry | None:
-    """The last entry that was begun when this happened: ids begin again after torch._dynamo.reset()."""
-    begun = [entry for entry in entries if entry.row["time"] <= row["time"]]
-    return begun[-1] if begun else None
+def _tally_eager_calls(data: Rows) -> dict[ProcessPlace, CallTally]:
+    """A function in one process -> its calls that ran eagerly."""
+    tallies: dict[ProcessPlace, CallTally] = defaultdict(CallTally)
+    for row in data.rows(Calls):
+        if row.ran == "eager":
+            tallies[_process_place(row)].add(row)
+    return dict(tallies)
 
 
-def _pay(entries: Iterable[CompiledEntry], row: Row) -> None:
-    """A compile, forward or backward, is paid for the entry that it was for."""
-    entry = _before(entries, row)
-    if entry is not None and is_timed(row["duration_s"]):
-        entry.paid_s = (entry.paid_s or 0.0) + row["duration_s"]
+def _process_place(row: Compile | Calls) -> ProcessPlace:
+    return row.rank, row.pid, row.function, row.file, row.line
 
 
-def _judge(entries: list[CompiledEntry], eager: dict[tuple[Any, ...], CallTally]) -> None:
-    last: dict[tuple[Any, ...], CompiledEntry] = {entry.place: entry for entry in entries}
-    for entry in entries:
-        beside = eager.get(entry.place)
-        entry.was_left = last[entry.place] is not entry or beside is not None
-        if entry.tally is not None:
-            mean_s = beside.mean_s if beside else None
-            entry.worth = EntryWorth(entry.paid_s, entry.tally.calls, entry.tally.mean_s, mean_s)
-
-
-def break_even(tables: Any) -> pd.DataFrame:
-    """One row an entry, with the columns of `COLUMNS`. What was not counted is NA."""
+def break_even(data: Rows) -> pd.DataFrame:
+    """One row per entry, with the columns of `COLUMNS`. What was not counted is NA."""
     import pandas as pd
 
-    rows = []
-    for entry in entries_of(tables):
-        worth, tally = entry.worth, entry.tally
-        told = {name: entry.row[name] for name in ("event_id", "rank", "pid", "compile_id", "function", "file", "line")}
-        numbers = {name: getattr(worth, name, None) for name in ("calls", "mean_s", "eager_s", "won_s", "break_even")}
-        more = {"paid_s": entry.paid_s, "first_s": tally.first_s if tally else None}
-        rows.append({**told, **more, **numbers, "once": None if worth is None else worth.once})
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({name: column["dtype"] for name, column in COLUMNS.items()})
+    frame = pd.DataFrame([_make_cells(entry) for entry in list_entries(data)], columns=list(COLUMNS))
+    return frame.astype({name: column["dtype"] for name, column in COLUMNS.items()})
+
+
+def _make_cells(entry: CompiledEntry) -> dict[str, Any]:
+    of_compile = ("event_id", "rank", "pid", "compile_id", "compile_key", "function", "file", "line")
+    of_calls = ("calls", "mean_s", "eager_s", "won_s", "break_even", "once")
+    return {
+        **{name: getattr(entry.compile, name) for name in of_compile},
+        "paid_s": entry.paid_s,
+        "first_s": entry.tally.first_s if entry.tally else None,
+        **{name: getattr(entry.worth, name, None) for name in of_calls},
+    }
 
 
 def _column(dtype: str, doc: str) -> dict[str, str]:
@@ -185,6 +189,7 @@ COLUMNS = {
     "rank": _column("Int64", "rank in a distributed job; NA outside of one"),
     "pid": _column("Int64", "process that it was compiled in"),
     "compile_id": _column("string", "torch's id of it"),
+    "compile_key": _column("string", "key of its compile, unique in the session"),
     "function": _column("string", "name of the compiled code object"),
     "file": _column("string", "file of the code object"),
     "line": _column("Int64", "first line of the code object"),
@@ -210,68 +215,58 @@ class CallTotals:
     used_once_s: float | None = None
 
 
-def call_totals(tables: Any) -> CallTotals:
-    """None throughout if calls were not counted."""
-    if not were_counted(tables):
+def sum_calls(data: Rows) -> CallTotals:
+    """The totals of all calls; None throughout if calls were not counted."""
+    if not are_calls_counted(data):
         return CallTotals()
-    rows = rows_of(tables, "calls", CALLS)
-    eager = [row for row in rows if row["ran"] == "eager"]
-    once = [entry for entry in entries_of(tables) if entry.worth is not None and entry.worth.once]
+    rows = data.rows(Calls)
+    eager = [row for row in rows if row.ran == "eager"]
+    once = [entry for entry in list_entries(data) if entry.worth is not None and entry.worth.once]
     return CallTotals(
-        compiled_calls=sum(row["count"] or 0 for row in rows if row["ran"] == "compiled"),
-        eager_calls=sum(row["count"] or 0 for row in eager),
-        eager_s=sum(row["total_s"] or 0.0 for row in eager),
+        compiled_calls=sum(row.count or 0 for row in rows if row.ran == "compiled"),
+        eager_calls=sum(row.count or 0 for row in eager),
+        eager_s=sum(row.total_s or 0.0 for row in eager),
         used_once=len(once),
-        used_once_s=sum(entry.paid_s or 0.0 for entry in once),
+        used_once_s=sum_seconds(entry.paid_s for entry in once),
     )
 
 
-def eager_words(tables: Any) -> Callable[[Place], str | None]:
-    """A function that says how many calls of a function ran eagerly; None where nobody counted."""
-    counted, found = were_counted(tables), eager_since(tables)
+def make_eager_call_counter(data: Rows) -> Callable[[Place], str | None]:
+    """A function that says how many calls of a function ran eagerly; None if calls were not counted."""
+    are_counted = are_calls_counted(data)
+    tallies: dict[Place, CallTally] = defaultdict(CallTally)
+    for row in data.rows(Calls):
+        if row.ran == "eager":
+            tallies[get_place(row)].add(row)
 
-    def words(place: Place) -> str | None:
-        tally = found.get(place)
+    def describe(place: Place) -> str | None:
+        tally = tallies.get(place)
         if tally is None:
-            return "no call ran eagerly since" if counted else None
+            return "no call ran eagerly since" if are_counted else None
         took = f", {wording.spent(tally.total_s)}" if tally.timed else ""
         return f"{wording.counted(tally.calls, 'call', 'calls')} ran eagerly since{took}"
 
-    return words
+    return describe
 
 
-def eager_since(tables: Any) -> dict[Place, CallTally]:
-    """The calls of each function that ran eagerly under torch.compile, all processes together."""
-    found: dict[Place, CallTally] = defaultdict(CallTally)
-    for row in rows_of(tables, "calls", CALLS):
-        if row["ran"] == "eager":
-            found[place_in(row)].add(row)
-    return found
+def find_entries_used_once(data: Rows) -> list[Finding]:
+    """Functions whose entries cost much, were called once and then left for others; none if calls were not counted."""
+    left = [entry for entry in list_entries(data) if entry.was_left and entry.worth is not None and entry.worth.once]
+    groups = group_by(left, lambda entry: entry.place)
+    paid = [(entries, sum_seconds(entry.paid_s for entry in entries)) for entries in groups.values()]
+    return [_report_used_once(entries, seconds) for entries, seconds in paid if seconds >= WORTH_REPORTING_S]
 
 
-def once_findings(tables: Any) -> list[Finding]:
-    """Functions whose entries cost much, were called once and then left for others; none if nobody counted."""
-    if not were_counted(tables):
-        return []
-    groups: dict[tuple[Any, ...], list[CompiledEntry]] = defaultdict(list)
-    for entry in entries_of(tables):
-        if entry.was_left and entry.worth is not None and entry.worth.once:
-            groups[entry.place[2:]].append(entry)
-    spent = {place: sum(entry.paid_s or 0.0 for entry in entries) for place, entries in groups.items()}
-    return [_once(entries, spent[place]) for place, entries in groups.items() if spent[place] >= WORTH_TELLING_S]
-
-
-def _once(entries: list[CompiledEntry], paid_s: float) -> Finding:
-    function, file, line = (entries[0].row[name] for name in ("function", "file", "line"))
+def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
+    place = function, file, line = entries[0].place
     number = wording.counted(len(entries), "entry that was", "entries that were")
-    who = wording.place(function, file, line)
     return Finding(
         rule="used_once",
         severity=severity_of(paid_s, 1, "medium"),
-        title=f"{who} compiled {number} called once: {wording.spent(paid_s)}",
-        # Where they are recompiles, what recompiled them has these seconds already.
+        title=f"{wording.place(*place)} compiled {number} called once: {wording.spent(paid_s)}",
+        # Where they are recompiles, the finding on their cause has these seconds already.
         seconds_lost=0.0,
-        evidence=ids(entry.row for entry in entries),
+        evidence=get_ids(entry.compile for entry in entries),
         suggestion="Mend what recompiles it. Calls that will not come again are cheaper eager: "
         'torch.compiler.set_stance("eager_on_recompile") runs what has no entry as it is.',
         cost=cost_of("used_once"),
@@ -279,5 +274,5 @@ def _once(entries: list[CompiledEntry], paid_s: float) -> Finding:
         file=file,
         line=line,
         count=len(entries),
-        places=((function, file, line),),
+        places=(place,),
     )

@@ -1,21 +1,18 @@
-"""A cache miss in words: what was looked up, the nearest earlier key, what differs, and what to do about it."""
+"""Explain a cache miss in words: what was looked up, the nearest earlier key, what differs, and what to do."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from ...errors import CompilediagError
+from ...events import CacheLookup, Rows, SourceStatus
 from .. import wording
-from ..rows import Row, place_in, rows_of
+from ..evidence import get_place
 
-COLUMNS = (
-    *("function", "file", "line", "cache", "tier", "outcome", "key", "reason", "guard"),
-    *("nearest_key", "nearest_session", "key_diff"),
-)
 MISSES = ("miss", "guard_miss")
 #: What the caches are, in words.
 NAMES = {"fx_graph": "Inductor's cache of compiled graphs", "aot_autograd": "AOTAutograd's cache"}
-#: What a difference begins with -> what it means. The first that fits counts.
+#: What the name of a component of a key begins with -> what a difference in it means. The first that fits counts.
 ADVICE = (
     (
         "inductor_config",
@@ -39,52 +36,58 @@ UNCOMPARED = "Keys of this cache are not told against earlier ones."
 GUARDED = "An entry with this key was there, but its guards did not hold for these inputs"
 
 
-def explain_miss(tables: Any, event_id: int) -> str:
-    """Why the look-up `event_id` missed, as plain text of a few lines.
+def explain_miss(data: Rows, event_id: int) -> str:
+    """Explain why the lookup `event_id` missed, as plain text of a few lines.
 
-    KeyError if `tables` has no such look-up, CompilediagError if it was no miss.
+    KeyError if `data` has no such lookup, CompilediagError if it was no miss.
     """
-    row = next((r for r in rows_of(tables, "cache_lookups", COLUMNS) if r["event_id"] == event_id), None)
+    row = next((row for row in data.rows(CacheLookup) if row.event_id == event_id), None)
     if row is None:
         raise KeyError(f"there is no cache look-up with the event id {event_id}")
-    if row["outcome"] not in MISSES:
-        raise CompilediagError(f"event {event_id} is no miss: {row['cache']} {row['outcome']}")
-    return "\n".join([_head(row), *why_missed(row, _full(tables))])
+    if row.outcome not in MISSES:
+        raise CompilediagError(f"event {event_id} is no miss: {row.cache} {row.outcome}")
+    return "\n".join([_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))])
 
 
-def _head(row: Row) -> str:
-    where = wording.place(*place_in(row))
-    which = f", compile {row['compile_id']}" if row["compile_id"] else ""
-    cache = NAMES.get(row["cache"], f"the cache {row['cache']}")
-    tier = f" ({row['tier']})" if row["tier"] else ""
-    return f"{where}{which}: missed in {cache}{tier}, key {row['key'] or 'unknown'}"
+def _describe_lookup(row: CacheLookup) -> str:
+    where = wording.place(*get_place(row))
+    which = f", compile {row.compile_id}" if row.compile_id else ""
+    cache = NAMES.get(row.cache or "", f"the cache {row.cache}")
+    tier = f" ({row.tier})" if row.tier else ""
+    return f"{where}{which}: missed in {cache}{tier}, key {row.key or 'unknown'}"
 
 
-def why_missed(row: Row, full: bool) -> list[str]:
-    """The lines on why a miss missed; `full`: the parts of keys were recorded. What differs is indented."""
-    if row["outcome"] == "guard_miss":
-        return [f"{GUARDED}: {row['guard']}" if row["guard"] else f"{GUARDED}."]
-    said = [f"torch's reason: {row['reason']}"] if row["reason"] else []
-    if row["nearest_key"] is None and row["cache"] not in NAMES:
-        return [row["reason"] or UNCOMPARED]
-    if row["nearest_key"] is None:
-        return [*said, FIRST if full else UNSEEN]
-    when = f", seen {row['nearest_session']}" if row["nearest_session"] else ", of this session"
-    if row["nearest_key"] == row["key"]:
-        return [*said, f"{GONE}" + (f" It was seen {row['nearest_session']}." if row["nearest_session"] else "")]
-    told = row["key_diff"] or []
-    if not told:
-        return [*said, f"Nearest earlier key{when}: {row['nearest_key']}", "Nothing that was recorded of them differs."]
-    differs = [f"  {difference}" for difference in told]
-    return [*said, f"Nearest earlier key{when}: {row['nearest_key']}", "What differs:", *differs, *_advice(told)]
+def list_miss_reasons(row: CacheLookup, has_parts: bool) -> list[str]:
+    """The lines on why a lookup missed; the differences are indented. `has_parts`: the parts of keys were recorded."""
+    if row.outcome == "guard_miss":
+        return [f"{GUARDED}: {row.guard}" if row.guard else f"{GUARDED}."]
+    if row.nearest_key is None and row.cache not in NAMES:
+        return [row.reason or UNCOMPARED]
+    return [*([f"torch's reason: {row.reason}"] if row.reason else []), *_compare_keys(row, has_parts)]
 
 
-def _advice(differences: list[str]) -> list[str]:
-    """What the first differences mean; what follows from them is not said again."""
+def _compare_keys(row: CacheLookup, has_parts: bool) -> list[str]:
+    if row.nearest_key is None:
+        return [FIRST if has_parts else UNSEEN]
+    if row.nearest_key == row.key:
+        return [GONE + (f" It was seen {row.nearest_session}." if row.nearest_session else "")]
+    when = f", seen {row.nearest_session}" if row.nearest_session else ", of this session"
+    nearest = f"Nearest earlier key{when}: {row.nearest_key}"
+    if not row.key_diff:
+        return [nearest, "Nothing that was recorded of them differs."]
+    return [nearest, "What differs:", *(f"  {difference}" for difference in row.key_diff), *_advise(row.key_diff)]
+
+
+def _advise(differences: list[str]) -> list[str]:
+    """What the first kind of difference means; the others follow from it."""
     return next(([text] for head, text in ADVICE if any(d.startswith(head) for d in differences)), [])
 
 
-def _full(tables: Any) -> bool:
+def get_component(difference: str) -> str:
+    """The component of a key that a text of `CacheLookup.key_diff` is about: `name` of `name: old -> new`."""
+    return difference.partition(": ")[0]
+
+
+def has_key_parts(states: Iterable[SourceStatus]) -> bool:
     """True if the parts of keys were recorded."""
-    states = rows_of(tables, "sources", ("name", "status"))
-    return any(row["name"] == "keys" and row["status"] == "active" for row in states)
+    return any(state.name == "keys" and state.status == "active" for state in states)

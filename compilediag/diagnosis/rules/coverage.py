@@ -1,15 +1,15 @@
-"""What was not observed: silence of a source that was off is no sign of health."""
+"""Find what was not collected: an empty table of a source that was off says nothing about the program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ...events import Rows, SourceStatus
 from .. import wording
+from ..evidence import get_ids
 from ..finding import Finding
-from ..rows import Row, ids, rows_of
 
-#: Table -> the sources that it needs. A new source adds its name here; a table without any is not observed.
+#: Table -> the sources that fill it. A table without any is not collected.
 FEEDS: dict[str, tuple[str, ...]] = {
     "compiles": ("compiles",),
     "recompiles": ("recompiles",),
@@ -31,10 +31,10 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "collectives": ("trace",),
     "calls": ("calls",),
 }
-#: Part of a table that has totals of its own -> the sources that those need.
+#: Part of a table that has totals of its own -> the sources that fill it.
 PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_autograd_cache", "remote_cache")}
-#: What a source observes, in words.
-OBSERVES = {
+#: What a source collects, in words.
+SUBJECTS = {
     "compiles": "compiles",
     "recompiles": "recompiles",
     "fx_graph_cache": "look-ups in FxGraphCache",
@@ -59,77 +59,74 @@ OBSERVES = {
     "replays": "replays of CUDA graphs",
     "calls": "calls of compiled functions",
 }
-#: Reasons of "off" that are no gap: the watch was over, the user did not ask for it, or it can't happen here.
+#: Reasons of "off" that are no gap: the watch is over, the user did not ask for it, or it can't happen here.
 _MEANT = ("the watch has ended", "detail is ", "not asked for", "nothing to watch")
 
 
-def observed(states: Iterable[Row]) -> dict[str, bool]:
-    """Table, or part of one -> whether all that feeds it was watched; `states` are the last states of the sources."""
+def map_collected(states: Iterable[SourceStatus]) -> dict[str, bool]:
+    """Table, or part of one -> whether all that fills it was collected; `states` are the last states of the sources."""
     rows = list(states)
-    active = {row["name"] for row in rows if row["status"] == "active"}
-    idle = {row["name"] for row in rows if row["status"] == "off" and (row["reason"] or "").startswith("nothing to")}
+    active = {row.name for row in rows if row.status == "active"}
+    idle = {row.name for row in rows if row.status == "off" and (row.reason or "").startswith("nothing to")}
     feeds = FEEDS | PARTS
     return {table: bool(active & {*names}) and {*names} <= active | idle for table, names in feeds.items()}
 
 
-def blind(tables: Any) -> frozenset[str]:
-    """The tables, and parts of tables, that a source was to feed and did not."""
-    gone = {row["name"] for row in _gaps(tables)}
-    return frozenset(table for table, names in (FEEDS | PARTS).items() if gone & {*names})
+def find_gaps(data: Rows) -> frozenset[str]:
+    """The tables, and parts of tables, that a source was asked to fill and did not."""
+    missing = {row.name for row in _list_gaps(data)}
+    return frozenset(table for table, names in (FEEDS | PARTS).items() if missing & {*names})
 
 
-def unobserved(tables: Any) -> dict[str, str]:
-    """What was not observed, in words -> why; empty if all sources did their work."""
-    return {_subject(row): _why(row) for row in _gaps(tables)}
+def explain_gaps(data: Rows) -> dict[str, str]:
+    """What was not collected, in words -> why; empty if all sources did their work."""
+    return {_name(row): _explain(row) for row in _list_gaps(data)}
 
 
-def coverage_findings(tables: Any) -> list[Finding]:
-    dropping = [row for row in _sources(tables) if (row["dropped"] or 0) > 0]
-    return [_unobserved(row) for row in _gaps(tables)] + [_dropped(row) for row in dropping]
+def find_missing_data(data: Rows) -> list[Finding]:
+    """One finding per source that was not active, or dropped events."""
+    dropping = [row for row in data.rows(SourceStatus) if (row.dropped or 0) > 0]
+    return [_report_gap(row) for row in _list_gaps(data)] + [_report_dropped(row) for row in dropping]
 
 
-def _sources(tables: Any) -> list[Row]:
-    return rows_of(tables, "sources", ("name", "status", "reason", "dropped"))
+def _list_gaps(data: Rows) -> list[SourceStatus]:
+    return [row for row in data.rows(SourceStatus) if row.status not in (None, "active") and not _is_meant(row)]
 
 
-def _gaps(tables: Any) -> list[Row]:
-    return [row for row in _sources(tables) if row["status"] not in (None, "active") and not _is_meant(row)]
+def _is_meant(row: SourceStatus) -> bool:
+    return row.status == "off" and (row.reason or "").startswith(_MEANT)
 
 
-def _is_meant(row: Row) -> bool:
-    return row["status"] == "off" and (row["reason"] or "").startswith(_MEANT)
+def _name(row: SourceStatus) -> str:
+    name = row.name or "a source"
+    return SUBJECTS.get(name, wording.one_line(name, 60))
 
 
-def _subject(row: Row) -> str:
-    name = row["name"] or "a source"
-    return OBSERVES.get(name, wording.one_line(name, 60))
+def _explain(row: SourceStatus) -> str:
+    return wording.first_line(row.reason or f"the source was {row.status}")
 
 
-def _why(row: Row) -> str:
-    return wording.first_line(row["reason"] or f"the source was {row['status']}")
-
-
-def _unobserved(row: Row) -> Finding:
-    why = _why(row)
+def _report_gap(row: SourceStatus) -> Finding:
+    why = _explain(row)
     return Finding(
         rule="not_observed",
         severity="low",
-        title=f"Not observed: {_subject(row)}: {why}",
+        title=f"Not observed: {_name(row)}: {why}",
         seconds_lost=0.0,
-        evidence=ids([row]),
+        evidence=get_ids([row]),
         suggestion="Nothing is known of these: that none is listed does not mean that there were none.",
         details=(why,),
     )
 
 
-def _dropped(row: Row) -> Finding:
-    count = int(row["dropped"])
+def _report_dropped(row: SourceStatus) -> Finding:
+    count = row.dropped or 0
     return Finding(
         rule="dropped",
         severity="low",
-        title=f"Not all was kept of {_subject(row)}: {count} events or payloads were dropped",
+        title=f"Not all was kept of {_name(row)}: {count} events or payloads were dropped",
         seconds_lost=0.0,
-        evidence=ids([row]),
+        evidence=get_ids([row]),
         suggestion="What was dropped is missing from the tables and from these findings.",
         count=count,
     )

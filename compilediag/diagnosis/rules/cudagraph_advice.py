@@ -113,14 +113,14 @@ FAILED = (
 )
 
 
-def skip_advice(reason: str | None) -> str:
+def advise_skip(reason: str | None) -> str:
     """What to change for a skip; "" if this reason is not known."""
-    told = (reason or "").strip()
+    text = (reason or "").strip()
     for head in ("skipping cudagraphs due to ", "disabling cudagraphs due to ", "disabling cudagraphs for backward "):
-        told = told.removeprefix(head)
-    return next((advice for head, advice in SKIPS if head in told[:200]), "")
+        text = text.removeprefix(head)
+    return next((advice for head, advice in SKIPS if head in text[:200]), "")
 
 
-def rerecord_words(mismatch: str | None) -> tuple[str | None, str]:
+def explain_mismatch(mismatch: str | None) -> tuple[str | None, str]:
     """Why an invariant broke, in words, and what to change; (None, "") for one that is not known."""
     return REASONS.get(mismatch or "", (None, ""))

@@ -1,105 +1,127 @@
-"""Functions that run without CUDA graphs, capture them again and again, or lose what they gave back."""
+"""Find functions that run without CUDA graphs, are captured again and again, or whose outputs are overwritten."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
 
+from ...events import CudaGraphAction, Rows
 from .. import wording
+from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding, severity_of
-from ..rows import Row, first, ids, rows_of, seconds
-from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, rerecord_words, skip_advice
-from .cudagraph_functions import COLUMNS
+from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, advise_skip, explain_mismatch
 
-#: Sizes that a function may be captured for before that is told, and from which it is of more than low severity.
+K = TypeVar("K", bound=Hashable)
+Actions = list[CudaGraphAction]
+
+#: A function may be captured for so many sizes before that is reported; from MANY_SIZES on the severity is not low.
 FEW_SIZES, MANY_SIZES = 3, 8
-#: Places in the tree of graphs at which a function may be captured before that is told.
+#: A function may be captured at so many places in the tree of graphs before that is reported.
 FEW_PATHS = 4
-#: Captures again that are usual: a first step differs from the next ones.
+#: So many captures again are usual: a first step differs from the next ones.
 USUAL_AGAIN = 1
 
 
-def graph_findings(tables: Any) -> list[Finding]:
-    """Of the graphs that torch.compile captures; those of the user's own are told in the table alone."""
-    rows = rows_of(tables, "cudagraphs", (*COLUMNS, "sizes"))
-    again = _grouped(rows, "rerecord", lambda row: (*_function(row), row["mismatch"], row["input"]))
-    given_up = {_function(row) for row in rows if row["action"] == "limit"}
+def find_cudagraph_problems(data: Rows) -> list[Finding]:
+    """Problems of the graphs that torch.compile captures; the user's own graphs are only in the table."""
+    rows = data.rows(CudaGraphAction)
+    again = _group(rows, "rerecord", lambda row: (*_function(row), row.mismatch, row.input))
+    abandoned = {_function(row) for row in rows if row.action == "limit"}
     return [
-        *(_skip(group) for group in _grouped(rows, "skip", lambda row: (*_function(row), row["reason"], *_line(row)))),
-        *(_again(group) for group in again if len(group) > USUAL_AGAIN and _function(group[0]) not in given_up),
-        *(_sizes(group) for group in _by_size(rows)),
-        *(_paths(group) for group in _by_path(rows)),
-        *(_limit(group) for group in _grouped(rows, "limit", _function)),
-        *(_stuck(group) for group in _grouped(rows, "stuck", _function)),
-        *(_overwritten(group) for group in _grouped(rows, "overwritten", lambda row: (*_function(row), *_line(row)))),
-        *(_failed(group) for group in _grouped(rows, "failed", lambda row: (*_function(row), row["reason"]))),
+        *map(_report_skip, _group(rows, "skip", lambda row: (*_function(row), row.reason, *_user_line(row)))),
+        *(_report_again(g) for g in again if len(g) > USUAL_AGAIN and _function(g[0]) not in abandoned),
+        *map(_report_sizes, _group_by_size(rows)),
+        *map(_report_paths, _group_by_path(rows)),
+        *map(_report_limit, _group(rows, "limit", _function)),
+        *map(_report_stuck, _group(rows, "stuck", _function)),
+        *map(_report_overwritten, _group(rows, "overwritten", lambda row: (*_function(row), *_user_line(row)))),
+        *map(_report_failed, _group(rows, "failed", lambda row: (*_function(row), row.reason))),
     ]
 
 
-def _function(row: Row) -> tuple[Any, ...]:
-    return (row["function"], row["file"], row["line"], row["mode"])
+def _function(row: CudaGraphAction) -> tuple[str | None, str | None, int | None, str | None]:
+    return row.function, row.file, row.line, row.mode
 
 
-def _line(row: Row) -> tuple[Any, ...]:
-    return (row["user_file"], row["user_line"])
+def _user_line(row: CudaGraphAction) -> tuple[str | None, int | None]:
+    return row.user_file, row.user_line
 
 
-def _grouped(rows: Iterable[Row], action: str, key: Callable[[Row], tuple[Any, ...]]) -> list[list[Row]]:
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["action"] == action:
-            groups[key(row)].append(row)
-    return list(groups.values())
+def _group(rows: Iterable[CudaGraphAction], action: str, key: Callable[[CudaGraphAction], K]) -> list[Actions]:
+    return list(group_by((row for row in rows if row.action == action), key).values())
 
 
-def _finding(rule: str, severity: str, what: str, rows: list[Row], suggestion: str, **more: Any) -> Finding:
-    """`what`: what became of the function, after its name."""
-    function, file, line, mode = (first(rows, name) for name in ("function", "file", "line", "mode"))
-    who = wording.place(function, file, line) + (", backward," if mode == "backward" else "")
-    place = {"function": function, "file": file, "line": line}
-    user = {name: first(rows, name) for name in ("user_file", "user_line", "user_code")}
-    usual = {"seconds_lost": 0.0, "evidence": ids(rows), "count": len(rows), **place, **user}
-    return Finding(rule=rule, severity=severity, title=f"{who} {what}", suggestion=suggestion, **{**usual, **more})
-
-
-def _skip(rows: list[Row]) -> Finding:
-    reason = wording.first_line(first(rows, "reason") or "no reason was given")
-    advice = skip_advice(first(rows, "reason"))
-    what = f"runs without CUDA graphs: {reason}"
-    suggestion = advice or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
-    return _finding("cudagraph_skip", "medium", what, rows, suggestion, details=(reason,))
-
-
-def _again(rows: list[Row]) -> Finding:
-    lost = seconds(row["duration_ms"] for row in rows) / 1e3
-    why, advice = rerecord_words(first(rows, "mismatch"))
-    told = why or wording.first_line(first(rows, "reason") or "the reason is not known")
-    which = first(rows, "input")
-    named = f" ({wording.one_line(which, 80)})" if which else ""
-    spent = f", {wording.spent(lost)}" if lost else ""
-    return _finding(
-        "cudagraph_rerecord",
-        severity_of(lost, len(rows)),
-        f"was captured again {wording.times(len(rows))}{spent}: {told}{named}",
-        rows,
-        advice or "What was recorded says no more of it.",
-        seconds_lost=lost,
-        details=tuple(dict.fromkeys(row["input"] for row in rows if row["input"]))[:64],
+def _make_finding(rule: str, severity: str, what: str, rows: Actions, suggestion: str, **more: Any) -> Finding:
+    """A finding on a function; `what` is what happened to it, after its name."""
+    function, file, line = (find_first(getattr(row, name) for row in rows) for name in ("function", "file", "line"))
+    backward = ", backward," if find_first(row.mode for row in rows) == "backward" else ""
+    fields: dict[str, Any] = {
+        "seconds_lost": 0.0,
+        "evidence": get_ids(rows),
+        "count": len(rows),
+        "user_file": find_first(row.user_file for row in rows),
+        "user_line": find_first(row.user_line for row in rows),
+        "user_code": find_first(row.user_code for row in rows),
+        **more,
+    }
+    return Finding(
+        rule=rule,
+        severity=severity,
+        title=f"{wording.place(function, file, line)}{backward} {what}",
+        suggestion=suggestion,
+        function=function,
+        file=file,
+        line=line,
+        **fields,
     )
 
 
-def _by_size(rows: Iterable[Row]) -> list[list[Row]]:
+def _sum_seconds(rows: Actions) -> float:
+    return sum_seconds(row.duration_ms for row in rows) / 1e3
+
+
+def _report_skip(rows: Actions) -> Finding:
+    reason = find_first(row.reason for row in rows)
+    text = wording.first_line(reason or "no reason was given")
+    suggestion = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
+    return _make_finding(
+        "cudagraph_skip", "medium", f"runs without CUDA graphs: {text}", rows, suggestion, details=(text,)
+    )
+
+
+def _report_again(rows: Actions) -> Finding:
+    lost = _sum_seconds(rows)
+    why, advice = _explain_again(rows)
+    which = find_first(row.input for row in rows)
+    named = f" ({wording.one_line(which, 80)})" if which else ""
+    spent = f", {wording.spent(lost)}" if lost else ""
+    return _make_finding(
+        "cudagraph_rerecord",
+        severity_of(lost, len(rows)),
+        f"was captured again {wording.times(len(rows))}{spent}: {why}{named}",
+        rows,
+        advice or "What was recorded says no more of it.",
+        seconds_lost=lost,
+        details=tuple(dict.fromkeys(row.input for row in rows if row.input))[:64],
+    )
+
+
+def _explain_again(rows: Actions) -> tuple[str, str]:
+    """Why torch captured it again, and what to change; "" if there is no advice."""
+    why, advice = explain_mismatch(find_first(row.mismatch for row in rows))
+    return why or wording.first_line(find_first(row.reason for row in rows) or "the reason is not known"), advice
+
+
+def _group_by_size(rows: Iterable[CudaGraphAction]) -> list[Actions]:
     """The captures of functions that were captured for more than a few sizes."""
-    sized = [row for row in rows if row["sizes"] is not None]
-    groups = _grouped(sized, "record", _function)
-    return [group for group in groups if len({row["sizes"] for row in group}) > FEW_SIZES]
+    groups = _group((row for row in rows if row.sizes is not None), "record", _function)
+    return [group for group in groups if len({row.sizes for row in group}) > FEW_SIZES]
 
 
-def _sizes(rows: list[Row]) -> Finding:
-    sizes = list(dict.fromkeys(row["sizes"] for row in rows))
-    lost = seconds(row["duration_ms"] for row in rows[1:]) / 1e3
-    return _finding(
+def _report_sizes(rows: Actions) -> Finding:
+    sizes = list(dict.fromkeys(row.sizes for row in rows if row.sizes is not None))
+    lost = _sum_seconds(rows[1:])
+    return _make_finding(
         "cudagraph_sizes",
         "medium" if len(sizes) >= MANY_SIZES else severity_of(lost, 1, "medium"),
         f"was captured for {len(sizes)} sizes, {wording.spent(lost)} after the first: {wording.listed(sizes)}",
@@ -111,48 +133,39 @@ def _sizes(rows: list[Row]) -> Finding:
     )
 
 
-def _by_path(rows: Iterable[Row]) -> list[list[Row]]:
+def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
     """The captures of one graph at more than a few places: after other graphs each time."""
-    groups = _grouped(rows, "record", lambda row: (row["pid"], row["function_id"], *_function(row), row["sizes"]))
-    return [group for group in groups if len({row["parent_id"] for row in group}) > FEW_PATHS]
+    groups = _group(rows, "record", lambda row: (row.pid, row.function_id, *_function(row), row.sizes))
+    return [group for group in groups if len({row.parent_id for row in group}) > FEW_PATHS]
 
 
-def _paths(rows: list[Row]) -> Finding:
-    lost = seconds(row["duration_ms"] for row in rows[1:]) / 1e3
+def _report_paths(rows: Actions) -> Finding:
+    lost = _sum_seconds(rows[1:])
     what = f"was captured {wording.times(len(rows))} without a change of its inputs, each time after other graphs"
-    return _finding(
-        "cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost, count=len(rows)
-    )
+    return _make_finding("cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost)
 
 
-def _limit(rows: list[Row]) -> Finding:
-    why, advice = rerecord_words(first(rows, "mismatch"))
-    told = why or wording.first_line(first(rows, "reason") or "the reason is not known")
+def _report_limit(rows: Actions) -> Finding:
+    why, advice = _explain_again(rows)
     raising = (
         "If all those captures are meant, raise torch._inductor.config.triton.cudagraph_unexpected_rerecord_limit."
     )
-    what = f"was captured again too often: from there on it runs without CUDA graphs: {told}"
-    return _finding("cudagraph_limit", "high", what, rows, f"{advice} {raising}".strip())
+    what = f"was captured again too often: from there on it runs without CUDA graphs: {why}"
+    return _make_finding("cudagraph_limit", "high", what, rows, f"{advice} {raising}".strip())
 
 
-def _stuck(rows: list[Row]) -> Finding:
-    count = max(row["count"] or 1 for row in rows)
+def _report_stuck(rows: Actions) -> Finding:
+    count = max(row.count or 1 for row in rows)
+    reason = find_first(row.reason for row in rows)
     what = f"ran in its warm-up {wording.times(count)} and was never captured"
-    reason = first(rows, "reason")
-    return _finding(
-        "cudagraph_stuck",
-        "medium",
-        f"{what}: {wording.first_line(reason)}" if reason else what,
-        rows,
-        STUCK,
-        count=count,
-    )
+    text = f"{what}: {wording.first_line(reason)}" if reason else what
+    return _make_finding("cudagraph_stuck", "medium", text, rows, STUCK, count=count)
 
 
-def _overwritten(rows: list[Row]) -> Finding:
-    is_gradient = "gradient" in (first(rows, "reason") or "")
+def _report_overwritten(rows: Actions) -> Finding:
+    is_gradient = "gradient" in (find_first(row.reason for row in rows) or "")
     what = "gave back a gradient" if is_gradient else "gave back a tensor"
-    return _finding(
+    return _make_finding(
         "cudagraph_overwritten",
         "high",
         f"{what} that a later run has overwritten, used {wording.times(len(rows))} after that",
@@ -161,8 +174,7 @@ def _overwritten(rows: list[Row]) -> Finding:
     )
 
 
-def _failed(rows: list[Row]) -> Finding:
-    reason = wording.first_line(first(rows, "reason") or "no reason was given")
-    return _finding(
-        "cudagraph_failed", "high", f"could not be captured {wording.times(len(rows))}: {reason}", rows, FAILED
-    )
+def _report_failed(rows: Actions) -> Finding:
+    reason = wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
+    what = f"could not be captured {wording.times(len(rows))}: {reason}"
+    return _make_finding("cudagraph_failed", "high", what, rows, FAILED)

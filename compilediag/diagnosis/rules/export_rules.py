@@ -1,58 +1,57 @@
-"""What an export could not do soundly, and what to change in the model for it."""
+"""Find what an export could not do soundly, and what to change in the model."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
+from ...events import ExportProblem, Rows
 from .. import wording
+from ..evidence import find_first, get_ids, group_by
 from ..finding import Finding
-from ..rows import Row, first, ids, rows_of
 
-COLUMNS = ("problem", "op", "expression", "result", "reason", "symbols", "user_file", "user_line", "user_code")
-
-
-def export_findings(tables: Any) -> list[Finding]:
-    """One finding an operator, or an expression at a line."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(tables, "export_problems", COLUMNS):
-        what = row["expression"] if row["op"] is None else row["op"]
-        groups[(row["problem"], what, row["user_file"], row["user_line"])].append(row)
-    return [_finding(key[0], rows) for key, rows in groups.items() if key[0] in _RULES]
+#: What a finding says and suggests.
+Text = tuple[str, str]
 
 
-def _finding(problem: str, rows: list[Row]) -> Finding:
-    title, suggestion = _RULES[problem](rows)
+def find_export_problems(data: Rows) -> list[Finding]:
+    """One finding per operator, or per expression at a line."""
+    known = [row for row in data.rows(ExportProblem) if row.problem in _TEXTS]
+    groups = group_by(known, lambda row: (row.problem, row.op or row.expression, row.user_file, row.user_line))
+    return [_report(rows) for rows in groups.values()]
+
+
+def _report(rows: list[ExportProblem]) -> Finding:
+    problem = rows[0].problem or ""
+    title, suggestion = _TEXTS[problem](rows)
     return Finding(
         rule=f"export_{problem}",
         severity="medium",
         title=title,
         seconds_lost=0.0,
-        evidence=ids(rows),
+        evidence=get_ids(rows),
         suggestion=suggestion,
         count=len(rows),
-        user_file=first(rows, "user_file"),
-        user_line=first(rows, "user_line"),
-        user_code=first(rows, "user_code"),
-        details=tuple(dict.fromkeys(str(row["result"]) for row in rows if row["result"] is not None)),
+        user_file=find_first(row.user_file for row in rows),
+        user_line=find_first(row.user_line for row in rows),
+        user_code=find_first(row.user_code for row in rows),
+        details=tuple(dict.fromkeys(str(row.result) for row in rows if row.result is not None)),
     )
 
 
-def _at(rows: list[Row]) -> str:
-    place = wording.position(first(rows, "user_file"), first(rows, "user_line"))
+def _at(rows: list[ExportProblem]) -> str:
+    place = wording.position(find_first(row.user_file for row in rows), find_first(row.user_line for row in rows))
     return f" at {place}" if place else ""
 
 
-def _operator(rows: list[Row]) -> tuple[str, str]:
+def _name_operator(rows: list[ExportProblem]) -> tuple[str, str]:
     """An operator's name as in a message, and as torch.library takes it: `mylib::foo` of `mylib.foo.default`."""
-    op = first(rows, "op") or "an operator"
+    op = find_first(row.op for row in rows) or "an operator"
     namespace, _, rest = op.partition(".")
     return wording.one_line(op), f"{namespace}::{rest.removesuffix('.default')}" if rest else op
 
 
-def _missing(rows: list[Row]) -> tuple[str, str]:
-    op, name = _operator(rows)
+def _describe_missing_kernel(rows: list[ExportProblem]) -> Text:
+    op, name = _name_operator(rows)
     return (
         f"Export: {op} has no fake kernel, so the sizes of its outputs are unknown to the exported program",
         "Register one whose outputs have the right sizes, types and strides: "
@@ -60,9 +59,9 @@ def _missing(rows: list[Row]) -> tuple[str, str]:
     )
 
 
-def _mismatched(rows: list[Row]) -> tuple[str, str]:
-    op, name = _operator(rows)
-    reason = wording.first_line(first(rows, "reason") or "no reason was given")
+def _describe_wrong_kernel(rows: list[ExportProblem]) -> Text:
+    op, name = _name_operator(rows)
+    reason = wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
     return (
         f"Export: the fake kernel of {op} does not give what the operator gives: {reason}",
         f'Correct the function under `@torch.library.register_fake("{name}")`; '
@@ -70,9 +69,9 @@ def _mismatched(rows: list[Row]) -> tuple[str, str]:
     )
 
 
-def _data_dependent(rows: list[Row]) -> tuple[str, str]:
-    expression = wording.one_line(first(rows, "expression") or "an expression")
-    result = wording.one_line(first(rows, "result") or "a constant")
+def _describe_data_dependence(rows: list[ExportProblem]) -> Text:
+    expression = wording.one_line(find_first(row.expression for row in rows) or "an expression")
+    result = wording.one_line(find_first(row.result for row in rows) or "a constant")
     return (
         f"Export: only data can tell {expression}{_at(rows)}; the program was fixed to {result}, as in the example",
         "If it is always so, say it before that line with `torch._check(...)`; if both may happen, write it as "
@@ -80,9 +79,9 @@ def _data_dependent(rows: list[Row]) -> tuple[str, str]:
     )
 
 
-def _constraint(rows: list[Row]) -> tuple[str, str]:
-    expression = wording.one_line(first(rows, "expression") or "a guard")
-    symbols = first(rows, "symbols") or {}
+def _describe_constraint(rows: list[ExportProblem]) -> Text:
+    expression = wording.one_line(find_first(row.expression for row in rows) or "a guard")
+    symbols = find_first(row.symbols for row in rows) or {}
     sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
     return (
         f"Export: sizes that were asked to be dynamic need {expression}{_at(rows)}"
@@ -92,9 +91,9 @@ def _constraint(rows: list[Row]) -> tuple[str, str]:
     )
 
 
-_RULES: dict[str, Callable[[list[Row]], tuple[str, str]]] = {
-    "missing_fake_kernel": _missing,
-    "mismatched_fake_kernel": _mismatched,
-    "data_dependent": _data_dependent,
-    "constraint": _constraint,
+_TEXTS: dict[str, Callable[[list[ExportProblem]], Text]] = {
+    "missing_fake_kernel": _describe_missing_kernel,
+    "mismatched_fake_kernel": _describe_wrong_kernel,
+    "data_dependent": _describe_data_dependence,
+    "constraint": _describe_constraint,
 }

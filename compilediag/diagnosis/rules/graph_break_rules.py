@@ -1,70 +1,71 @@
-"""Graph breaks by reason and line."""
+"""Find graph breaks by reason and line."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import replace
-from typing import Any
 
+from ...events import GraphBreak, Rows
 from .. import wording
+from ..evidence import find_first, get_ids, group_by
 from ..finding import Finding
-from ..rows import Row, first, ids, rows_of
 
-BREAK_COLUMNS = ("reason", "break_id", "explanation", "hints", "user_file", "user_line", "user_code")
 BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
-#: Beyond so many breaks at one line they are more than low.
+#: From so many breaks at one line on, the severity is medium.
 MANY_BREAKS = 5
-#: From so many lines on, breaks of one kind in a file are one finding.
+#: From so many lines on, the breaks of one kind in a file are one finding.
 STORM_LINES = 3
-#: Breaks that torch's optimizers make on purpose, and the place where it meets a function it was told to skip.
+#: torch's optimizers break graphs on purpose, and so does the function that torch was asked to skip.
 _TORCHS_OWN = re.compile(r"/torch/(?:optim/\w+|_dynamo/external_utils)\.py$")
 
 
-def break_findings(tables: Any) -> list[Finding]:
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows_of(tables, "graph_breaks", BREAK_COLUMNS):
-        if not _TORCHS_OWN.search((row["user_file"] or "").replace("\\", "/")):
-            groups[(row["break_id"], row["reason"], row["user_file"])].append(row)
-    return [found for rows in groups.values() for found in _of_file(rows)]
+def find_graph_breaks(data: Rows) -> list[Finding]:
+    """One finding per kind of break and line, or per file if it breaks at many lines."""
+    users = [row for row in data.rows(GraphBreak) if not _is_torchs_own(row)]
+    groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
+    return [finding for rows in groups.values() for finding in _report_file(rows)]
 
 
-def _of_file(rows: list[Row]) -> list[Finding]:
-    """Breaks of one kind in one file: a storm over several lines is one finding, else each line is one."""
-    by_line: dict[Any, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_line[row["user_line"]].append(row)
-    return [_storm(rows, by_line)] if len(by_line) >= STORM_LINES else [_break(found) for found in by_line.values()]
+def _is_torchs_own(row: GraphBreak) -> bool:
+    return bool(_TORCHS_OWN.search((row.user_file or "").replace("\\", "/")))
 
 
-def _storm(rows: list[Row], by_line: dict[Any, list[Row]]) -> Finding:
+def _report_file(rows: list[GraphBreak]) -> list[Finding]:
+    """Breaks of one kind in one file: one finding per line, or a single one if there are many lines."""
+    by_line = group_by(rows, lambda row: row.user_line)
+    if len(by_line) >= STORM_LINES:
+        return [_report_storm(rows, by_line)]
+    return [_report_break(found) for found in by_line.values()]
+
+
+def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
     most = max(by_line.values(), key=len)
     lines = wording.listed([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
-    reason = wording.first_line(first(rows, "reason") or "no reason was given")
+    file = wording.basename(find_first(row.user_file for row in rows) or "unknown file")
     return replace(
-        _break(most),
+        _report_break(most),
         rule="graph_break_storm",
         severity="medium",
-        title=f"graph breaks at {len(by_line)} lines of {wording.basename(first(rows, 'user_file') or 'unknown file')} "
-        f"({lines}), {wording.times(len(rows))}: {reason}",
-        evidence=ids(rows),
-        suggestion=f"Each one cuts the function in two compiled parts with eager code between. {_break_advice(rows)}",
+        title=f"graph breaks at {len(by_line)} lines of {file} ({lines}), {wording.times(len(rows))}: {_reason(rows)}",
+        evidence=get_ids(rows),
+        suggestion=f"Each one cuts the function in two compiled parts with eager code between. {_advise(rows)}",
         count=len(rows),
-        details=tuple(dict.fromkeys(wording.one_line(r["user_code"]) for r in rows if r["user_code"])),
+        details=tuple(dict.fromkeys(wording.one_line(row.user_code) for row in rows if row.user_code)),
     )
 
 
-def _break(rows: list[Row]) -> Finding:
-    file, line, code = (first(rows, name) for name in ("user_file", "user_line", "user_code"))
+def _report_break(rows: list[GraphBreak]) -> Finding:
+    file = find_first(row.user_file for row in rows)
+    line = find_first(row.user_line for row in rows)
+    code = find_first(row.user_code for row in rows)
     where = wording.position(file, line) or "unknown line"
-    reason = wording.first_line(first(rows, "reason") or "no reason was given")
     return Finding(
         rule="graph_break",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"graph break at {where}, {wording.times(len(rows))}: {reason}",
+        title=f"graph break at {where}, {wording.times(len(rows))}: {_reason(rows)}",
         seconds_lost=0.0,
-        evidence=ids(rows),
-        suggestion=_break_advice(rows),
+        evidence=get_ids(rows),
+        suggestion=_advise(rows),
         file=file,
         line=line,
         count=len(rows),
@@ -75,15 +76,19 @@ def _break(rows: list[Row]) -> Finding:
     )
 
 
-def _break_advice(rows: list[Row]) -> str:
-    """torch's own hint, else its explanation; and where to read on."""
-    hints = next((row["hints"] for row in rows if isinstance(row["hints"], list) and row["hints"]), [])
-    told = wording.one_line(hints[0], 300) if hints else wording.one_line(first(rows, "explanation") or "", 300)
-    break_id = first(rows, "break_id")
-    page = f"See {page_of(break_id)}" if break_id else ""
-    return " ".join(part for part in (told, page) if part) or "torch gave no hint."
+def _reason(rows: list[GraphBreak]) -> str:
+    return wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
 
 
-def page_of(break_id: str) -> str:
-    """torch's page on this kind of graph break."""
+def _advise(rows: list[GraphBreak]) -> str:
+    """torch's own hint, or its explanation, and its page on this kind of break."""
+    hints = next((row.hints for row in rows if row.hints), [])
+    advice = wording.one_line(hints[0] if hints else find_first(row.explanation for row in rows) or "", 300)
+    break_id = find_first(row.break_id for row in rows)
+    page = f"See {_page_url(break_id)}" if break_id else ""
+    return " ".join(part for part in (advice, page) if part) or "torch gave no hint."
+
+
+def _page_url(break_id: str) -> str:
+    """The address of torch's page on this kind of graph break."""
     return f"{BREAK_PAGE}{wording.one_line(break_id, 20).lower()}.html"

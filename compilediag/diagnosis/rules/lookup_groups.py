@@ -1,15 +1,15 @@
-"""Look-ups by cache and function: hits, misses, what was saved, and why it missed, in one line."""
+"""Group lookups by cache and function: hits, misses, what was saved, and why they missed, in one line."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
+from ...events import CacheLookup
 from .. import wording
-from ..rows import Row, is_timed
+from ..evidence import is_timed
 
-#: Outcomes as they are counted.
+#: Outcome -> the count that it belongs to.
 COUNTED = {
     "hit": "hits",
     "miss": "misses",
@@ -19,67 +19,73 @@ COUNTED = {
     "saved": "stored",
     "failed": "failed",
 }
-#: The caches that hold whole compiled graphs. Others (a module's file, a kernel's binary) are parts of those.
+#: The caches that hold whole compiled graphs. Others (a module's file, a kernel's binary) hold parts of those.
 COMPILE_CACHES = ("fx_graph", "aot_autograd")
-#: Outcomes of a look-up that gave nothing, or of one that failed.
+#: Outcomes of a lookup that gave nothing, or failed.
 UNMET = ("miss", "guard_miss", "bypass", "disabled", "failed")
-#: Different reasons of one group that are told.
+#: A row lists so many different reasons of its group.
 SHOWN_REASONS = 20
+
+#: Cache, tier, function, file and line.
+GroupKey = tuple[str | None, str | None, str | None, str | None, int | None]
 
 
 @dataclass
 class LookupGroup:
-    """The look-ups of one function in one tier of one cache, as they come."""
+    """The lookups of one function in one tier of one cache, in the order in which they are added."""
 
-    cache: str | None
-    tier: str | None
-    function: str | None
-    file: str | None
-    line: int | None
-    event_id: int
+    first: CacheLookup
+    last: CacheLookup
     counts: Counter[str] = field(default_factory=Counter)
     saved_s: float | None = None
     taken_s: float | None = None
     why: str | None = None
     reasons: Counter[str] = field(default_factory=Counter)
-    last: str | None = None
-    time: Any = None
 
     @staticmethod
-    def key(row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in ("cache", "tier", "function", "file", "line"))
+    def key(row: CacheLookup) -> GroupKey:
+        """What the lookups of one group have in common."""
+        return row.cache, row.tier, row.function, row.file, row.line
 
     @classmethod
-    def of(cls, row: Row) -> LookupGroup:
-        return cls(*cls.key(row), event_id=row["event_id"])
+    def of(cls, row: CacheLookup) -> LookupGroup:
+        """A group without lookups, for those that are like `row`."""
+        return cls(row, row)
 
-    def add(self, row: Row) -> None:
-        self.time = row["time"]
-        self.last = row["outcome"]
-        self.counts[COUNTED.get(row["outcome"], "other")] += 1
-        self.saved_s = _sum(self.saved_s, row["saved_s"])
-        self.taken_s = _sum(self.taken_s, row["taken_s"])
-        told = why(row)
-        if told is not None:
-            self.why = told
-            self.reasons[told] += 1
+    def add(self, row: CacheLookup) -> None:
+        """Count a lookup of the group."""
+        self.last = row
+        self.counts[COUNTED.get(row.outcome or "", "other")] += 1
+        self.saved_s = _add_seconds(self.saved_s, row.saved_s)
+        self.taken_s = _add_seconds(self.taken_s, row.taken_s)
+        reason = explain_outcome(row)
+        if reason is not None:
+            self.why = reason
+            self.reasons[reason] += 1
 
-    def row(self) -> dict[str, Any]:
-        """What the page shows of it."""
+    def as_dict(self) -> dict[str, object]:
+        """Its cells as a row of a table; `time_ns` is when the latest lookup began."""
         counts = {name: self.counts[name] for name in dict.fromkeys((*COUNTED.values(), "other"))}
-        names = ("event_id", "time", "cache", "tier", "function", "file", "line", "last", "why")
-        reasons = [f"{count}x {told}" for told, count in self.reasons.most_common(SHOWN_REASONS)]
-        seconds = {"saved_s": self.saved_s, "taken_s": self.taken_s}
-        return {**{n: getattr(self, n) for n in names}, **counts, **seconds, "reasons": reasons}
+        return {
+            "event_id": self.first.event_id,
+            "time_ns": self.last.time_ns,
+            **{name: getattr(self.first, name) for name in ("cache", "tier", "function", "file", "line")},
+            "last": self.last.outcome,
+            "why": self.why,
+            **counts,
+            "saved_s": self.saved_s,
+            "taken_s": self.taken_s,
+            "reasons": [f"{count}x {reason}" for reason, count in self.reasons.most_common(SHOWN_REASONS)],
+        }
 
 
-def why(row: Row) -> str | None:
-    """What kept a look-up from being a hit, in one line; None if nothing did, or nothing is known of it."""
-    if row["outcome"] not in UNMET:
+def explain_outcome(row: CacheLookup) -> str | None:
+    """What kept a lookup from being a hit, in one line; None if it hit, or nothing is known."""
+    if row.outcome not in UNMET:
         return None
-    told = [row["guard"], "; ".join(row["key_diff"] or ()), row["reason"]]
-    return next((wording.one_line(text, 300) for text in told if text), None)
+    texts = [row.guard, "; ".join(row.key_diff or ()), row.reason]
+    return next((wording.one_line(text, 300) for text in texts if text), None)
 
 
-def _sum(total: float | None, value: Any) -> float | None:
-    return total if not is_timed(value) else (total or 0.0) + value
+def _add_seconds(total: float | None, value: float | None) -> float | None:
+    return (total or 0.0) + value if is_timed(value) else total

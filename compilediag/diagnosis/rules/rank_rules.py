@@ -1,47 +1,48 @@
-"""A finding of ranks that went different ways."""
+"""Find ranks that went different ways."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...events import Rows
+from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
-from ..ranks.divergence import Divergence, divergences, ranks_of, sequences
-from ..ranks.rank_tables import graph_rows
-from ..rows import seconds
+from ..ranks.divergence import Divergence, find_divergences
+from ..ranks.rank_comparison import make_graph_rows
+from ..ranks.rank_steps import Steps, find_steps, list_ranks
 
-#: Kinds of divergence that let ranks wait for each other, and those that cost time alone.
+#: Kinds of divergence that make ranks wait for each other; the others cost time alone.
 WAITING = ("way", "guard", "outcome", "graph_breaks", "collectives", "graph")
 COMPILER_COLLECTIVES = "TORCH_COMPILER_COLLECTIVES=1"
 
 
-def rank_findings(tables: Any) -> list[Finding]:
-    """At most one finding a session: where its ranks first went different ways."""
-    if len(ranks_of(tables)) < 2:
+def find_rank_problems(data: Rows) -> list[Finding]:
+    """At most one finding per session: where its ranks first went different ways."""
+    if len(list_ranks(data)) < 2:
         return []
-    steps = sequences(tables)
-    found = divergences(steps, live=getattr(tables, "state", None) == "watching")
-    parted = next((one for one in found if one.kind in WAITING), None)
-    if parted is not None:
-        return [_parted(parted, steps)]
-    return [_caches(one) for one in found if one.kind == "caches"]
+    steps = find_steps(data)
+    found = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")
+    first = next((one for one in found if one.kind in WAITING), None)
+    if first is not None:
+        return [_report_divergence(first, steps)]
+    return [_report_caches(one) for one in found if one.kind == "caches"]
 
 
-def _parted(one: Divergence, steps: dict[int, list[Any]]) -> Finding:
-    alone = [row for row in graph_rows(steps) if row.missing]
+def _report_divergence(one: Divergence, steps: Steps) -> Finding:
+    alone = [row for row in make_graph_rows(steps) if row.missing]
     return Finding(
         rule="ranks_diverge",
         severity="high" if one.kind in ("way", "collectives") else "medium",
         title=f"Ranks part: {one.sentence}",
         seconds_lost=0.0,
-        seconds_at_stake=seconds(row.slowest_s for row in alone),
-        suggestion=_advice(one),
+        seconds_at_stake=sum_seconds(row.slowest_s for row in alone),
+        suggestion=_advise(one),
         details=tuple(value for value in (one.other_value, one.value) if value),
         source=one.guard_source,
-        **_place(one),
+        evidence=one.evidence,
+        **make_place_fields((one.function, one.file, one.line)),
     )
 
 
-def _caches(one: Divergence) -> Finding:
+def _report_caches(one: Divergence) -> Finding:
     return Finding(
         rule="ranks_differ_in_caches",
         severity="low",
@@ -49,11 +50,12 @@ def _caches(one: Divergence) -> Finding:
         seconds_lost=0.0,
         suggestion="The first that compiles fills the cache, the others wait or compile as well: fill it by one rank "
         "before the job, or keep it from run to run (TORCHINDUCTOR_CACHE_DIR, a remote cache).",
-        **_place(one),
+        evidence=one.evidence,
+        **make_place_fields((one.function, one.file, one.line)),
     )
 
 
-def _advice(one: Divergence) -> str:
+def _advise(one: Divergence) -> str:
     waits = (
         "A rank that compiles alone lets the others wait at their next collective; ranks with other collectives hang."
     )
@@ -65,7 +67,3 @@ def _advice(one: Divergence) -> str:
     if one.guard_source:
         return f"{waits} Make `{one.guard_source}` the same on all ranks, or keep it out of the compiled function."
     return f"{waits} Let all ranks call the same compiled functions in the same order, with inputs alike."
-
-
-def _place(one: Divergence) -> dict[str, Any]:
-    return {"function": one.function, "file": one.file, "line": one.line, "evidence": one.evidence}

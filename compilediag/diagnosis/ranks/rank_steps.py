@@ -1,0 +1,258 @@
+"""What each rank of a distributed job compiled, and what it ran where torch logged that.
+
+What a rank compiled is its sequence of steps, in order of time. Clocks of ranks need not agree: only the order within a
+rank counts.
+
+Two texts of torch hold what a rank ran. `graph_execution`: {"graph_execution_order": [{"compile_id": "0/0"}, ...]}, of
+what ran within `torch._inductor.debug.record_and_log_graph_execution_order()`. `inductor_runtime_and_tensor_meta`:
+{"ops": [{"name", "type", "estimated_runtime_ns"}, ...]}, of a graph.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...decode.records.tracing import TENSOR_META
+from ...events import (
+    Artifact,
+    CacheLookup,
+    Collective,
+    Compile,
+    Event,
+    GraphBreak,
+    Phase,
+    Recompile,
+    Rows,
+    SourceStatus,
+)
+from .. import wording
+from ..evidence import get_place, group_by, is_timed
+from ..rules.lookup_groups import COMPILE_CACHES
+
+E = TypeVar("E", bound=Event)
+
+EXECUTION = "graph_execution"
+#: Outcome of a lookup -> its letter in a rank's sequence.
+LETTERS = {"hit": "H", "miss": "M", "guard_miss": "G", "bypass": "B", "disabled": "-", "failed": "F"}
+#: Differences between processes that mean nothing: addresses, and which of the same devices a rank has.
+_OWN = (re.compile(r"\b0x[0-9a-fA-F]+"), re.compile(r"\b(cuda|xpu|hpu|mps|npu):\d+"))
+#: What is around the name of a collective: `torch.ops._c10d_functional.all_reduce_.default`.
+_OPERATOR = re.compile(r"^torch\.ops\.\w+\.|\.default$")
+
+#: Cache, tier and outcome of a lookup.
+CacheAnswer = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """One compile of one rank, with all that is compared between ranks.
+
+    `event` is the compile, or the recompile whose compile has not ended.
+    """
+
+    rank: int
+    event: Compile | Recompile
+    recompile: Recompile | None
+    caches: tuple[CacheAnswer, ...] = ()
+    breaks: tuple[str, ...] = ()
+    collectives: tuple[str, ...] = ()
+
+    @property
+    def compile(self) -> Compile | None:
+        """The compile; None if it has not ended."""
+        return self.event if isinstance(self.event, Compile) else None
+
+    @property
+    def compile_id(self) -> str | None:
+        """torch's id of the compile."""
+        return self.event.compile_id
+
+    @property
+    def trigger(self) -> str | None:
+        """What asked for the compile."""
+        return self.event.trigger if isinstance(self.event, Compile) else "dynamo"
+
+    @property
+    def duration_s(self) -> float | None:
+        """s of the compile; None if it has not ended, or was not timed."""
+        return self.event.duration_s if isinstance(self.event, Compile) else None
+
+    @property
+    def place(self) -> str:
+        """The compiled function in words."""
+        return wording.place(*get_place(self.event))
+
+    @property
+    def target(self) -> tuple[str | None, str | None, str | None, int | None, str | None]:
+        """What is compiled: the same on every rank that runs the same program."""
+        file = wording.basename(self.event.file) if self.event.file else None
+        return self.compile_id, self.event.function, file, self.event.line, self.trigger
+
+    @property
+    def guard(self) -> tuple[str | None, ...]:
+        """The guard that failed, the value that was compiled for and the new one."""
+        found = self.recompile
+        if found is None:
+            return (None, None, None, None)
+        return tuple(map(_without_own, (found.guard_source, found.guard_kind, found.expected, found.actual)))
+
+    @property
+    def outcome(self) -> tuple[str | None, str | None, str | None]:
+        """Outcome, class of the exception, and limit that was hit."""
+        row = self.compile
+        return (row.outcome, row.fail_type, row.limit) if row else (None, None, None)
+
+    @property
+    def graph(self) -> tuple[int | None, int | None, int | None]:
+        """Calls, nodes and inputs of the graph."""
+        row = self.compile
+        return (row.graph_ops, row.graph_nodes, row.graph_inputs) if row else (None, None, None)
+
+    @property
+    def letters(self) -> str:
+        """One letter per lookup in the caches of compiled graphs."""
+        return "".join(LETTERS.get(outcome, "?") for _, _, outcome in self.caches)
+
+    @property
+    def evidence(self) -> tuple[int, ...]:
+        """The event numbers of its recompile, if it is one, and its compile."""
+        events = (self.recompile, self.event)
+        return tuple(dict.fromkeys(row.event_id for row in events if row is not None and row.event_id is not None))
+
+
+def _without_own(value: str | None) -> str | None:
+    if value is None:
+        return None
+    value = _OWN[0].sub("0x*", value)
+    return _OWN[1].sub(r"\1:*", value)
+
+
+#: rank -> its steps in order of time.
+Steps = dict[int, list[RankStep]]
+
+
+def list_ranks(data: Rows) -> list[int]:
+    """The ranks that recorded anything, in order."""
+    # A rank that compiled nothing at all has its sources.
+    kinds: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
+    return sorted({row.rank for kind in kinds for row in data.rows(kind) if row.rank is not None})
+
+
+def find_steps(data: Rows) -> Steps:
+    """The steps of each rank that recorded anything; {} if nothing has a rank."""
+    steps: Steps = {rank: [] for rank in list_ranks(data)}
+    details = _Details(data)
+    for event, recompile in _pair_recompiles(data):
+        if event.rank is not None:
+            steps[event.rank].append(details.add_to(event.rank, event, recompile))
+    for own in steps.values():
+        own.sort(key=lambda step: (step.event.time_ns, step.event.event_id or 0))
+    return steps
+
+
+def _pair_recompiles(data: Rows) -> Iterator[tuple[Compile | Recompile, Recompile | None]]:
+    """Each compile with the recompile that caused it; last the recompiles whose compile has not ended."""
+    causes = {row.compile_key: row for row in data.rows(Recompile) if row.compile_key is not None}
+    for compile in data.rows(Compile):
+        # A backward has the key of its forward, which is the one that was recompiled.
+        is_cause = compile.compile_key is not None and compile.trigger != "lazy_backward"
+        yield compile, causes.pop(compile.compile_key, None) if is_cause else None
+    yield from ((recompile, recompile) for recompile in causes.values())
+
+
+class _Details:
+    """Lookups, graph breaks and collectives by the compile that they belong to."""
+
+    def __init__(self, data: Rows):
+        self._starts = {key: sorted(row.time_ns for row in rows) for key, rows in _by_key(data.rows(Compile)).items()}
+        lookups = (row for row in data.rows(CacheLookup) if row.cache in COMPILE_CACHES and _is_lookup(row))
+        self._lookups = _by_key(lookups)
+        self._breaks = _by_key(data.rows(GraphBreak))
+        self._collectives = _by_key(data.rows(Collective))
+
+    def add_to(self, rank: int, event: Compile | Recompile, recompile: Recompile | None) -> RankStep:
+        """The step of an event with its details."""
+        lookups, breaks, collectives = (
+            self._select(event, self._lookups),
+            self._select(event, self._breaks),
+            self._select(event, self._collectives),
+        )
+        return RankStep(
+            rank,
+            event,
+            recompile,
+            caches=tuple((row.cache or "", row.tier or "", row.outcome or "?") for row in lookups),
+            breaks=tuple(f"{wording.first_line(row.reason or '?')} (line {row.user_line})" for row in breaks),
+            collectives=tuple(_OPERATOR.sub("", row.op or "?") for row in collectives),
+        )
+
+    def _select(self, event: Compile | Recompile, rows: dict[str, list[E]]) -> list[E]:
+        """The rows of an event. A forward and its backward have one key: a row belongs to the one that began last."""
+        found = rows.get(event.compile_key or "", [])
+        starts = self._starts.get(event.compile_key or "", [])
+        begin = event.time_ns if starts and starts[0] < event.time_ns else -math.inf
+        end = next((start for start in starts if start > event.time_ns), math.inf)
+        return [row for row in found if begin <= row.time_ns < end]
+
+
+def _is_lookup(row: CacheLookup) -> bool:
+    return row.action in (None, "look_up")
+
+
+def _by_key(rows: Iterable[E]) -> dict[str, list[E]]:
+    return group_by((row for row in rows if row.compile_key is not None), lambda row: row.compile_key or "")
+
+
+# What ranks ran, where torch logged it
+
+
+@dataclass(frozen=True)
+class GraphRun:
+    """One run of a compiled graph: its compile id, and the text that names it."""
+
+    compile_id: str
+    artifact: Artifact
+
+
+def find_graph_runs(data: Rows) -> dict[int, list[GraphRun]]:
+    """rank -> the graphs that it ran, in order."""
+    runs: dict[int, list[GraphRun]] = defaultdict(list)
+    for rank, row, content in _read_texts(data, EXECUTION):
+        for graph in _list_dicts(content.get("graph_execution_order")):
+            runs[rank].append(GraphRun(str(graph.get("compile_id")), row))
+    return dict(runs)
+
+
+def estimate_runtimes(data: Rows) -> dict[str, float]:
+    """Compile key -> ms that torch expects the graph to run."""
+    runtimes: dict[str, float] = {}
+    for _, row, content in _read_texts(data, TENSOR_META):
+        times = [op.get("estimated_runtime_ns") for op in _list_dicts(content.get("ops"))]
+        known = [time for time in times if type(time) in (int, float) and is_timed(time)]
+        if row.compile_key is not None:
+            runtimes[row.compile_key] = sum(known) / 1e6
+    return runtimes
+
+
+def _read_texts(data: Rows, name: str) -> Iterator[tuple[int, Artifact, dict[str, Any]]]:
+    """The texts of a name with their ranks, as JSON; others are passed over. Only a session's file keeps texts."""
+    read = getattr(data, "artifact", None)
+    rows: Sequence[Artifact] = data.rows(Artifact) if read else ()
+    for row in rows:
+        if row.name == name and row.rank is not None:
+            try:
+                content = json.loads(read(row.event_id))  # type: ignore[misc]
+            except (KeyError, ValueError, RecursionError):
+                continue
+            if isinstance(content, dict):
+                yield row.rank, row, content
+
+
+def _list_dicts(content: Any) -> list[dict[str, Any]]:
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
