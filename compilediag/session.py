@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .diagnosis import Finding
     from .diagnosis.causes.whatif import WhatIf
-    from .diagnosis.ranks.comparison import Ranks
+    from .diagnosis.ranks.rank_comparison import Ranks
     from .recording import Recorder
     from .trials.advise import Advised
     from .trials.verify import Verification, Workload
@@ -207,9 +207,10 @@ class Session(TableProperties):
         """The ranks of a distributed job, told against each other: where they first went different ways and at which
         guard or cache, what each compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
         """
-        from .diagnosis.ranks.comparison import Ranks
+        from .diagnosis.ranks.rank_comparison import Ranks
 
-        return Ranks(self)
+        with self.settled():
+            return Ranks(self.data, is_live=self.state == "watching")
 
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""

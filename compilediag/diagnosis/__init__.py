@@ -12,31 +12,31 @@ from .causes.grouping import find_causes, strikes_of
 from .causes.limits import limit_findings, limits_hit
 from .causes.recompiles import finding_of
 from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
-from .rules.autotune_rules import tuning_findings
-from .rules.break_even import CallTotals, break_even, call_totals, once_findings
+from .rules.autotune_rules import find_tuning_problems
+from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
 from .rules.cache_misses import explain_miss
-from .rules.cache_rules import cache_findings
-from .rules.coverage import FEEDS, blind, coverage_findings, observed, unobserved
-from .rules.cudagraph_rules import graph_findings
-from .rules.export_rules import export_findings
-from .rules.failure_rules import failure_findings, with_empty
-from .rules.graph_break_rules import break_findings
-from .rules.rank_rules import rank_findings
+from .rules.cache_rules import find_cache_problems
+from .rules.coverage import FEEDS, explain_gaps, find_gaps, find_missing_data, map_collected
+from .rules.cudagraph_rules import find_cudagraph_problems
+from .rules.export_rules import find_export_problems
+from .rules.failure_rules import add_empty_compiles, find_failures
+from .rules.graph_break_rules import find_graph_breaks
+from .rules.rank_rules import find_rank_problems
 
 __all__ = [
     "FEEDS",
     "CallTotals",
     "Finding",
-    "blind",
+    "find_gaps",
     "break_even",
-    "call_totals",
+    "sum_calls",
     "diagnose",
     "explain_miss",
     "fix_code",
     "merged",
-    "observed",
+    "map_collected",
     "strikes",
-    "unobserved",
+    "explain_gaps",
 ]
 
 
@@ -49,16 +49,16 @@ def diagnose(tables: Any) -> list[Finding]:
     recompiled = [finding_of(cause) for cause in find_causes(tables)]
     found = [
         *limit_findings(tables, recompiled),
-        *with_empty(tables, recompiled),
-        *failure_findings(tables),
-        *rank_findings(tables),
-        *once_findings(tables),
-        *break_findings(tables),
-        *cache_findings(tables),
-        *tuning_findings(tables),
-        *graph_findings(tables),
-        *export_findings(tables),
-        *coverage_findings(tables),
+        *add_empty_compiles(tables, recompiled),
+        *find_failures(tables),
+        *find_rank_problems(tables),
+        *find_entries_used_once(tables),
+        *find_graph_breaks(tables),
+        *find_cache_problems(tables),
+        *find_tuning_problems(tables),
+        *find_cudagraph_problems(tables),
+        *find_export_problems(tables),
+        *find_missing_data(tables),
         *_plugged(tables),
     ]
     return sorted(found, key=rank_key)

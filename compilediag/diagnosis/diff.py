@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..events import SourceStatus
 from . import wording
 from .rows import Row, first, ids, place_in, rows_of, seconds
 from .rules import coverage
@@ -65,7 +66,7 @@ def changes(before: Any, after: Any) -> list[Change]:
 
 def uncompared(before: Any, after: Any) -> dict[str, str]:
     """Table -> why it can't be compared: which of the two did not observe it. Those that both lack are not listed."""
-    seen = [coverage.observed(rows_of(tables, "sources", ("name", "status", "reason"))) for tables in (before, after)]
+    seen = [coverage.map_collected(tables.rows(SourceStatus)) for tables in (before, after)]
     gaps = {}
     for table in coverage.FEEDS:
         lacking = [name for name, observed in zip(("before", "after"), seen, strict=True) if not observed[table]]

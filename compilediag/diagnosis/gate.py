@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..events import SourceStatus
 from . import diagnose
 from .diff import changes, counts
 from .rows import Row, place_in, rows_of, seconds
-from .rules.break_even import eager_words
-from .rules.coverage import observed, unobserved
+from .rules.break_even import make_eager_call_counter
+from .rules.coverage import explain_gaps, map_collected
 from .wording import counted, first_line, one_line, place, position, spent
 
 #: Causes that are told of each limit that is broken.
@@ -77,12 +78,12 @@ def totals(session: Any) -> str:
 
 
 def _gaps(session: Any) -> Iterator[str]:
-    yield from (f"not observed: {what}: {why}" for what, why in unobserved(session).items())
+    yield from (f"not observed: {what}: {why}" for what, why in explain_gaps(session).items())
 
 
 def _blind(session: Any, limits: Limits) -> Iterator[Broken]:
     """The limits that nobody can say of whether they were kept."""
-    seen = observed(rows_of(session, "sources", ("name", "status", "reason")))
+    seen = map_collected(session.rows(SourceStatus))
     needed = {
         "recompiles": limits.max_recompiles is not None or limits.baseline is not None,
         "compiles": limits.max_compile_s is not None or limits.no_silent_eager or limits.baseline is not None,
@@ -129,7 +130,7 @@ def _silent_eager(session: Any, limits: Limits, compiles: list[Row]) -> Iterable
     if not limits.no_silent_eager:
         return
     eager = [row for row in compiles if row["outcome"] in ("failed", "skipped") or row["limit"]]
-    since = eager_words(session)
+    since = make_eager_call_counter(session)
     if eager:
         told = [": ".join(filter(None, (_place(row), _why_eager(row), since(place_in(row))))) for row in eager]
         title = f"{counted(len(eager), 'compile', 'compiles')} given up, so that the function runs eagerly:"

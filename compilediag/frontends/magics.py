@@ -22,7 +22,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from ..diagnosis import blind, unobserved
+from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
 from ..output_paths import check_output
 from ..session import Session
@@ -233,7 +233,7 @@ def _path(text: str) -> str:
 def _headline(cell: _Cell) -> str:
     after = totals(cell.session)
     own = {name: after[name] - cell.totals[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
-    return headline(own, blind(cell.session))
+    return headline(own, find_gaps(cell.session))
 
 
 def _check_recompiles(cell: _Cell) -> None:
@@ -244,5 +244,5 @@ def _check_recompiles(cell: _Cell) -> None:
         counts = causes.value_counts(sort=False)
         listed = "; ".join(f"{cause} ({n}x)" if n > 1 else cause for cause, n in counts.items())
         raise Recompiled(f"{len(causes)} in this cell: {listed}")
-    if why := unobserved(cell.session).get("recompiles"):
+    if why := explain_gaps(cell.session).get("recompiles"):
         raise Recompiled(f"recompiles were not observed: {why}")

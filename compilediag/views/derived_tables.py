@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.rules.autotune_runs import run_key, run_of
+from ..diagnosis.rules.autotune_runs import get_run_key, summarize_run
 from ..diagnosis.rules.cudagraph_functions import GraphFunction
 from ..diagnosis.rules.lookup_groups import LookupGroup
 
@@ -94,23 +94,29 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
 class _Tuning:
     """A run of a tuner, whose numbers need all of its rows."""
 
-    key = staticmethod(run_key)
+    key = staticmethod(get_run_key)
 
     def __init__(self) -> None:
-        self._rows: list[Cells] = []
+        self._rows: list[Any] = []
 
     @classmethod
-    def of(cls, row: Cells) -> _Tuning:
+    def of(cls, row: Any) -> _Tuning:
         return cls()
 
-    def add(self, row: Cells) -> None:
+    def add(self, row: Any) -> None:
         self._rows.append(row)
 
-    def row(self) -> Cells:
-        run = run_of(self._rows)
-        cells = {name: getattr(run, name) for name in COLUMNS["tunings"]}
+    def as_dict(self) -> Cells:
+        run = summarize_run(self._rows)
+        cells = {name: getattr(run, name) for name in COLUMNS["tunings"] if name != "time"}
         reasons = [f"{reason} ({count}x)" if count > 1 else reason for reason, count in run.fail_reasons]
-        return {**cells, "inputs": list(run.inputs), "fail_reasons": reasons, "order": list(run.order)}
+        return {
+            **cells,
+            "time_ns": run.time_ns,
+            "inputs": list(run.inputs),
+            "fail_reasons": reasons,
+            "order": list(run.order),
+        }
 
 
 _MAKERS: dict[str, Any] = {"cache_groups": LookupGroup, "tunings": _Tuning, "graph_functions": GraphFunction}
@@ -125,21 +131,21 @@ class DerivedTable:
         self._groups: dict[tuple[Any, ...], tuple[int, Any]] = {}
         self._changed: dict[tuple[Any, ...], None] = {}
 
-    def add(self, cells: Cells) -> int:
+    def add(self, event: Any) -> int:
         """Takes an event; gives the id of the row that it is part of."""
-        key = self._maker.key(cells)
+        key = self._maker.key(event)
         if key not in self._groups:
-            self._groups[key] = (cells["event_id"], self._maker.of(cells))
+            self._groups[key] = (event.event_id, self._maker.of(event))
         row_id, group = self._groups[key]
-        group.add(cells)
+        group.add(event)
         self._changed[key] = None
         return row_id
 
     def take(self) -> list[list[Any]]:
         """The rows that are new or changed since the last call, in the order of `COLUMNS`."""
-        rows = [self._groups[key][1].row() for key in self._changed]
+        rows = [self._groups[key][1].as_dict() for key in self._changed]
         self._changed.clear()
-        return [[row[name] for name in COLUMNS[self.name]] for row in rows]
+        return [[row[n] if n != "time" else row["time_ns"] / 1e6 for n in COLUMNS[self.name]] for row in rows]
 
 
 #: What rows have in addition on the page: look-ups the first, all that others are made of the second.

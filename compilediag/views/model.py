@@ -14,10 +14,11 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis import FEEDS, CallTotals, call_totals, diagnose, fix_code, observed
-from ..diagnosis.rules.cache_misses import MISSES, why_missed
+from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
+from ..diagnosis.rules.cache_misses import MISSES, list_miss_reasons
 from ..events import BY_TABLE, KINDS
 from ..storage.store import deflate, inflate
 from ..storage.tables import table_columns
@@ -158,7 +159,7 @@ class ViewModel:
             if table == "cache_lookups":
                 row.append(self._explained(cells))
             if table in self._derived:
-                row.append(self._derived[table].add(cells))
+                row.append(self._derived[table].add(SimpleNamespace(**cells, time_ns=cells["time"] * NS_PER_MS)))
             if table == "compiles" and cells["duration_s"] is not None:
                 self._last_duration[_who(cells)] = cells["duration_s"]
             elif table == "sources":
@@ -172,7 +173,9 @@ class ViewModel:
         if cells["outcome"] not in MISSES or self._redactor is not None:
             return None
         states = (source for _, source in self._sources.values())
-        return why_missed(cells, any(s["name"] == "keys" and s["status"] == "active" for s in states))
+        return list_miss_reasons(
+            SimpleNamespace(**cells), any(s["name"] == "keys" and s["status"] == "active" for s in states)
+        )
 
     def _texts(self, artifacts: list[list[Any]]) -> tuple[dict[str, dict[str, Any]], list[list[Any]]]:
         """Texts within the budget, the short ones first, of the others the beginning, beyond twice the budget none; and
@@ -219,7 +222,7 @@ class ViewModel:
         self._findings = [_finding(found) for found in diagnose(tables)]
         self._ranks = rank_part(tables, self.session.state == "watching")
         self._panels = panels(tables)
-        self._calls = call_totals(tables)
+        self._calls = sum_calls(tables)
         recompiles = tables.recompiles[["event_id", "lost_s"]].dropna()
         lost = dict(zip(recompiles["event_id"].tolist(), recompiles["lost_s"].tolist(), strict=True))
         self._add_lost(rows, {i: s for i, s in lost.items() if self._lost.get(i) != s})
@@ -270,7 +273,7 @@ class ViewModel:
         }
 
     def _observed(self) -> dict[str, bool]:
-        return with_derived(observed(cells for _, cells in self._sources.values()))
+        return with_derived(map_collected(SimpleNamespace(**cells) for _, cells in self._sources.values()))
 
     def _now(self) -> list[dict[str, Any]]:
         file = self._redactor.file if self._redactor else lambda path: path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.ranks.divergence import Step, all_divergences, ranks_of, sequences
-from ..diagnosis.ranks.rank_runs import estimates
-from ..diagnosis.ranks.rank_tables import GraphRow, RankRow, columns, graph_rows, rank_rows
+from ..diagnosis.ranks.divergence import find_all_divergences
+from ..diagnosis.ranks.rank_comparison import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
+from ..diagnosis.ranks.rank_steps import RankStep, estimate_runtimes, find_steps, list_ranks
 
 #: Ranks and compiles that are shown; the page says how many there are.
 MOST_RANKS, MOST_GRAPHS = 64, 300
@@ -17,11 +17,11 @@ def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
 
     Of many ranks those that differ are shown, then those that compiled longest.
     """
-    if len(ranks_of(tables)) < 2:
+    if len(list_ranks(tables)) < 2:
         return None
-    steps = sequences(tables)
-    found = all_divergences(tables, steps, live)
-    ranks, graphs = rank_rows(steps, found), graph_rows(steps, estimates(tables))
+    steps = find_steps(tables)
+    found = find_all_divergences(tables, steps, live)
+    ranks, graphs = make_rank_rows(steps, found), make_graph_rows(steps, estimate_runtimes(tables))
     parted = {rank for one in found for rank in one.ranks}
     shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in parted)][:MOST_RANKS])
     return {
@@ -38,7 +38,7 @@ def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
 
 
 def _cells(row: RankRow | GraphRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in columns(type(row))}
+    return {name: getattr(row, name) for name in list_columns(type(row))}
 
 
 def _graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def _graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
     return {**told, "cells": [_cell(row.steps[rank]) if rank in row.steps else None for rank in shown]}
 
 
-def _cell(step: Step) -> dict[str, Any]:
-    guard = step.recompile or {}
+def _cell(step: RankStep) -> dict[str, Any]:
+    guard = step.recompile
     return {
-        "seconds": step.row["duration_s"],
+        "seconds": step.duration_s,
         "caches": step.letters,
-        "guard": guard.get("guard_source"),
-        "expected": guard.get("expected"),
-        "actual": guard.get("actual"),
+        "guard": guard.guard_source if guard else None,
+        "expected": guard.expected if guard else None,
+        "actual": guard.actual if guard else None,
         "collectives": list(step.collectives[:MOST_RANKS]),
     }

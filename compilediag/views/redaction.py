@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..events import BY_TABLE
+from ..events import BY_TABLE, Event, columns
 
 #: Columns that hold source code, values, or texts in which torch quotes either.
 DROPPED = frozenset(
@@ -74,7 +75,16 @@ class Redactor:
     def tables(self, session: Any) -> SimpleNamespace:
         """The session's tables with redacted cells, for the rules to work on."""
         frames = {name: self._frame(name, getattr(session, name)) for name in BY_TABLE}
-        return SimpleNamespace(state=session.state, **frames)
+
+        def rows(kind: type[Event]) -> list[Event]:
+            return [self._redact(event) for event in session.rows(kind)]
+
+        return SimpleNamespace(state=session.state, rows=rows, **frames)
+
+    def _redact(self, event: Event) -> Event:
+        changes = {name: self.cell(event.table, name) for name in columns(type(event))}
+        cells = {name: change(getattr(event, name)) for name, change in changes.items() if change is not None}
+        return dataclasses.replace(event, **cells)
 
     def _frame(self, table: str, frame: pd.DataFrame) -> pd.DataFrame:
         changed = {c: self.cell(table, c) for c in frame.columns}

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Set
 from typing import Any
 
-from ..diagnosis import Finding, blind, fix_code, unobserved
+from ..diagnosis import Finding, explain_gaps, find_gaps, fix_code
 from ..diagnosis.wording import counted, one_line, position, spent
 from ..plugins import gaps
 
@@ -24,7 +24,7 @@ def summary(session: Any, encoding: str | None = None) -> str:
     from .model import totals
 
     found = session.findings()
-    text = render(totals(session), found, unobserved(session) | gaps(), blind(session))
+    text = render(totals(session), found, explain_gaps(session) | gaps(), find_gaps(session))
     return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
 

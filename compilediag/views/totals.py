@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
-from ..diagnosis.rules.autotune_runs import UNTIMED, run_key
+from ..diagnosis.rules.autotune_runs import UNTIMED, get_run_key
 from ..diagnosis.rules.lookup_groups import COMPILE_CACHES, COUNTED
 
 Cells = dict[str, Any]
@@ -128,7 +129,7 @@ class _TuningTotals:
         self._measured: set[tuple[Any, ...]] = set()
 
     def add(self, cells: Cells) -> None:
-        key = run_key(cells)
+        key = get_run_key(SimpleNamespace(**cells))
         self._choices += 1
         self._failed += cells["time_ms"] is None and cells["fail_reason"] is not None
         if cells["from_cache"] is None:

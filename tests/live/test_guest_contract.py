@@ -451,7 +451,7 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
 
 
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
-    from compilediag.diagnosis import unobserved
+    from compilediag.diagnosis import explain_gaps
     from compilediag.sources.dynamo.graph_breaks import GraphBreaks
     from compilediag.sources.hooks.source import NothingToWatch
 
@@ -463,7 +463,7 @@ def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
         pass
     state = states(session)["graph_breaks"]
     assert (state["status"], state["reason"]) == ("off", "nothing to watch: there is no such thing here")
-    assert unobserved(session) == {}
+    assert explain_gaps(session) == {}
     assert ("graph_breaks", "off", state["reason"]) in sources.probe_all()
 
 

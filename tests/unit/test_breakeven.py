@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from compilediag.diagnosis import break_even, call_totals, diagnose
+from compilediag.diagnosis import break_even, diagnose, sum_calls
 from compilediag.diagnosis.rules.break_even import CallTally, EntryWorth
+from compilediag.events import Calls
 from tests.unit.tables_builder import SECOND, called, compiled, source, tables
 
 COUNTING = source("calls", "active")
@@ -20,18 +21,18 @@ def frame(*events):
 
 def test_a_mean_leaves_out_the_first_call_which_sets_up_what_the_others_find():
     tally = CallTally()
-    tally.add({"count": 2, "timed": 2, "total_s": 1.2, "min_s": 0.2, "first_s": 1.0})
+    tally.add(Calls(time_ns=1, count=2, timed=2, total_s=1.2, min_s=0.2, first_s=1.0))
     assert (tally.calls, tally.mean_s, tally.min_s, tally.first_s) == (2, pytest.approx(0.2), 0.2, 1.0)
-    tally.add({"count": 2, "timed": 1, "total_s": 0.1, "min_s": 0.1, "first_s": None})
+    tally.add(Calls(time_ns=1, count=2, timed=1, total_s=0.1, min_s=0.1, first_s=None))
     assert (tally.calls, tally.timed, tally.mean_s, tally.min_s) == (4, 3, pytest.approx(0.15), 0.1)
     once = CallTally()
-    once.add({"count": 1, "timed": 1, "total_s": 1.0, "min_s": 1.0, "first_s": 1.0})
+    once.add(Calls(time_ns=1, count=1, timed=1, total_s=1.0, min_s=1.0, first_s=1.0))
     assert once.mean_s == 1.0 and CallTally().mean_s is None
 
 
 def test_calls_that_raised_are_counted_and_not_timed():
     tally = CallTally()
-    tally.add({"count": 3, "timed": 0, "total_s": None, "min_s": None, "first_s": None})
+    tally.add(Calls(time_ns=1, count=3, timed=0, total_s=None, min_s=None, first_s=None))
     assert (tally.calls, tally.mean_s) == (3, None)
 
 
@@ -67,14 +68,16 @@ def test_each_entry_has_its_cost_and_its_calls():
 
 
 def test_ids_that_begin_again_are_other_entries():
-    again = compiled(time_ns=50 * SECOND, compile_id="0/1")
-    late = called("compiled", 3, time_ns=51 * SECOND, compile_id="0/1")
+    again = compiled(time_ns=50 * SECOND, compile_id="0/1", compile_key="again")
+    late = called("compiled", 3, time_ns=51 * SECOND, compile_id="0/1", compile_key="again")
     found = frame(entry(1), again, called("compiled", 7, 1), late)
     assert found["calls"].tolist() == [7, 3]
 
 
 def test_another_process_is_another_entry():
-    found = frame(entry(1, pid=7), entry(1, pid=8), called("compiled", 5, 1, pid=8), called("compiled", 2, 1, pid=7))
+    entries = [entry(1, pid=pid, compile_key=f"{pid}.1") for pid in (7, 8)]
+    calls = [called("compiled", count, 1, pid=pid, compile_key=f"{pid}.1") for pid, count in ((8, 5), (7, 2))]
+    found = frame(*entries, *calls)
     assert found.set_index("pid")["calls"].to_dict() == {7: 2, 8: 5}
 
 
@@ -83,7 +86,7 @@ def test_what_nobody_counted_is_unknown_and_never_0():
     assert found["paid_s"].tolist() == [2.0]
     unknown = ["calls", "first_s", "mean_s", "eager_s", "won_s", "break_even", "once"]
     assert found[unknown].isna().all(axis=None)
-    assert set(vars(call_totals(tables(entry(1)))).values()) == {None}
+    assert set(vars(sum_calls(tables(entry(1)))).values()) == {None}
 
 
 def test_an_entry_that_was_counted_and_not_called_has_0_calls():
@@ -98,7 +101,7 @@ def test_a_session_without_compiles_is_an_empty_frame():
 
 def test_totals_of_calls():
     events = [entry(1), entry(2), called("compiled", 5, 1), called("compiled", 1, 2), called("eager", 4, 3)]
-    found = call_totals(tables(*events, COUNTING))
+    found = sum_calls(tables(*events, COUNTING))
     assert (found.compiled_calls, found.eager_calls, found.used_once, found.used_once_s) == (6, 4, 1, 2.0)
     assert found.eager_s == pytest.approx(0.13)
 

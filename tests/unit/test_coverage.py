@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis import blind, unobserved
+from compilediag.diagnosis import explain_gaps, find_gaps
 from compilediag.diagnosis.rules import coverage
 from compilediag.events import BY_TABLE
 from tests.unit.tables_builder import source, tables
@@ -18,8 +18,7 @@ def two_feeds(monkeypatch):
 
 
 def seen(**states):
-    rows = [{"name": name, "status": state, "reason": reason} for name, (state, reason) in states.items()]
-    return coverage.observed(rows)
+    return coverage.map_collected(source(name, *state) for name, state in states.items())
 
 
 @pytest.mark.parametrize(
@@ -43,18 +42,18 @@ def test_a_source_that_the_session_does_not_know_was_not_active():
 
 def test_a_part_of_a_table_needs_its_own_sources_alone():
     assert seen(three=("active", None)) == {"autotune": False, "cudagraphs": False, "compile_caches": True}
-    assert blind(tables(source("three", "failed", "why"))) == {"compile_caches"}
+    assert find_gaps(tables(source("three", "failed", "why"))) == {"compile_caches"}
 
 
 def test_a_source_with_nothing_to_watch_is_no_gap():
-    assert unobserved(tables(source("triton_autotune", "off", NO_TRITON))) == {}
+    assert explain_gaps(tables(source("triton_autotune", "off", NO_TRITON))) == {}
     off = tables(source("triton_autotune", "off", "somebody switched it off"))
-    assert set(unobserved(off)) == {"autotuning of triton kernels by triton.autotune"}
+    assert set(explain_gaps(off)) == {"autotuning of triton kernels by triton.autotune"}
 
 
 def test_a_gap_blinds_the_tables_that_it_feeds():
-    assert blind(tables(source("one", "active"), source("two", "failed", "why"))) == {"autotune"}
-    assert blind(tables(source("one", "active"), source("two", "off", NO_TRITON))) == frozenset()
+    assert find_gaps(tables(source("one", "active"), source("two", "failed", "why"))) == {"autotune"}
+    assert find_gaps(tables(source("one", "active"), source("two", "off", NO_TRITON))) == frozenset()
 
 
 def test_every_table_of_the_page_says_what_feeds_it():

@@ -89,16 +89,13 @@ def test_an_invariant_that_is_not_known_is_told_in_torchs_words():
 
 
 def test_captures_for_many_sizes_are_told_with_the_sizes():
-    captures = tables(*(graph("record", n, duration_ms=200.0) for n in range(9)))
-    captures.cudagraphs["sizes"] = [f"{n}x3" for n in range(9)]
-    (found,) = diagnose(captures)
+    found = only(*(graph("record", n, duration_ms=200.0, sizes=f"{n}x3") for n in range(9)))
     assert (
         found.title == "forward (model.py:30) was captured for 9 sizes, 1.6 s after the first: 0x3, 1x3, 2x3 and 6 more"
     )
     assert (found.rule, found.severity, found.count) == ("cudagraph_sizes", "medium", 9)
     assert "cudagraph_capture_sizes" in found.suggestion
-    captures.cudagraphs["sizes"] = ["4x3"] * 9
-    assert diagnose(captures) == []
+    assert told(*(graph("record", n, duration_ms=200.0, sizes="4x3") for n in range(9))) == []
 
 
 def test_captures_that_pile_up_on_each_other_are_told():

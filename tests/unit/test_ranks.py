@@ -1,14 +1,14 @@
 """Ranks told against each other: where they part, at what, in a sentence; stragglers first."""
 
-import contextlib
+from dataclasses import replace
 
 import pytest
 
 import compilediag as cd
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.ranks.comparison import Ranks
-from compilediag.diagnosis.ranks.divergence import divergences, sequences
-from compilediag.diagnosis.ranks.rank_tables import graph_rows, rank_rows
+from compilediag.diagnosis.ranks.divergence import find_divergences
+from compilediag.diagnosis.ranks.rank_comparison import Ranks, make_graph_rows, make_rank_rows
+from compilediag.diagnosis.ranks.rank_steps import find_steps
 from compilediag.events import Collective, Recompile
 from compilediag.views.rank_page import rank_part
 
@@ -40,7 +40,7 @@ def scale(rank, at, **more):
 
 
 def found(*events, **options):
-    return divergences(sequences(tables(*events)), **options)
+    return find_divergences(find_steps(tables(*events)), **options)
 
 
 def both(make, *args, **more):
@@ -99,7 +99,7 @@ def test_a_rank_that_compiles_nothing_more():
         "rank 1 compiled nothing more after 0/1 of forward (model.py:30), 00:00:02 UTC; "
         "rank 0 went on to 1/0 of scale (model.py:50)"
     )
-    assert found(*START, scale(0, 5), live=True) == [], "while it runs rank 1 may come to it"
+    assert found(*START, scale(0, 5), is_live=True) == [], "while it runs rank 1 may come to it"
 
 
 def test_a_rank_that_compiled_nothing_at_all():
@@ -180,10 +180,11 @@ def test_collectives_in_another_order():
 
 def test_ids_that_are_used_again_after_a_reset_keep_their_own():
     again = [*both(compile_of, 0, at=10), *both(size, 1, 4, 8, at=11)]
-    steps = sequences(tables(*START, *again))
+    again = [replace(event, compile_key=f"again.{event.rank}.{event.compile_id}") for event in again]
+    steps = find_steps(tables(*START, *again))
     assert [step.recompile is not None for step in steps[0]] == [False, True, False, True]
-    assert divergences(steps) == []
-    assert [row.order for row in graph_rows(steps)] == [0, 1, 2, 3]
+    assert find_divergences(steps) == []
+    assert [row.order for row in make_graph_rows(steps)] == [0, 1, 2, 3]
 
 
 def test_a_recompile_that_is_not_over_counts():
@@ -200,11 +201,11 @@ def test_one_rank_or_none_has_nothing_to_be_told_against():
 def test_stragglers_come_first():
     events = [compile_of(rank, 0, seconds=seconds) for rank, seconds in enumerate((1.0, 1.2, 9.0))]
     events += [scale(rank, 20) for rank in range(3)] + size(0, 1, 4, 8, at=15, seconds=3.0)
-    steps = sequences(tables(*events))
-    ranks = rank_rows(steps, divergences(steps))
+    steps = find_steps(tables(*events))
+    ranks = make_rank_rows(steps, find_divergences(steps))
     assert [(row.rank, round(row.compile_s, 1)) for row in ranks] == [(2, 9.1), (0, 4.1), (1, 1.3)]
     assert ranks[1].first_difference == "another way at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
-    first, alone, equal = graph_rows(steps)
+    first, alone, equal = make_graph_rows(steps)
     assert (first.compile_id, first.slowest_rank, first.slowest_s, first.median_s) == ("0/0", 2, 9.0, 1.2)
     assert first.spread_s == pytest.approx(7.8) and equal.spread_s == 0
     assert (alone.compile_id, alone.ranks, alone.missing, alone.spread_s) == ("0/1", [0], [1, 2], 3.0)
@@ -219,26 +220,17 @@ def test_a_finding_says_what_to_change():
     assert not {f.rule for f in diagnose(tables(*START))} & {"ranks_diverge", "ranks_differ_in_caches"}
 
 
-class Session(EventTables):
-    """As much of a session as is asked."""
-
-    state = "loaded"
-
-    def settled(self):
-        return contextlib.nullcontext()
-
-
 def test_text_and_tables():
-    ranks = Ranks(Session([*START, *size(1, 2, 8, 9), *both(scale, 5)]))
+    ranks = Ranks(EventTables([*START, *size(1, 2, 8, 9), *both(scale, 5)]))
     text = ranks.summary()
     assert "2 ranks. First difference:\n  rank 1 went another way" in text
     assert "rank 1: 1.6 s, 4 compiles, 2 recompiles" in text and "not on 1 of 2 ranks" in text
     assert ranks.frame["rank"].tolist() == [1, 0] and ranks.graphs["missing"].tolist()[0] == [0]
     assert ranks.differences["kind"].tolist() == ["way"] and str(ranks.frame["compile_s"].dtype) == "float64"
     assert ranks.first.ranks == (1,) and "1 divergences" in repr(ranks)
-    none = Ranks(Session([compiled()]))
+    none = Ranks(EventTables([compiled()]))
     assert none.first is None and "not two ranks" in none.summary() and len(none.frame) == 0
-    alike = Ranks(Session([*START]))
+    alike = Ranks(EventTables([*START]))
     assert "All compiled the same" in alike.summary() and len(alike.differences) == 0
 
 

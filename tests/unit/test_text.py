@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.diagnosis import blind, diagnose, unobserved
+from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
 from compilediag.diagnosis.rules import coverage
 from compilediag.views.summary import WIDTH, printable, render
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
@@ -38,7 +38,7 @@ TOTALS = {
 
 def text_of(*events, **changed):
     made = tables(*events)
-    return render({**TOTALS, **changed}, diagnose(made), unobserved(made), blind(made))
+    return render({**TOTALS, **changed}, diagnose(made), explain_gaps(made), find_gaps(made))
 
 
 def test_the_header_has_the_totals():

@@ -9,7 +9,7 @@ from .. import wording
 from ..costs import cost_of
 from ..finding import Finding, merged
 from ..rows import Row, first, ids, place_in, rows_of
-from ..rules.break_even import eager_words
+from ..rules.break_even import make_eager_call_counter
 
 COLUMNS = ("function", "file", "line", "limit")
 _IN_SILENCE = "from here on it runs eagerly, in silence"
@@ -26,7 +26,7 @@ def limit_findings(tables: Any, causes: list[Finding]) -> list[Finding]:
     for row in rows_of(tables, "compiles", COLUMNS):
         if row["limit"] is not None:
             groups[(row["file"], row["line"], row["function"], row["limit"])].append(row)
-    eager = eager_words(tables)
+    eager = make_eager_call_counter(tables)
     return [
         _limit(key[-1], rows, _of_function(causes, rows[0]), eager(place_in(rows[0]))) for key, rows in groups.items()
     ]

@@ -141,9 +141,7 @@ def _skips_step(own: list[RankStep], usual: list[RankStep], position: int) -> bo
     return own[position].target in to_come and usual[position].target not in {step.target for step in own[position:]}
 
 
-def _report_skipped(
-    position: int, groups: list[list[int]], step: RankStep, other: RankStep, known: str
-) -> Divergence:
+def _report_skipped(position: int, groups: list[list[int]], step: RankStep, other: RankStep, known: str) -> Divergence:
     ranks, others = words.name_ranks(groups[1]), words.name_ranks(groups[0])
     sentence = (
         f"{ranks} did not compile {words.locate(other)}: {words.describe_cause(other)} on {others}; "

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...events import Rows
-from .. import wording
-from ..evidence import is_timed, sum_seconds
+from ...formatting import format_function, format_seconds
+from ..evidence import get_key, is_timed, sum_seconds
 from .divergence import ASPECTS, Divergence, find_all_divergences
 from .rank_steps import RankStep, Steps, estimate_runtimes, find_steps
 
@@ -118,14 +118,12 @@ def make_graph_rows(steps: Steps, runtimes: Mapping[str, float] = _NOTHING) -> l
     return sorted(rows, key=lambda row: (-(row.spread_s or 0.0), row.order))
 
 
-def _make_graph_row(
-    order: int, own: dict[int, RankStep], ranks: list[int], runtimes: Mapping[str, float]
-) -> GraphRow:
+def _make_graph_row(order: int, own: dict[int, RankStep], ranks: list[int], runtimes: Mapping[str, float]) -> GraphRow:
     first = next(iter(own.values()))
     timed = {rank: step.duration_s for rank, step in own.items() if is_timed(step.duration_s)}
     slowest = max(timed, key=lambda rank: timed[rank], default=None)
     slowest_s = None if slowest is None else timed[slowest]
-    expected = [runtimes[key] for step in own.values() if (key := step.event.compile_key or "") in runtimes]
+    expected = [runtimes[key] for step in own.values() if (key := get_key(step.event) or "") in runtimes]
     everywhere = [*timed.values(), *(0.0 for rank in ranks if rank not in own)]
     return GraphRow(
         order=order,
@@ -205,7 +203,7 @@ class Ranks:
         for row in self._ranks[:SHOWN]:
             caches = f", caches {row.lookups[:40]}" if row.lookups else ""
             counts = f"{row.compiles} compiles, {row.recompiles} recompiles, {row.graph_breaks} graph breaks"
-            lines.append(f"  rank {row.rank}: {wording.spent(row.compile_s)}, {counts}{caches}")
+            lines.append(f"  rank {row.rank}: {format_seconds(row.compile_s)}, {counts}{caches}")
         return [*lines, *_count_hidden(self._ranks)]
 
     def _list_graphs(self) -> list[str]:
@@ -214,10 +212,10 @@ class Ranks:
         return [*lines, *_count_hidden(self._graphs)]
 
     def _describe_graph(self, row: GraphRow) -> str:
-        where = f"{row.compile_id or '?'} of {wording.place(row.function, row.file, row.line)}"
+        where = f"{row.compile_id or '?'} of {format_function(row.function, row.file, row.line)}"
         slow = "not timed"
         if row.slowest_s is not None and row.median_s is not None:
-            slow = f"rank {row.slowest_rank} {wording.spent(row.slowest_s)}, median {wording.spent(row.median_s)}"
+            slow = f"rank {row.slowest_rank} {format_seconds(row.slowest_s)}, median {format_seconds(row.median_s)}"
         gaps = f"; not on {len(row.missing)} of {len(self._steps)} ranks" if row.missing else ""
         return f"{where}: {slow}{gaps}" + (f"; differs: {', '.join(row.differs)}" if row.differs else "")
 

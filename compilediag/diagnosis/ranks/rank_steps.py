@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...decode.records.tracing import TENSOR_META
+from ...decode.records.shape_records import TENSOR_META
 from ...events import (
     Artifact,
     CacheLookup,
@@ -31,8 +31,8 @@ from ...events import (
     Rows,
     SourceStatus,
 )
-from .. import wording
-from ..evidence import get_place, group_by, is_timed
+from ...formatting import format_first_line, format_function, get_basename
+from ..evidence import get_key, get_place, group_by, is_timed
 from ..rules.lookup_groups import COMPILE_CACHES
 
 E = TypeVar("E", bound=Event)
@@ -86,12 +86,12 @@ class RankStep:
     @property
     def place(self) -> str:
         """The compiled function in words."""
-        return wording.place(*get_place(self.event))
+        return format_function(*get_place(self.event))
 
     @property
     def target(self) -> tuple[str | None, str | None, str | None, int | None, str | None]:
         """What is compiled: the same on every rank that runs the same program."""
-        file = wording.basename(self.event.file) if self.event.file else None
+        file = get_basename(self.event.file) if self.event.file else None
         return self.compile_id, self.event.function, file, self.event.line, self.trigger
 
     @property
@@ -158,11 +158,11 @@ def find_steps(data: Rows) -> Steps:
 
 def _pair_recompiles(data: Rows) -> Iterator[tuple[Compile | Recompile, Recompile | None]]:
     """Each compile with the recompile that caused it; last the recompiles whose compile has not ended."""
-    causes = {row.compile_key: row for row in data.rows(Recompile) if row.compile_key is not None}
+    causes = {get_key(row): row for row in data.rows(Recompile) if get_key(row) is not None}
     for compile in data.rows(Compile):
         # A backward has the key of its forward, which is the one that was recompiled.
-        is_cause = compile.compile_key is not None and compile.trigger != "lazy_backward"
-        yield compile, causes.pop(compile.compile_key, None) if is_cause else None
+        is_cause = get_key(compile) is not None and compile.trigger != "lazy_backward"
+        yield compile, causes.pop(get_key(compile), None) if is_cause else None
     yield from ((recompile, recompile) for recompile in causes.values())
 
 
@@ -188,14 +188,14 @@ class _Details:
             event,
             recompile,
             caches=tuple((row.cache or "", row.tier or "", row.outcome or "?") for row in lookups),
-            breaks=tuple(f"{wording.first_line(row.reason or '?')} (line {row.user_line})" for row in breaks),
+            breaks=tuple(f"{format_first_line(row.reason or '?')} (line {row.user_line})" for row in breaks),
             collectives=tuple(_OPERATOR.sub("", row.op or "?") for row in collectives),
         )
 
     def _select(self, event: Compile | Recompile, rows: dict[str, list[E]]) -> list[E]:
         """The rows of an event. A forward and its backward have one key: a row belongs to the one that began last."""
-        found = rows.get(event.compile_key or "", [])
-        starts = self._starts.get(event.compile_key or "", [])
+        found = rows.get(get_key(event) or "", [])
+        starts = self._starts.get(get_key(event) or "", [])
         begin = event.time_ns if starts and starts[0] < event.time_ns else -math.inf
         end = next((start for start in starts if start > event.time_ns), math.inf)
         return [row for row in found if begin <= row.time_ns < end]
@@ -206,7 +206,7 @@ def _is_lookup(row: CacheLookup) -> bool:
 
 
 def _by_key(rows: Iterable[E]) -> dict[str, list[E]]:
-    return group_by((row for row in rows if row.compile_key is not None), lambda row: row.compile_key or "")
+    return group_by((row for row in rows if get_key(row) is not None), lambda row: get_key(row) or "")
 
 
 # What ranks ran, where torch logged it
@@ -235,8 +235,8 @@ def estimate_runtimes(data: Rows) -> dict[str, float]:
     for _, row, content in _read_texts(data, TENSOR_META):
         times = [op.get("estimated_runtime_ns") for op in _list_dicts(content.get("ops"))]
         known = [time for time in times if type(time) in (int, float) and is_timed(time)]
-        if row.compile_key is not None:
-            runtimes[row.compile_key] = sum(known) / 1e6
+        if (key := get_key(row)) is not None:
+            runtimes[key] = sum(known) / 1e6
     return runtimes
 
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ...events import Recompile
-from .. import wording
+from ...formatting import format_amount, format_line, format_names
 from .rank_steps import RankStep
 
 
@@ -55,14 +55,14 @@ def describe_known_values(steps: Sequence[RankStep], missed: RankStep | None) ->
                 entries.setdefault(row.closest_compile_id, row.expected)
             if step.compile_id and row.actual is not None:
                 entries[step.compile_id] = row.actual
-    return ", ".join(f"{name} for {wording.one_line(value, 40)}" for name, value in list(entries.items())[-4:])
+    return ", ".join(f"{name} for {format_line(value, 40)}" for name, value in list(entries.items())[-4:])
 
 
 def _describe_guard(row: Recompile) -> str:
-    name = wording.one_line(row.guard_source or row.guard_kind or "unknown", 80)
+    name = format_line(row.guard_source or row.guard_kind or "unknown", 80)
     if row.expected is None and row.actual is None:
         return name
-    expected, actual = ("?" if v is None else wording.one_line(v, 40) or "?" for v in (row.expected, row.actual))
+    expected, actual = ("?" if v is None else format_line(v, 40) or "?" for v in (row.expected, row.actual))
     return f"{name} {expected} -> {actual}"
 
 
@@ -83,7 +83,7 @@ def _describe_outcome(step: RankStep) -> str:
 
 
 def _describe_breaks(step: RankStep) -> str:
-    return wording.listed(step.breaks) if step.breaks else "no graph break"
+    return format_names(step.breaks) if step.breaks else "no graph break"
 
 
 def _describe_graph(step: RankStep) -> str:
@@ -122,4 +122,4 @@ def name_ranks(ranks: Sequence[int]) -> str:
 
 def count_groups(groups: Sequence[Any]) -> str:
     """How many groups of ranks differ beside the two that are described."""
-    return f" ({wording.counted(len(groups), 'more group', 'more groups')} of ranks differ there)" if groups else ""
+    return f" ({format_amount(len(groups), 'more group', 'more groups')} of ranks differ there)" if groups else ""

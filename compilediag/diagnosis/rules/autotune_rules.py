@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ...decode.records.tuning import INFINITE
+from ...decode.records.autotune_choices import INFINITE
 from ...events import Rows
-from .. import wording
+from ...formatting import format_amount, format_line, format_names, format_seconds
 from ..evidence import find_shared_place, group_by, make_place_fields, sum_seconds
 from ..finding import Finding, severity_of
 from .autotune_runs import TuningRun, count_calls_to_pay, find_tuning_runs
@@ -49,11 +49,11 @@ def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
     best = max(run.margin_extern or 0.0 for run in runs)
     has_extern_won = all(run.winner_kind == "extern" for run in runs)
     gain = "and the extern kernel won" if has_extern_won else f"for at most {_percent(best)} over extern"
-    what = runs[0].label if len(runs) == 1 else f"{wording.one_line(runs[0].op or 'an op', 60)} {len(runs)}x"
+    what = runs[0].label if len(runs) == 1 else f"{format_line(runs[0].op or 'an op', 60)} {len(runs)}x"
     return Finding(
         rule="tuning_small_gain",
         severity=severity_of(spent, 1, "medium"),
-        title=f"{wording.spent(spent)} tuning {what} {gain}",
+        title=f"{format_seconds(spent)} tuning {what} {gain}",
         seconds_lost=spent,
         evidence=_list_events(runs),
         suggestion=_advise_small_gain(runs, spent),
@@ -89,7 +89,7 @@ def _report_repeated(runs: list[TuningRun]) -> Finding:
     return Finding(
         rule="tuning_repeated",
         severity=severity_of(again, len(runs) - 1, "medium"),
-        title=f"{runs[0].label} was tuned {len(runs)}x in one process, {wording.spent(again)} after the first time",
+        title=f"{runs[0].label} was tuned {len(runs)}x in one process, {format_seconds(again)} after the first time",
         seconds_lost=again,
         evidence=_list_events(runs),
         suggestion="The same inputs were timed again where torch's cache of answers should have known them: look "
@@ -112,7 +112,7 @@ def _report_no_choice(run: TuningRun) -> Finding:
     return Finding(
         rule="tuning_all_failed",
         severity="high",
-        title=f"tuning {run.label}: all {wording.counted(run.failed, 'choice', 'choices')} failed: {why}",
+        title=f"tuning {run.label}: all {format_amount(run.failed, 'choice', 'choices')} failed: {why}",
         seconds_lost=run.spent_s or 0.0,
         evidence=run.evidence,
         suggestion=_NO_CHOICE if run.tuner == "select_algorithm" else _NO_CONFIGURATION,
@@ -156,11 +156,11 @@ def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding
     runs = list({run.evidence: run for run, _ in failures}.values())
     failed = sum(count for _, count in failures)
     name, advice = _KINDS.get(kind, (kind, "They were dropped, and others were chosen."))
-    ops = list(dict.fromkeys(wording.one_line(run.op or "an op", 40) for run in runs))
+    ops = list(dict.fromkeys(format_line(run.op or "an op", 40) for run in runs))
     return Finding(
         rule="choices_failed",
         severity="low",
-        title=f"{failed} of {sum(run.choices for run in runs)} choices of {wording.listed(ops)} failed: {name}",
+        title=f"{failed} of {sum(run.choices for run in runs)} choices of {format_names(ops)} failed: {name}",
         seconds_lost=0.0,
         evidence=_list_events(runs),
         suggestion=advice,

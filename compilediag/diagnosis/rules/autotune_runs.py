@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ...events import AutotuneChoice, Rows
-from .. import wording
+from ...formatting import format_first_line, format_line
 from ..evidence import Place, find_first, get_ids, group_by, is_timed
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ class TuningRun:
     @property
     def label(self) -> str:
         """`mm [float32[64, 64], float32[64, 64]]`: the op and its inputs."""
-        shown = ", ".join(wording.one_line(_DETAILS.sub("", text), 60) for text in self.inputs[:4])
+        shown = ", ".join(format_line(_DETAILS.sub("", text), 60) for text in self.inputs[:4])
         more = ", ..." if len(self.inputs) > 4 else ""
-        return f"{wording.one_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
+        return f"{format_line(self.op or 'an op', 80)}{f' [{shown}{more}]' if shown else ''}"
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,10 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
         choices=len({row.choice for row in rows}),
         timed=len({row.choice for row in times.final}),
         failed=len(failed),
-        winner=times.winner and times.winner.choice,
-        winner_kind=times.winner and times.winner.choice_kind,
+        winner=times.winner.choice if times.winner else None,
+        winner_kind=times.winner.choice_kind if times.winner else None,
         winner_ms=times.winner_ms,
-        next_choice=times.runner_up and times.runner_up.choice,
+        next_choice=times.runner_up.choice if times.runner_up else None,
         next_ms=times.next_ms,
         extern_ms=times.extern_ms,
         margin_next=compute_margin(times.next_ms, times.winner_ms),
@@ -220,7 +220,7 @@ def _map_failures(rows: Iterable[AutotuneChoice], final: Iterable[AutotuneChoice
     """Choice -> the first line of why it has no time, for those that never got one."""
     timed = {row.choice for row in final}
     return {
-        row.choice: wording.first_line(row.fail_reason)
+        row.choice: format_first_line(row.fail_reason)
         for row in rows
         if row.choice not in timed and row.fail_reason is not None
     }

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...events import Calls, Compile, Rows, SourceStatus
-from .. import wording
+from ...formatting import format_amount, format_function, format_seconds
 from ..costs import cost_of
-from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, severity_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class CallTally:
 
 @dataclass(frozen=True)
 class EntryWorth:
-    """Whether an entry has paid for its compile: seconds of the compile, calls, and s of a compiled and an eager call."""
+    """Whether an entry has paid for its compile: its seconds, calls, and s of a compiled and an eager call."""
 
     paid_s: float | None
     calls: int
@@ -113,7 +113,7 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
     are_counted = are_calls_counted(data)
     entries = []
     for row in made:
-        key, place = row.compile_key, _process_place(row)
+        key, place = get_key(row), _process_place(row)
         paid_s = row.duration_s if key is None else paid.get(key)
         tally = tallies.get(key or "", CallTally()) if are_counted else None
         mean_s = eager[place].mean_s if place in eager else None
@@ -125,16 +125,17 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
 def _list_made(compiles: Iterable[Compile]) -> list[Compile]:
     """The compiles that made an entry, one per key."""
     made = [row for row in compiles if row.trigger != "lazy_backward" and row.outcome in MADE]
-    first = {row.compile_key: row for row in reversed(made)}
-    return [row for row in made if row.compile_key is None or first[row.compile_key] is row]
+    first = {get_key(row): row for row in reversed(made)}
+    return [row for row in made if get_key(row) is None or first[get_key(row)] is row]
 
 
 def _sum_by_key(compiles: Iterable[Compile]) -> dict[str, float]:
     """Compile key -> s of the compile, its backward included; without those that were not timed."""
     seconds: dict[str, float] = defaultdict(float)
     for row in compiles:
-        if row.compile_key is not None and is_timed(row.duration_s):
-            seconds[row.compile_key] += row.duration_s
+        key = get_key(row)
+        if key is not None and is_timed(row.duration_s):
+            seconds[key] += row.duration_s
     return seconds
 
 
@@ -142,8 +143,9 @@ def _tally_entries(data: Rows) -> dict[str, CallTally]:
     """Compile key -> the calls of its entry."""
     tallies: dict[str, CallTally] = defaultdict(CallTally)
     for row in data.rows(Calls):
-        if row.ran != "eager" and row.compile_key is not None:
-            tallies[row.compile_key].add(row)
+        key = get_key(row)
+        if row.ran != "eager" and key is not None:
+            tallies[key].add(row)
     return tallies
 
 
@@ -243,8 +245,8 @@ def make_eager_call_counter(data: Rows) -> Callable[[Place], str | None]:
         tally = tallies.get(place)
         if tally is None:
             return "no call ran eagerly since" if are_counted else None
-        took = f", {wording.spent(tally.total_s)}" if tally.timed else ""
-        return f"{wording.counted(tally.calls, 'call', 'calls')} ran eagerly since{took}"
+        took = f", {format_seconds(tally.total_s)}" if tally.timed else ""
+        return f"{format_amount(tally.calls, 'call', 'calls')} ran eagerly since{took}"
 
     return describe
 
@@ -259,11 +261,11 @@ def find_entries_used_once(data: Rows) -> list[Finding]:
 
 def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     place = function, file, line = entries[0].place
-    number = wording.counted(len(entries), "entry that was", "entries that were")
+    number = format_amount(len(entries), "entry that was", "entries that were")
     return Finding(
         rule="used_once",
         severity=severity_of(paid_s, 1, "medium"),
-        title=f"{wording.place(*place)} compiled {number} called once: {wording.spent(paid_s)}",
+        title=f"{format_function(*place)} compiled {number} called once: {format_seconds(paid_s)}",
         # Where they are recompiles, the finding on their cause has these seconds already.
         seconds_lost=0.0,
         evidence=get_ids(entry.compile for entry in entries),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...errors import CompilediagError
 from ...events import CacheLookup, Rows, SourceStatus
-from .. import wording
+from ...formatting import format_function
 from ..evidence import get_place
 
 MISSES = ("miss", "guard_miss")
@@ -50,7 +50,7 @@ def explain_miss(data: Rows, event_id: int) -> str:
 
 
 def _describe_lookup(row: CacheLookup) -> str:
-    where = wording.place(*get_place(row))
+    where = format_function(*get_place(row))
     which = f", compile {row.compile_id}" if row.compile_id else ""
     cache = NAMES.get(row.cache or "", f"the cache {row.cache}")
     tier = f" ({row.tier})" if row.tier else ""

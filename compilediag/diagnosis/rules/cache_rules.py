@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from ...events import CacheLookup, Rows
-from .. import wording
-from ..evidence import find_first, find_shared_place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ...formatting import format_amount, format_first_line, format_line, format_names, format_seconds, format_times
+from ..evidence import find_first, find_shared_place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, severity_of
 from .cache_misses import ADVICE, GONE, get_component
 from .graph_break_rules import MANY_BREAKS
@@ -52,7 +52,7 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: dict[str | None, float]) -> f
     """
     compiles: dict[object, dict[str | None, float]] = defaultdict(lambda: defaultdict(float))
     for row in rows:
-        compiles[row.compile_key][row.cache] += costs.get(row.key, 0.0)
+        compiles[get_key(row)][row.cache] += costs.get(row.key, 0.0)
     return sum_seconds(max(caches.values()) for caches in compiles.values())
 
 
@@ -66,19 +66,19 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
     lost = _sum_costs(rows, costs)
     differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
     changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
-    what = f" ({wording.one_line(changes[0], 80)})" if len(names) == 1 else ""
-    spent = f", {wording.spent(lost)} compiled again" if lost else ""
+    what = f" ({format_line(changes[0], 80)})" if len(names) == 1 else ""
+    spent = f", {format_seconds(lost)} compiled again" if lost else ""
     earlier = find_first(row.nearest_session for row in rows)
     return Finding(
         rule="cache_settings",
         severity=severity_of(lost, 1, "medium"),
-        title=f"{wording.counted(len(rows), 'cache miss', 'cache misses')}{spent}: the key differs from the nearest "
-        f"earlier one only in {wording.listed(names)}{what}",
+        title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{spent}: the key differs from the nearest "
+        f"earlier one only in {format_names(names)}{what}",
         seconds_lost=lost,
         evidence=get_ids(rows),
-        suggestion=_advise(names) + (f" The earlier key was seen {wording.one_line(earlier)}." if earlier else ""),
+        suggestion=_advise(names) + (f" The earlier key was seen {format_line(earlier)}." if earlier else ""),
         count=len(rows),
-        details=tuple(wording.one_line(text, 200) for text in differences[:64]),
+        details=tuple(format_line(text, 200) for text in differences[:64]),
         **find_shared_place(map(get_place, rows)),
     )
 
@@ -97,7 +97,7 @@ def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | N
     return Finding(
         rule="cache_entry_gone",
         severity=severity_of(lost, 1, "medium"),
-        title=f"{wording.counted(len(rows), 'miss', 'misses')} in {_name(cache)} of keys that were seen before: "
+        title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)} of keys that were seen before: "
         "their entries are gone",
         seconds_lost=lost,
         evidence=get_ids(rows),
@@ -110,7 +110,7 @@ def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | N
 def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, list[CacheLookup]]:
     """The lookups and stores that ended with `outcome`, by cache, tier and reason."""
     ended = [row for row in rows if row.outcome == outcome]
-    return group_by(ended, lambda row: (row.cache, row.tier, wording.first_line(row.reason or "")))
+    return group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or "")))
 
 
 def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
@@ -120,7 +120,7 @@ def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
     return Finding(
         rule="cache_bypass",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"{_name(cache)} was bypassed {wording.times(len(rows))}: {reason or 'no reason was given'}",
+        title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason was given'}",
         seconds_lost=0.0,
         evidence=get_ids(rows),
         suggestion=f"{usual} {special}".strip(),
@@ -148,7 +148,7 @@ def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
     return Finding(
         rule="cache_failed",
         severity=severity_of(waited, len(rows), "medium"),
-        title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {wording.times(len(rows))}: "
+        title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {format_times(len(rows))}: "
         f"{why or 'no reason was given'}",
         seconds_lost=waited,
         evidence=get_ids(rows),
@@ -164,8 +164,8 @@ def _explain_failure(reason: str, rows: list[CacheLookup]) -> str:
     error = find_first(row.exception_type for row in rows)
     if not error or reason.startswith(error):
         return reason
-    return f"{wording.one_line(error, 60)}: {reason}".rstrip(": ")
+    return f"{format_line(error, 60)}: {reason}".rstrip(": ")
 
 
 def _name(cache: str | None) -> str:
-    return wording.one_line(cache or "a cache", 40)
+    return format_line(cache or "a cache", 40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...events import Rows, SourceStatus
-from .. import wording
+from ...formatting import format_first_line, format_line
 from ..evidence import get_ids
 from ..finding import Finding
 
@@ -99,11 +99,11 @@ def _is_meant(row: SourceStatus) -> bool:
 
 def _name(row: SourceStatus) -> str:
     name = row.name or "a source"
-    return SUBJECTS.get(name, wording.one_line(name, 60))
+    return SUBJECTS.get(name, format_line(name, 60))
 
 
 def _explain(row: SourceStatus) -> str:
-    return wording.first_line(row.reason or f"the source was {row.status}")
+    return format_first_line(row.reason or f"the source was {row.status}")
 
 
 def _report_gap(row: SourceStatus) -> Finding:

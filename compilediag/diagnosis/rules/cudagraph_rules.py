@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 from ...events import CudaGraphAction, Rows
-from .. import wording
+from ...formatting import format_first_line, format_function, format_line, format_names, format_seconds, format_times
 from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding, severity_of
 from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, advise_skip, explain_mismatch
@@ -67,7 +67,7 @@ def _make_finding(rule: str, severity: str, what: str, rows: Actions, suggestion
     return Finding(
         rule=rule,
         severity=severity,
-        title=f"{wording.place(function, file, line)}{backward} {what}",
+        title=f"{format_function(function, file, line)}{backward} {what}",
         suggestion=suggestion,
         function=function,
         file=file,
@@ -82,7 +82,7 @@ def _sum_seconds(rows: Actions) -> float:
 
 def _report_skip(rows: Actions) -> Finding:
     reason = find_first(row.reason for row in rows)
-    text = wording.first_line(reason or "no reason was given")
+    text = format_first_line(reason or "no reason was given")
     suggestion = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
     return _make_finding(
         "cudagraph_skip", "medium", f"runs without CUDA graphs: {text}", rows, suggestion, details=(text,)
@@ -93,12 +93,12 @@ def _report_again(rows: Actions) -> Finding:
     lost = _sum_seconds(rows)
     why, advice = _explain_again(rows)
     which = find_first(row.input for row in rows)
-    named = f" ({wording.one_line(which, 80)})" if which else ""
-    spent = f", {wording.spent(lost)}" if lost else ""
+    named = f" ({format_line(which, 80)})" if which else ""
+    spent = f", {format_seconds(lost)}" if lost else ""
     return _make_finding(
         "cudagraph_rerecord",
         severity_of(lost, len(rows)),
-        f"was captured again {wording.times(len(rows))}{spent}: {why}{named}",
+        f"was captured again {format_times(len(rows))}{spent}: {why}{named}",
         rows,
         advice or "What was recorded says no more of it.",
         seconds_lost=lost,
@@ -109,7 +109,7 @@ def _report_again(rows: Actions) -> Finding:
 def _explain_again(rows: Actions) -> tuple[str, str]:
     """Why torch captured it again, and what to change; "" if there is no advice."""
     why, advice = explain_mismatch(find_first(row.mismatch for row in rows))
-    return why or wording.first_line(find_first(row.reason for row in rows) or "the reason is not known"), advice
+    return why or format_first_line(find_first(row.reason for row in rows) or "the reason is not known"), advice
 
 
 def _group_by_size(rows: Iterable[CudaGraphAction]) -> list[Actions]:
@@ -124,12 +124,12 @@ def _report_sizes(rows: Actions) -> Finding:
     return _make_finding(
         "cudagraph_sizes",
         "medium" if len(sizes) >= MANY_SIZES else severity_of(lost, 1, "medium"),
-        f"was captured for {len(sizes)} sizes, {wording.spent(lost)} after the first: {wording.listed(sizes)}",
+        f"was captured for {len(sizes)} sizes, {format_seconds(lost)} after the first: {format_names(sizes)}",
         rows,
         SIZES,
         seconds_lost=lost,
         count=len(sizes),
-        details=tuple(wording.one_line(text, 80) for text in sizes[:64]),
+        details=tuple(format_line(text, 80) for text in sizes[:64]),
     )
 
 
@@ -141,8 +141,10 @@ def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
 
 def _report_paths(rows: Actions) -> Finding:
     lost = _sum_seconds(rows[1:])
-    what = f"was captured {wording.times(len(rows))} without a change of its inputs, each time after other graphs"
-    return _make_finding("cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost)
+    what = f"was captured {format_times(len(rows))} without a change of its inputs, each time after other graphs"
+    return _make_finding(
+        "cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost
+    )
 
 
 def _report_limit(rows: Actions) -> Finding:
@@ -157,8 +159,8 @@ def _report_limit(rows: Actions) -> Finding:
 def _report_stuck(rows: Actions) -> Finding:
     count = max(row.count or 1 for row in rows)
     reason = find_first(row.reason for row in rows)
-    what = f"ran in its warm-up {wording.times(count)} and was never captured"
-    text = f"{what}: {wording.first_line(reason)}" if reason else what
+    what = f"ran in its warm-up {format_times(count)} and was never captured"
+    text = f"{what}: {format_first_line(reason)}" if reason else what
     return _make_finding("cudagraph_stuck", "medium", text, rows, STUCK, count=count)
 
 
@@ -168,13 +170,13 @@ def _report_overwritten(rows: Actions) -> Finding:
     return _make_finding(
         "cudagraph_overwritten",
         "high",
-        f"{what} that a later run has overwritten, used {wording.times(len(rows))} after that",
+        f"{what} that a later run has overwritten, used {format_times(len(rows))} after that",
         rows,
         GRADIENT if is_gradient else OVERWRITTEN,
     )
 
 
 def _report_failed(rows: Actions) -> Finding:
-    reason = wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
-    what = f"could not be captured {wording.times(len(rows))}: {reason}"
+    reason = format_first_line(find_first(row.reason for row in rows) or "no reason was given")
+    what = f"could not be captured {format_times(len(rows))}: {reason}"
     return _make_finding("cudagraph_failed", "high", what, rows, FAILED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...events import ExportProblem, Rows
-from .. import wording
+from ...formatting import format_first_line, format_line, format_place
 from ..evidence import find_first, get_ids, group_by
 from ..finding import Finding
 
@@ -39,7 +39,7 @@ def _report(rows: list[ExportProblem]) -> Finding:
 
 
 def _at(rows: list[ExportProblem]) -> str:
-    place = wording.position(find_first(row.user_file for row in rows), find_first(row.user_line for row in rows))
+    place = format_place(find_first(row.user_file for row in rows), find_first(row.user_line for row in rows))
     return f" at {place}" if place else ""
 
 
@@ -47,7 +47,7 @@ def _name_operator(rows: list[ExportProblem]) -> tuple[str, str]:
     """An operator's name as in a message, and as torch.library takes it: `mylib::foo` of `mylib.foo.default`."""
     op = find_first(row.op for row in rows) or "an operator"
     namespace, _, rest = op.partition(".")
-    return wording.one_line(op), f"{namespace}::{rest.removesuffix('.default')}" if rest else op
+    return format_line(op), f"{namespace}::{rest.removesuffix('.default')}" if rest else op
 
 
 def _describe_missing_kernel(rows: list[ExportProblem]) -> Text:
@@ -61,7 +61,7 @@ def _describe_missing_kernel(rows: list[ExportProblem]) -> Text:
 
 def _describe_wrong_kernel(rows: list[ExportProblem]) -> Text:
     op, name = _name_operator(rows)
-    reason = wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
+    reason = format_first_line(find_first(row.reason for row in rows) or "no reason was given")
     return (
         f"Export: the fake kernel of {op} does not give what the operator gives: {reason}",
         f'Correct the function under `@torch.library.register_fake("{name}")`; '
@@ -70,8 +70,8 @@ def _describe_wrong_kernel(rows: list[ExportProblem]) -> Text:
 
 
 def _describe_data_dependence(rows: list[ExportProblem]) -> Text:
-    expression = wording.one_line(find_first(row.expression for row in rows) or "an expression")
-    result = wording.one_line(find_first(row.result for row in rows) or "a constant")
+    expression = format_line(find_first(row.expression for row in rows) or "an expression")
+    result = format_line(find_first(row.result for row in rows) or "a constant")
     return (
         f"Export: only data can tell {expression}{_at(rows)}; the program was fixed to {result}, as in the example",
         "If it is always so, say it before that line with `torch._check(...)`; if both may happen, write it as "
@@ -80,12 +80,12 @@ def _describe_data_dependence(rows: list[ExportProblem]) -> Text:
 
 
 def _describe_constraint(rows: list[ExportProblem]) -> Text:
-    expression = wording.one_line(find_first(row.expression for row in rows) or "a guard")
+    expression = format_line(find_first(row.expression for row in rows) or "a guard")
     symbols = find_first(row.symbols for row in rows) or {}
     sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
     return (
         f"Export: sizes that were asked to be dynamic need {expression}{_at(rows)}"
-        + (f" ({wording.one_line(sizes)})" if sizes else ""),
+        + (f" ({format_line(sizes)})" if sizes else ""),
         "Say so in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for sizes that are equal), leave it to torch "
         "with `Dim.AUTO`, or make that size static.",
     )

@@ -7,8 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...events import Compile, GraphBreak, Recompile, Rows
+from ...formatting import format_first_line, format_function, format_line, format_times, is_resumed
 from .. import wording
-from ..evidence import Place, find_first, get_ids, get_place, group_by, is_timed, make_place_fields, sum_seconds
+from ..evidence import (
+    Place,
+    find_first,
+    get_ids,
+    get_key,
+    get_place,
+    group_by,
+    is_timed,
+    make_place_fields,
+    sum_seconds,
+)
 from ..finding import Finding, severity_of
 from .break_even import make_eager_call_counter
 
@@ -49,8 +60,8 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     empty = [row for row in data.rows(Compile) if row.outcome == "empty" and _is_users(row)]
     if not empty:
         return recompiles
-    keys = {row.compile_key for row in empty if row.is_recompile and row.compile_key is not None}
-    events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
+    keys = {get_key(row) for row in empty if row.is_recompile and get_key(row) is not None}
+    events = {row.event_id for row in data.rows(Recompile) if get_key(row) in keys}
     count_calls = make_eager_call_counter(data)
     findings = [_add_end(found, count_calls) if events & {*found.evidence} else found for found in recompiles]
     if data.rows(GraphBreak):
@@ -60,7 +71,7 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
 
 
 def _is_users(row: Compile) -> bool:
-    return not wording.is_resumed(row.function) and not _NOT_USERS.search(row.file or "")
+    return not is_resumed(row.function) and not _NOT_USERS.search(row.file or "")
 
 
 def _add_end(finding: Finding, count_calls: CallCounter) -> Finding:
@@ -78,7 +89,7 @@ def _report_empty(place: Place, rows: list[Compile]) -> Finding:
     return Finding(
         rule="nothing_to_compile",
         severity="low",
-        title=f"{wording.place(*place)} runs eagerly, in silence: its first call had nothing to compile",
+        title=f"{format_function(*place)} runs eagerly, in silence: its first call had nothing to compile",
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         evidence=get_ids(rows),
         suggestion="A call that does nothing with tensors, such as one that gives back its input, switches "
@@ -109,21 +120,21 @@ def _get_error(row: Compile) -> str:
     """The first line of the reason, and the next one if the first only announces it."""
     lines = [line.strip() for line in (row.fail_reason or "")[:2000].splitlines() if line.strip()]
     is_announced = len(lines) > 1 and lines[0].endswith(":")
-    return wording.one_line(" ".join(lines[: 2 if is_announced else 1]), 160)
+    return format_line(" ".join(lines[: 2 if is_announced else 1]), 160)
 
 
 def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     """A function that torch gave up on: a graph break at which it cannot go on."""
     place = get_place(rows[0])
     text = _get_reason(rows)
-    reason = wording.first_line(text) or "no reason was given"
+    reason = format_first_line(text) or "no reason was given"
     loop = ", in a loop" if _IN_LOOP in text else ""
     since = f"; {eager_calls}" if eager_calls else ""
     advice = "torch goes on after a graph break, but not inside of a loop, a with block or a try block"
     return Finding(
         rule="runs_eagerly",
         severity="medium",
-        title=f"{wording.place(*place)} is not compiled and runs eagerly: {reason}{loop}{since}",
+        title=f"{format_function(*place)} is not compiled and runs eagerly: {reason}{loop}{since}",
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         evidence=get_ids(rows),
         suggestion=f"{advice}: take that call out of it, or put what is inside into a function of its own, which is "
@@ -136,14 +147,14 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
 
 def _quote_hint(text: str) -> str:
     found = _HINT.search(text)
-    return f" torch's hint: {wording.one_line(found[1], 240)}" if found else ""
+    return f" torch's hint: {format_line(found[1], 240)}" if found else ""
 
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
     if marked := _MARKED.search(text):
         return (
-            f"{wording.one_line(marked[1], 300)} The code needs the size as a number: without the mark each size is "
+            f"{format_line(marked[1], 300)} The code needs the size as a number: without the mark each size is "
             "compiled on its own."
         )
     if _is_graph_break(rows):
@@ -158,12 +169,12 @@ def _report_failure(rows: list[Compile]) -> Finding:
     place = get_place(rows[0])
     spent = sum_seconds(row.duration_s for row in rows)
     timed = sum(is_timed(row.duration_s) for row in rows)
-    parts = (wording.one_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
+    parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
     error = ": ".join(part for part in parts if part) or "no reason was given"
     return Finding(
         rule="compile_failed",
         severity="high" if len(rows) > 1 else severity_of(max(spent, 1.0), 1),
-        title=f"{wording.place(*place)} failed to compile {wording.times(len(rows))}, "
+        title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, "
         f"{wording.lost(spent, timed, len(rows))}: {error}",
         seconds_lost=spent,
         evidence=get_ids(rows),

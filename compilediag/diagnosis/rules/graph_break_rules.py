@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from ...events import GraphBreak, Rows
-from .. import wording
+from ...formatting import format_first_line, format_line, format_names, format_place, format_times, get_basename
 from ..evidence import find_first, get_ids, group_by
 from ..finding import Finding
 
@@ -40,17 +40,17 @@ def _report_file(rows: list[GraphBreak]) -> list[Finding]:
 
 def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
     most = max(by_line.values(), key=len)
-    lines = wording.listed([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
-    file = wording.basename(find_first(row.user_file for row in rows) or "unknown file")
+    lines = format_names([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
+    file = get_basename(find_first(row.user_file for row in rows) or "unknown file")
     return replace(
         _report_break(most),
         rule="graph_break_storm",
         severity="medium",
-        title=f"graph breaks at {len(by_line)} lines of {file} ({lines}), {wording.times(len(rows))}: {_reason(rows)}",
+        title=f"graph breaks at {len(by_line)} lines of {file} ({lines}), {format_times(len(rows))}: {_reason(rows)}",
         evidence=get_ids(rows),
         suggestion=f"Each one cuts the function in two compiled parts with eager code between. {_advise(rows)}",
         count=len(rows),
-        details=tuple(dict.fromkeys(wording.one_line(row.user_code) for row in rows if row.user_code)),
+        details=tuple(dict.fromkeys(format_line(row.user_code) for row in rows if row.user_code)),
     )
 
 
@@ -58,18 +58,18 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     file = find_first(row.user_file for row in rows)
     line = find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
-    where = wording.position(file, line) or "unknown line"
+    where = format_place(file, line) or "unknown line"
     return Finding(
         rule="graph_break",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"graph break at {where}, {wording.times(len(rows))}: {_reason(rows)}",
+        title=f"graph break at {where}, {format_times(len(rows))}: {_reason(rows)}",
         seconds_lost=0.0,
         evidence=get_ids(rows),
         suggestion=_advise(rows),
         file=file,
         line=line,
         count=len(rows),
-        details=(wording.one_line(code),) if code else (),
+        details=(format_line(code),) if code else (),
         user_file=file,
         user_line=line,
         user_code=code,
@@ -77,13 +77,13 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
 
 
 def _reason(rows: list[GraphBreak]) -> str:
-    return wording.first_line(find_first(row.reason for row in rows) or "no reason was given")
+    return format_first_line(find_first(row.reason for row in rows) or "no reason was given")
 
 
 def _advise(rows: list[GraphBreak]) -> str:
     """torch's own hint, or its explanation, and its page on this kind of break."""
     hints = next((row.hints for row in rows if row.hints), [])
-    advice = wording.one_line(hints[0] if hints else find_first(row.explanation for row in rows) or "", 300)
+    advice = format_line(hints[0] if hints else find_first(row.explanation for row in rows) or "", 300)
     break_id = find_first(row.break_id for row in rows)
     page = f"See {_page_url(break_id)}" if break_id else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."
@@ -91,4 +91,4 @@ def _advise(rows: list[GraphBreak]) -> str:
 
 def _page_url(break_id: str) -> str:
     """The address of torch's page on this kind of graph break."""
-    return f"{BREAK_PAGE}{wording.one_line(break_id, 20).lower()}.html"
+    return f"{BREAK_PAGE}{format_line(break_id, 20).lower()}.html"

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...events import CacheLookup
-from .. import wording
+from ...formatting import format_line
 from ..evidence import is_timed
 
 #: Outcome -> the count that it belongs to.
@@ -84,7 +84,7 @@ def explain_outcome(row: CacheLookup) -> str | None:
     if row.outcome not in UNMET:
         return None
     texts = [row.guard, "; ".join(row.key_diff or ()), row.reason]
-    return next((wording.one_line(text, 300) for text in texts if text), None)
+    return next((format_line(text, 300) for text in texts if text), None)
 
 
 def _add_seconds(total: float | None, value: float | None) -> float | None:

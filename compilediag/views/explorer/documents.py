@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 from ...decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
@@ -223,7 +224,9 @@ class _Calls:
         self._compiled: dict[int, CallTally] = defaultdict(CallTally)
         for row in rows:
             is_eager = row["ran"] == "eager"
-            (self._eager if is_eager else self._compiled[entries.before(row["compile_id"], row["time"])]).add(row)
+            (self._eager if is_eager else self._compiled[entries.before(row["compile_id"], row["time"])]).add(
+                SimpleNamespace(**row)
+            )
 
     def of(self, entry: int, paid_s: float | None) -> dict[str, Any]:
         """calls, mean_s, won_s and break_even of an entry, see `EntryWorth`."""

@@ -6,7 +6,7 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from ...diagnosis import unobserved
+from ...diagnosis import explain_gaps
 from ...diagnosis.wording import counted, one_line, place, position, spent
 from ..model import ViewModel
 from ..summary import printable, wrapped
@@ -22,7 +22,7 @@ def explorer_text(session: Any, encoding: str | None = None) -> str:
     `encoding`: what the text has to be printable in; by default that of standard output.
     """
     documents = [unpacked(row[1]) for row in ViewModel(session, text_budget=0).snapshot()["rows"].get("functions", [])]
-    text = render(documents, unobserved(session).get("recompiles"))
+    text = render(documents, explain_gaps(session).get("recompiles"))
     return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...diagnosis import wording
-from ...diagnosis.rows import rows_of
-from ...diagnosis.rules.cudagraph_functions import COLUMNS, GraphFunction, graph_functions
+from ...diagnosis.rules.cudagraph_functions import GraphFunction, group_by_function
+from ...events import CudaGraphAction, columns
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -46,8 +46,8 @@ def coverage(session: Session, go: Any) -> Any:
     """Of the calls of each function, the share that a graph's replay answered. Functions of which neither replays nor
     calls without a graph were counted are left out, unless they were skipped.
     """
-    functions = [f for f in graph_functions(session) if f.coverage is not None]
-    lanes = [_lane(f.function, f.line, f.mode) for f in functions]
+    functions = [f for f in group_by_function(session) if f.coverage is not None]
+    lanes = [_lane(f.first.function, f.first.line, f.first.mode) for f in functions]
     figure = go.Figure(layout={"title": "Calls that a replay answered", "barmode": "stack"})
     for key, (name, color) in CALLS.items():
         figure.add_bar(
@@ -117,10 +117,10 @@ def captures(session: Session, go: Any) -> Any:
 
 
 def _actions(session: Any) -> pd.DataFrame:
-    rows = rows_of(session, "cudagraphs", (*COLUMNS, "sizes"))
-    frame = pd.DataFrame(rows, columns=["time", *COLUMNS, "sizes"])
+    names = ["time_ns", *columns(CudaGraphAction)]
+    frame = pd.DataFrame([[getattr(row, n) for n in names] for row in session.rows(CudaGraphAction)], columns=names)
     lanes = [_lane(*each) for each in zip(frame["function"], frame["line"], frame["mode"], strict=True)]
-    return frame.assign(lane=pd.Series(lanes, dtype="string"), time=pd.to_datetime(frame["time"], utc=True))
+    return frame.assign(lane=pd.Series(lanes, dtype="string"), time=pd.to_datetime(frame["time_ns"], utc=True))
 
 
 def _lane(function: Any, line: Any, mode: Any) -> str:

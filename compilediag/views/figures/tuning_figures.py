@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...diagnosis import wording
-from ...diagnosis.rows import Row
-from ...diagnosis.rules.autotune_runs import TuningRun, final_times, rows_by_run, run_of, runs_frame, tuning_runs
+from ...diagnosis.rules.autotune_runs import (
+    TuningRun,
+    find_tuning_runs,
+    group_by_run,
+    make_runs_frame,
+    sort_final_times,
+    summarize_run,
+)
+from ...events import AutotuneChoice
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -27,7 +34,7 @@ CALLS = (1_000, 1_000_000)
 
 def autotune(session: Session, go: Any) -> Any:
     """Each choice of each run by its time, as a multiple of the winner's; a lane a run."""
-    found = {run: rows for rows in rows_by_run(session, "parameters") if (run := run_of(rows)).winner_ms}
+    found = {run: rows for rows in group_by_run(session) if (run := summarize_run(rows)).winner_ms}
     runs = _dearest(list(found))
     figure = go.Figure(layout={"title": "Choices by time: how much longer than the winner"})
     choices = pd.DataFrame([choice for run in runs for choice in _choices(run, found[run])], columns=CHOICE)
@@ -46,28 +53,28 @@ def autotune(session: Session, go: Any) -> Any:
     return figure.update_yaxes(categoryorder="array", categoryarray=[_lane(run) for run in runs][::-1])
 
 
-def _choices(run: TuningRun, rows: list[Row]) -> list[tuple[Any, ...]]:
+def _choices(run: TuningRun, rows: list[AutotuneChoice]) -> list[tuple[Any, ...]]:
     """The cells of `CHOICE` of each choice of a run that has a time."""
     return [
         (
             _lane(run),
-            row["choice_kind"] or "other",
-            row["time_ms"] / (run.winner_ms or 1.0),
-            row["choice"],
-            row["time_ms"],
+            row.choice_kind or "other",
+            (row.time_ms or 0.0) / (run.winner_ms or 1.0),
+            row.choice,
+            (row.time_ms or 0.0),
             _said(row),
         )
-        for row in final_times(rows)
+        for row in sort_final_times(rows)
     ]
 
 
-def _said(row: Row) -> str:
-    return ", ".join(f"{name}={value}" for name, value in (row["parameters"] or {}).items())
+def _said(row: AutotuneChoice) -> str:
+    return ", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items())
 
 
 def margins(session: Session, go: Any) -> Any:
     """How much longer than the winner the next choice and the extern kernel take, in percent; a pair of bars a run."""
-    runs = [run for run in _dearest(tuning_runs(session)) if run.margin_next is not None]
+    runs = [run for run in _dearest(find_tuning_runs(session)) if run.margin_next is not None]
     figure = go.Figure(layout={"title": "The winner's margin", "barmode": "group"})
     lanes = [_lane(run) for run in runs][::-1]
     for name, key in (("the next choice takes longer by", "next"), ("the extern kernel takes longer by", "extern")):
@@ -86,7 +93,7 @@ def margins(session: Session, go: Any) -> Any:
 
 def payoff(session: Session, go: Any) -> Any:
     """Seconds that a tuning took against what each call saves since; a point a run, with the calls until it pays."""
-    frame = runs_frame(session)
+    frame = make_runs_frame(session)
     frame = frame[frame["spent_s"].gt(0) & frame["saved_ms"].notna()]
     figure = go.Figure(layout={"title": "What tuning took, and what a call saves since"})
     paying = frame[frame["saved_ms"] > 0]
