@@ -107,7 +107,7 @@ def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) 
 
 def parse_logged_frames(stack: object, names: Mapping[int, str]) -> list[Frame]:
     """Parse a stack as torch logs it, outermost frame first; `names` maps torch's numbers to files."""
-    frames = [frame for frame in stack if isinstance(frame, Mapping)] if isinstance(stack, list) else []
+    frames = [frame for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
     return [_parse_frame(frame, names) for frame in frames]
 
 

@@ -1,8 +1,8 @@
-"""Where a key of `Finding.fix` is a setting of torch."""
+"""The configuration modules of torch that hold the settings in `Finding.fix`."""
 
 from __future__ import annotations
 
-#: Those that are not of torch._dynamo.config.
+#: Settings outside torch._dynamo.config.
 _MODULES = {
     "dynamic_sources": "torch.compiler.config",
     "unbacked_sources": "torch.compiler.config",
@@ -11,5 +11,5 @@ _MODULES = {
 
 
 def find_config_module(key: str) -> str:
-    """The config module that has the setting."""
+    """Return the configuration module of a setting."""
     return _MODULES.get(key, "torch._dynamo.config")

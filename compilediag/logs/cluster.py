@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..storage.store import Store
-from .decoding import Tally
 from .ending import told
-from .files import LogFile, find_logs, without_copies
+from .log_decoder import ReadTally
+from .log_files import LogFile, find_logs, without_copies
 from .partitions import prepare, require_parquet, write_partition
 from .progress import Progress
 from .worker import LogWorker
@@ -26,7 +26,7 @@ from .writing import MAX_TEXTS
 PATIENCE = "30s"
 
 
-def read_on_cluster(given: list[Any], folder: Path, address: str) -> tuple[Tally, str]:
+def read_on_cluster(given: list[Any], folder: Path, address: str) -> tuple[ReadTally, str]:
     """Let the cluster at `address` read logs into `folder`; what was read, and that in a sentence.
 
     CompilediagError, in one line, if the cluster can't be reached, a worker can't do it, or a log can't be read.
@@ -35,7 +35,7 @@ def read_on_cluster(given: list[Any], folder: Path, address: str) -> tuple[Tally
     require_parquet()
     logs, copies = without_copies(find_logs(given))
     done = prepare(folder, logs)
-    whole = Tally()
+    whole = ReadTally()
     for tally in done.values():
         whole.add(tally)
     left = {number: log for number, log in enumerate(logs) if number not in done}
@@ -62,7 +62,7 @@ def read_partition(path: str, size: int, changed_ns: int, number: int, folder: s
                 return answer
             store = Store.open(part)
             try:
-                tally = Tally.from_json(answer["tally"])
+                tally = ReadTally.from_json(answer["tally"])
                 write_partition(store, Path(folder), number, log, tally, answer["dropped"])
             finally:
                 store.connection.close()
@@ -80,7 +80,7 @@ def _distributed() -> Any:
         raise CompilediagError("a Dask cluster needs the package distributed: pip install distributed") from None
 
 
-def _results(distributed: Any, client: Any, left: dict[int, LogFile], folder: Path) -> Iterator[Tally]:
+def _results(distributed: Any, client: Any, left: dict[int, LogFile], folder: Path) -> Iterator[ReadTally]:
     """What was read of each log, as they are done."""
     tasks = [
         client.submit(
@@ -100,7 +100,7 @@ def _results(distributed: Any, client: Any, left: dict[int, LogFile], folder: Pa
         client.cancel(tasks)
 
 
-def _answer(task: Any) -> Tally:
+def _answer(task: Any) -> ReadTally:
     try:
         answer = task.result()
     except Exception as error:
@@ -108,4 +108,4 @@ def _answer(task: Any) -> Tally:
         raise CompilediagError(f"the cluster could not read a log: {type(error).__name__}: {why[0]}") from None
     if "error" in answer:
         raise CompilediagError(answer["error"])
-    return Tally.from_json(answer["tally"])
+    return ReadTally.from_json(answer["tally"])

@@ -8,7 +8,7 @@ from collections import Counter
 from ..diagnosis.rules.coverage import FEEDS
 from ..events import SourceStatus
 from ..storage.store import Store
-from .decoding import Tally
+from .log_decoder import ReadTally
 from .reading import last_id
 
 #: The sources of a live watch that a log stands in for. Of remote caches it has what came of the look-up.
@@ -20,7 +20,7 @@ TOLD = {
 SOURCE = "logs"
 
 
-def finish(store: Store, tally: Tally, dropped: int, said: str) -> None:
+def finish(store: Store, tally: ReadTally, dropped: int, said: str) -> None:
     """All is read: the states of the sources, and the session's begin and end. `said` is what was read, `told`."""
     store.append(_statuses(store, tally, dropped, said))
     query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
@@ -30,7 +30,7 @@ def finish(store: Store, tally: Tally, dropped: int, said: str) -> None:
     store.set_meta(ingest=None, ingested=None)
 
 
-def _statuses(store: Store, tally: Tally, dropped: int, said: str) -> list[SourceStatus]:
+def _statuses(store: Store, tally: ReadTally, dropped: int, said: str) -> list[SourceStatus]:
     """A state for every source of a live watch, by what a log tells, and what was read."""
     now = time.time_ns()
     untold = {name for names in FEEDS.values() for name in names} - TOLD
@@ -49,7 +49,7 @@ def _statuses(store: Store, tally: Tally, dropped: int, said: str) -> list[Sourc
     ]
 
 
-def told(files: int, copies: int, tally: Tally) -> str:
+def told(files: int, copies: int, tally: ReadTally) -> str:
     """What was read, in a sentence."""
     parts = [f"ingested from {files} {'file' if files == 1 else 'files'}: {tally.records} records"]
     parts.append(f"{len(tally.unknown)} unknown kinds kept and counted" + _in_brackets(tally.unknown))

@@ -16,9 +16,9 @@ from ..errors import CompilediagError
 from ..output_paths import check_output
 from ..storage.merging import add_part
 from ..storage.store import Store, is_replaceable, is_session, remove, temporary_file
-from .decoding import Tally
 from .ending import finish, times, told
-from .files import LogFile, find_logs, without_copies
+from .log_decoder import ReadTally
+from .log_files import LogFile, find_logs, without_copies
 from .parallel import processes_for, read_parts
 from .progress import Progress
 from .reading import last_id, read_log
@@ -129,9 +129,9 @@ class _Job:
         """True if `state` is of these logs, unchanged since, and of this version."""
         return state == self.state()
 
-    def run(self, store: Store, processes: int) -> Tally:
+    def run(self, store: Store, processes: int) -> ReadTally:
         state = store.meta()["ingested"]
-        done, tally = state["done"], Tally.from_json(state["tally"])
+        done, tally = state["done"], ReadTally.from_json(state["tally"])
         written = last_id(store) - state["events"]
         progress = Progress(self._begins[-1])
         writer = LogWriter(store, skip=written)
@@ -149,7 +149,7 @@ class _Job:
         return tally
 
     def _run_beside(
-        self, store: Store, processes: int, done: int, tally: Tally, progress: Progress, writer: LogWriter
+        self, store: Store, processes: int, done: int, tally: ReadTally, progress: Progress, writer: LogWriter
     ) -> None:
         """Let processes read the logs that are left; each is added whole, with the state that it leaves."""
         left = self.logs[done:]
@@ -163,12 +163,12 @@ class _Job:
             add_part(store, part, after=lambda last, done=done: {"ingested": _so_far(done, last, tally)})
             progress.at(self._begins[done], log.path.name)
 
-    def told(self, tally: Tally) -> str:
+    def told(self, tally: ReadTally) -> str:
         """What was read, in a sentence."""
         return told(len(self.logs), len(self.copies), tally)
 
 
-def _so_far(done: int, events: int, tally: Tally) -> dict[str, Any]:
+def _so_far(done: int, events: int, tally: ReadTally) -> dict[str, Any]:
     """How far a session has come: logs that are done, the events in it then, what was read."""
     return {"done": done, "events": events, "tally": tally.as_json()}
 
@@ -183,7 +183,7 @@ def _meta(job: _Job) -> dict[str, Any]:
         "created_ns": time.time_ns(),
         "stopped_ns": None,
         "ingest": job.state(),
-        "ingested": _so_far(0, 0, Tally()),
+        "ingested": _so_far(0, 0, ReadTally()),
     }
 
 

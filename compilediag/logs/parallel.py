@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from .decoding import Tally
-from .files import LogFile
+from .log_decoder import ReadTally
+from .log_files import LogFile
 
 PROGRAM = "from compilediag.logs.worker import main; main()"
 #: Processes that are begun unless more are asked for: the parts are added by one.
@@ -43,7 +43,7 @@ def _cores() -> int:
 
 def read_parts(
     logs: Sequence[LogFile], processes: int, max_texts: int, beside: Path
-) -> Iterator[tuple[LogFile, Path, Tally, int]]:
+) -> Iterator[tuple[LogFile, Path, ReadTally, int]]:
     """(log, its part, what was read, texts that were dropped) of each log, in order.
 
     A part is gone when the next one is asked for; it lies in a folder beside the file `beside`. `max_texts`: bytes of
@@ -57,7 +57,7 @@ def read_parts(
                 if "error" in answer:
                     raise CompilediagError(answer["error"])
                 part = crew.part(number)
-                yield log, part, Tally.from_json(answer["tally"]), answer["dropped"]
+                yield log, part, ReadTally.from_json(answer["tally"]), answer["dropped"]
                 part.unlink()
         finally:
             crew.end()

@@ -19,9 +19,9 @@ from .. import __version__
 from ..errors import CompilediagError
 from ..events import KINDS
 from ..storage.store import COMMON, SQL_TYPES, Store, own_fields
-from .decoding import Tally
 from .ending import finish, told
-from .files import LogFile
+from .log_decoder import ReadTally
+from .log_files import LogFile
 from .reading import last_id
 
 MARKS = "logs"
@@ -50,7 +50,7 @@ def require_parquet() -> Any:
 # Writing
 
 
-def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally: Tally, dropped: int) -> None:
+def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally: ReadTally, dropped: int) -> None:
     """Write the session of one log as partition `number`, its mark last. OSError if the folder can't be written."""
     arrow, parquet = require_parquet()
     for table, spec in columns().items():
@@ -65,16 +65,16 @@ def mark_of(log: LogFile) -> dict[str, Any]:
     return {"version": __version__, "log": str(log.path.absolute()), "size": log.size, "changed_ns": log.changed_ns}
 
 
-def tally_of(folder: Path, number: int, log: LogFile) -> Tally | None:
+def tally_of(folder: Path, number: int, log: LogFile) -> ReadTally | None:
     """What was read into partition `number`; None if it is not there, or not of this log as it is now."""
     try:
         mark = json.loads((folder / MARKS / f"{number:05}.json").read_text())
-        return Tally.from_json(mark["tally"]) if mark_of(log).items() <= mark.items() else None
+        return ReadTally.from_json(mark["tally"]) if mark_of(log).items() <= mark.items() else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
 
 
-def prepare(folder: Path, logs: Sequence[LogFile]) -> dict[int, Tally]:
+def prepare(folder: Path, logs: Sequence[LogFile]) -> dict[int, ReadTally]:
     """Make the folder, or take the marks of other logs out of the one that is there; what is done already, by number.
 
     CompilediagError if it can't be made, or holds something else.
@@ -133,11 +133,11 @@ def add_partitions(store: Store, folder: Path) -> None:
     CompilediagError, in one line, if one can't be read.
     """
     _, parquet = require_parquet()
-    tally, dropped, files = Tally(), 0, 0
+    tally, dropped, files = ReadTally(), 0, 0
     for mark in sorted((folder / MARKS).glob("[0-9]*.json")):
         try:
             stored = json.loads(mark.read_text())
-            tally.add(Tally.from_json(stored["tally"]))
+            tally.add(ReadTally.from_json(stored["tally"]))
             dropped += int(stored["dropped"])
             _add(store, parquet, folder, mark.stem)
         except CompilediagError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..errors import CompilediagError
 from ..storage.store import Store
-from .decoding import LogDecoder, Tally
-from .files import LogFile, open_log
+from .log_decoder import LogDecoder, ReadTally
+from .log_files import LogFile, open_log
 from .progress import Progress
 from .writing import LogWriter
 
 
-def read_log(log: LogFile, store: Store, writer: LogWriter, progress: Progress, before: int) -> Tally:
+def read_log(log: LogFile, store: Store, writer: LogWriter, progress: Progress, before: int) -> ReadTally:
     """Read one log to its end; `before` are the bytes that were read before it. OSError becomes a CompilediagError."""
     first = last_id(store)
     try:

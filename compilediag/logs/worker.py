@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..storage.store import Store
-from .files import LogFile
+from .log_files import LogFile
 from .progress import Progress
 from .reading import read_log
 from .writing import LogWriter

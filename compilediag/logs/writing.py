@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..decode.records.log_process import Item
+from ..decode.records.kept_texts import Item
 from ..events import Artifact, Event
 from ..storage.store import Owner, Store, own_fields
 

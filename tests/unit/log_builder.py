@@ -6,8 +6,8 @@ import io
 import json
 from pathlib import Path
 
-from compilediag.logs.decoding import LogDecoder
-from compilediag.logs.files import LogFile
+from compilediag.logs.log_decoder import LogDecoder
+from compilediag.logs.log_files import LogFile
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "torch-2.13.log.gz"
 #: 2024-03-05 10:00:00 UTC; the stamps of records are in a zone two hours east of it.
@@ -84,7 +84,7 @@ class Bytes(io.BytesIO):
         return self.tell()
 
 
-def decoded(data, changed_ns=BEGIN_US * 1000):
+def decode(data, changed_ns=BEGIN_US * 1000):
     """(items, tally) of a log's bytes or text."""
     data = data.encode() if isinstance(data, str) else data
     decoder = LogDecoder(LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), changed_ns), Bytes(data))

@@ -15,7 +15,7 @@ from compilediag.errors import CompilediagError
 from compilediag.logs.writing import fit
 from compilediag.storage.store import Store
 
-from .log_builder import Bytes, compile_, decoded, event, golden, record, start, string
+from .log_builder import Bytes, compile_, decode, event, golden, record, start, string
 
 MUTATIONS = 10_000
 
@@ -65,7 +65,7 @@ def test_mutated_logs_are_read_as_far_as_they_can_be():
         log = b"".join(random_.sample(parts, 4))
         begin = time.perf_counter()
         changed = mutated(random_, log)
-        items, tally = decoded(changed)
+        items, tally = decode(changed)
         slowest = max(slowest, time.perf_counter() - begin)
         for item, _, _ in items:
             fit(item[0] if isinstance(item, tuple) else item)
@@ -83,7 +83,7 @@ def test_every_changed_payload_is_counted():
         part = bytearray(random_.choice(parts))
         at = random_.randrange(part.index(b"\n\t") + 2, len(part) - 1)
         part[at] = ord("x") if part[at] != ord("x") else ord("y")
-        _, tally = decoded(bytes(part) + compile_().encode())
+        _, tally = decode(bytes(part) + compile_().encode())
         assert tally.faults.total() >= 1
 
 
@@ -98,7 +98,7 @@ def test_mutated_logs_become_sessions_that_every_view_can_show(tmp_path):
 
 def test_values_of_any_type_are_missing_rather_than_wrong():
     odd = {"co_name": 7, "co_filename": ["x"], "co_firstlineno": 10**30, "guard_count": True, "graph_op_count": "2"}
-    items, tally = decoded(start() + record("compilation_metrics", {**odd, "start_time_us": 5, "end_time_us": 9}))
+    items, tally = decode(start() + record("compilation_metrics", {**odd, "start_time_us": 5, "end_time_us": 9}))
     compiles = [item for item, _, _ in items if getattr(item, "kind", "") == "compile"]
     compiles = [fit(found) for found in compiles]
     assert (compiles[0].function, compiles[0].file, compiles[0].line, compiles[0].guard_count) == (None,) * 4
@@ -171,7 +171,7 @@ def test_nesting_and_numbers_that_are_too_much_for_a_parser():
     head = line[: line.index("{")]
     log = head + deep + "\n" + head + '{"dynamo_start": {"stack": [' + "9" * 10_000 + "]}}\n"
     log += event("B", "x", args={"a": 1}).replace('"ts": 17', '"ts": 1e999, "td": 17')
-    items, tally = decoded(log + compile_())
+    items, tally = decode(log + compile_())
     assert sum(getattr(item, "kind", "") == "compile" for item, _, _ in items) == 1 and tally.faults.total() >= 3
 
 
@@ -208,7 +208,7 @@ def test_a_log_that_can_not_be_read_is_one_line(tmp_path, monkeypatch):
     def refused(*_):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("compilediag.logs.files.LogStream.read", refused)
+    monkeypatch.setattr("compilediag.logs.log_files.LogStream.read", refused)
     with pytest.raises((CompilediagError, OSError)):
         cd.ingest(log)
 

@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs import files, job, parallel, worker
+from compilediag.logs import job, log_files, parallel, worker
 
 from .log_builder import compile_, golden, record, start, string
 
@@ -89,9 +89,9 @@ def test_a_process_that_dies_is_one_line(logs, monkeypatch):
 
 
 def test_a_log_that_is_gone_is_one_line(tmp_path):
-    answer = worker.LogWorker(1000).read(files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "0.cdiag")
+    answer = worker.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "0.cdiag")
     assert answer == {"error": f"{tmp_path / 'a.log'} can't be read: No such file or directory"}
-    answer = worker.LogWorker(1000).read(files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "no" / "0.cdiag")
+    answer = worker.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "no" / "0.cdiag")
     assert "can't be written" in answer["error"]
 
 
@@ -101,7 +101,7 @@ def test_a_script_needs_no_guard_around_it(python, logs):
 
 
 def test_how_many_processes_read():
-    small, large = (files.LogFile(None, size, 0) for size in (1 << 20, 40 << 20))
+    small, large = (log_files.LogFile(None, size, 0) for size in (1 << 20, 40 << 20))
     assert parallel.processes_for([small, small], None) == 1 and parallel.processes_for([large], 5) == 1
     assert parallel.processes_for([large] * 20, 5) == 5
     assert parallel.processes_for([large] * 20, None) == min(parallel.MOST, parallel._cores())

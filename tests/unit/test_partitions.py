@@ -9,7 +9,7 @@ import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
 from compilediag.logs import cluster, partitions
-from compilediag.logs.files import find_logs
+from compilediag.logs.log_files import find_logs
 
 from .log_builder import compile_, golden
 

@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
 
-from .log_builder import compile_, decoded, record, string
+from .log_builder import compile_, decode, record, string
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -27,7 +27,7 @@ def session():
 
 
 def events(*logs):
-    items, tally = decoded("".join(logs))
+    items, tally = decode("".join(logs))
     assert not tally.faults, tally.faults
     return [item[0] if isinstance(item, tuple) else item for item, _, _ in items]
 
@@ -205,7 +205,7 @@ def test_provenance_is_kept_beside_the_graphs_and_the_code(session):
 
 
 def test_a_link_is_kept_with_its_address():
-    items, _ = decoded(compile_() + record("link", {"name": "profile", "url": "https://example.org/p?a=1"}))
+    items, _ = decode(compile_() + record("link", {"name": "profile", "url": "https://example.org/p?a=1"}))
     links = {item[0].name: item[1] for item, _, _ in items if isinstance(item, tuple)}
     assert links["link: profile"] == b"https://example.org/p?a=1"
 

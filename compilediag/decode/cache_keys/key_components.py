@@ -1,8 +1,8 @@
-"""What a cache key is made of: the components that torch hashes, as names and short texts.
+"""The components of a cache key, which torch hashes, as names and short texts.
 
 torch writes a key's components as lines, `[digest] name: text`, 540 to 640 of them, of which nine in ten are
-configuration (`torch/_inductor/codecache.py: FxGraphCachePickler.debug_lines`). The digest is the truth: a text may
-hold an address, or leave out the values of a graph's constants.
+configuration (`torch/_inductor/codecache.py: FxGraphCachePickler.debug_lines`). Only the digest decides whether two
+components are the same: a text may hold an address, or leave out the values of a graph's constants.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: Characters that are kept of a text, and of one that is source code.
+#: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
-#: Settings that are remembered taken apart; torch has some 650.
+#: Parsed settings that are cached; torch has about 650.
 MOST_SETTINGS = 4_096
 LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
-#: What the names of configuration begin with; most keys of a session share all of it.
+#: Prefixes of configuration; most keys of a session share all of it.
 SETTING = ("inductor_config", "autograd_config[")
 #: The graph, and other source code in a key.
 GRAPH, CODE = "gm", ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
-#: `autograd_config` as bytes that say nothing; its values come as components of their own.
+#: Components that are bytes only; the values of `autograd_config` are components of their own.
 OPAQUE = {"autograd_config"}
-#: What a tensor's fields are unless they are said.
+#: Defaults of a tensor's fields.
 USUAL = {
     "layout": "torch.strided",
     "storage_offset": "0",
@@ -35,9 +35,9 @@ USUAL = {
         "False",
     ),
 }
-#: What follows from other fields of a tensor.
+#: Fields of a tensor that follow from others.
 DERIVED = {"memory_format", "storage_bytes", "is_coalesced", "dense_dim", "sparse_dim"}
-#: The parts of the tuple that AOTAutograd's key has for its configuration.
+#: Names of the parts of the tuple that is the configuration in AOTAutograd's key.
 AOT_CONFIG = (
     "num_params_buffers",
     "keep_inference_input_mutations",
@@ -53,7 +53,7 @@ AOT_CONFIG = (
 
 
 class Component(NamedTuple):
-    """One component; `digest` is torch's own, None where torch gave none."""
+    """One component; `digest` is torch's, None if torch has none."""
 
     digest: str | None
     text: str
@@ -68,14 +68,14 @@ Components = dict[str, Component]
 
 
 def parse_components(lines: Iterable[str]) -> Components:
-    """The components of the lines that a key is hashed from."""
+    """Parse the lines that a key is hashed from."""
     found: Components = {}
     for line in lines:
         match = LINE.match(line)
         if match is None:
             continue
         digest, name, text = match.groups()
-        if name.startswith(SETTING):  # Nine in ten, and short.
+        if name.startswith(SETTING):  # Nine in ten components.
             found[name] = _make_setting(digest, text)
         else:
             found.update(make_components(name, digest, text))
@@ -84,12 +84,12 @@ def parse_components(lines: Iterable[str]) -> Components:
 
 @functools.lru_cache(MOST_SETTINGS)
 def _make_setting(digest: str, text: str) -> Component:
-    """One object a setting: hundreds of new ones a key would be work for the garbage collector."""
+    """Return one object per setting: hundreds of new objects per key would slow down garbage collection."""
     return Component(digest, text if len(text) <= TEXT_CHARS else shorten(text))
 
 
 def make_components(name: str, digest: str | None, text: str) -> Components:
-    """A component as it is kept: short, without addresses, and a tuple without names as named parts."""
+    """Make what is stored of a component: short, without addresses; the parts of an unnamed tuple get names."""
     if name in OPAQUE:
         return {}
     if name == "aot_config":
@@ -103,20 +103,20 @@ def make_components(name: str, digest: str | None, text: str) -> Components:
     if text.startswith("TensorMetadata"):
         text = _format_tensor(text)
     elif text.startswith("('") and text.endswith("',)"):
-        text = text[2:-3]  # A symbolic number, as its reducer gives it.
+        text = text[2:-3]  # A symbolic number, as its reducer writes it.
     elif "0x" in text:
         text = ADDRESS.sub("", text)
     return {name: Component(digest, shorten(text))}
 
 
 def parse_tensor_fields(text: str) -> dict[str, str]:
-    """The fields of a tensor's text, by name; empty for any other text."""
+    """Return the fields of a tensor's text, by name; empty for any other text."""
     parts = [part.partition("=") for part in text.split("; ")]
     return {name: value for name, equals, value in parts if equals} if text.startswith("dtype=") else {}
 
 
 def describe_component(text: str) -> str:
-    """A component's text as one reads it: `float32 [2, 3], stride [3, 1], cpu` of a tensor."""
+    """Format the text of a component: `float32 [2, 3], stride [3, 1], cpu` for a tensor."""
     tensor = parse_tensor_fields(text)
     if not tensor:
         return text
@@ -126,7 +126,7 @@ def describe_component(text: str) -> str:
 
 
 def split_outside_brackets(text: str) -> list[str]:
-    """The parts of a text between those commas that are in no bracket and no string."""
+    """Split a text at the commas that are outside brackets and strings."""
     parts, depth, begin, quote, at = [], 0, 0, "", 0
     while at < len(text):
         char = text[at]
@@ -148,14 +148,14 @@ def split_outside_brackets(text: str) -> list[str]:
 
 
 def shorten(text: str, limit: int = TEXT_CHARS) -> str:
-    """The text, of a longer one its beginning; two that differ after it stay different."""
+    """Return the text, or the start of a longer one with a checksum, so that two different texts stay different."""
     if len(text) <= limit:
         return text
     return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
 
 
 def _format_tensor(text: str) -> str:
-    """`TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
+    """Format `TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
     inner = TENSOR.sub("", text, count=1).rstrip(")")
     said = (part.partition("=") for part in split_outside_brackets(inner))
     kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
@@ -163,7 +163,7 @@ def _format_tensor(text: str) -> str:
 
 
 def _format_value(value: str) -> str:
-    """A value without the names of torch's classes around it."""
+    """Format a value without the names of torch's classes."""
     value = value.removeprefix("torch.Size(").removeprefix("torch.")
     if value.startswith("device("):
         device = re.findall(r"type='(\w+)'(?:, index=(\d+))?", value)

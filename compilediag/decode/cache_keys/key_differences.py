@@ -1,4 +1,4 @@
-"""How two keys differ, in words: `name: old -> new`, one text a difference."""
+"""How two cache keys differ, as text: `name: old -> new`, one text per difference."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from .key_components import CODE, GRAPH, USUAL, Component, Components, describe_
 
 #: A value in a difference is cut to this many characters.
 VALUE_CHARS = 200
-#: Differences that are told, and lines of one graph.
+#: Differences shown, and lines shown of one graph.
 MAX_DIFFERENCES, MAX_LINES = 24, 4
-#: Lines up to which two graphs are aligned; longer ones are compared line for line.
+#: Longest graphs, in lines, that are aligned; longer ones are compared line by line.
 MAX_ALIGNED = 1_000
 ABSENT = "(absent)"
 INPUT = "example_inputs["
-#: What torch says of a value that it has no more use for, and what ends a graph's text.
+#: Code that frees a value which is not used again; it ends a line of a graph.
 FREED = re.compile(r";  (?:\w+ = )+None$")
-#: In this order differences are told: what a user sets or passes comes before what follows from it.
+#: The order of differences: what the user sets or passes comes before what follows from it.
 ORDER = ("inductor_config", "autograd_config", "fx_kwargs", "aot_config", "example_inputs", "constant", *CODE)
 
 
 def measure_distance(then: Components, now: Components) -> float:
-    """How far two keys are apart: components that differ, and of graphs that differ the share of lines."""
+    """Return how far two keys are apart: components that differ, plus the share of lines of each graph that does."""
     then = _align_inputs(then, now)
     names = _find_differing(then, now)
     return len(names) + sum(_measure_share(then.get(n), now.get(n)) for n in names if n.startswith(CODE))
 
 
 def describe_differences(then: Components, now: Components) -> list[str]:
-    """What differs between two keys, the causes first."""
+    """Return the differences between two keys, the causes first."""
     then = _align_inputs(then, now)
     names = sorted(_find_differing(then, now), key=_find_place)
-    told = [text for name in names for text in _describe_difference(name, then.get(name), now.get(name), names)]
-    more = len(told) - MAX_DIFFERENCES
-    return told if more <= 0 else [*told[:MAX_DIFFERENCES], f"and {more} more"]
+    texts = [text for name in names for text in _describe_difference(name, then.get(name), now.get(name), names)]
+    more = len(texts) - MAX_DIFFERENCES
+    return texts if more <= 0 else [*texts[:MAX_DIFFERENCES], f"and {more} more"]
 
 
 def _find_differing(then: Components, now: Components) -> list[str]:
     found = [name for name in {**then, **now} if not _is_same(then.get(name), now.get(name))]
-    # A graph's digest holds its constants: where it is the same they played no part.
+    # The digest of a graph covers its constants: if it is the same, they made no difference.
     return found if GRAPH in found else [name for name in found if not name.startswith("constant[")]
 
 
 def _align_inputs(then: Components, now: Components) -> Components:
-    """`then` with its inputs numbered as they are in `now`, where one came or went (a size that became dynamic)."""
+    """Return `then` with its inputs numbered as in `now`, if one was added or removed (a size that became dynamic)."""
     before, after = _find_inputs(then), _find_inputs(now)
     if len(before) == len(after):
         return then
@@ -53,7 +53,7 @@ def _align_inputs(then: Components, now: Components) -> Components:
     old, new = list(before), list(after)
     names = {}
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
-        if kind in ("equal", "replace"):  # Sizes come before the tensors that have them, so ends belong together.
+        if kind in ("equal", "replace"):  # Sizes come before the tensors that have them, so the ends match.
             names.update(zip(reversed(old[i1:i2]), reversed(new[j1:j2]), strict=False))
     return {names.get(name, name.replace("[", "[old ") if name in before else name): c for name, c in then.items()}
 
@@ -87,11 +87,11 @@ def _describe_difference(name: str, old: Component | None, new: Component | None
 
 
 def _describe_hidden(name: str, names: list[str]) -> list[str]:
-    """A component whose text is the same and whose content is not."""
+    """Describe a component with the same text and another digest."""
     if name == GRAPH:
-        # The values of a graph's constants are in its digest, not in its code; small ones are told for themselves.
-        return [] if any(n.startswith("constant[") for n in names) else ["graph: the same code, with other constants"]
-    return [f"{name}: its content differs, its text does not"]
+        # The digest of a graph covers its constants, its code does not; small ones are components of their own.
+        return [] if any(n.startswith("constant[") for n in names) else ["graph: same code, other constants"]
+    return [f"{name}: same text, other content"]
 
 
 def _format_field(tensor: dict[str, str], name: str) -> str:
@@ -107,7 +107,7 @@ def _shorten_value(value: str) -> str:
 
 
 def _show_difference(old: str, new: str) -> tuple[str, str]:
-    """Two values; of long ones the part that differs, from the beginning of a word."""
+    """Return two values; of long ones the part that differs."""
     if max(len(old), len(new)) <= VALUE_CHARS:
         return old, new
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
@@ -120,28 +120,28 @@ def _show_difference(old: str, new: str) -> tuple[str, str]:
 
 
 def _split_code(text: str) -> list[str]:
-    """The lines of a graph's code from its `def`, without what torch frees, comments and empty lines."""
+    """Return the lines of a graph's code from its `def`, without comments, empty lines and code that frees values."""
     lines = [FREED.sub("", line.strip()) for line in text.split("\n")]
     begin = next((i for i, line in enumerate(lines) if line.startswith("def ")), 0)
     return [line for line in lines[begin:] if line and not line.startswith("#")]
 
 
 def _describe_lines(name: str, old: str, new: str) -> list[str]:
-    """The lines of code that differ, numbered from the `def`, which is line 1."""
+    """Describe the lines of code that differ, numbered from the `def`, which is line 1."""
     label = "graph" if name == GRAPH else name
     before, after = _split_code(old), _split_code(new)
     pairs = _pair_lines(before, after)
-    told = [
+    texts = [
         f"{label} line {at}: {_shorten_value(a or ABSENT)} -> {_shorten_value(b or ABSENT)}"
         for at, a, b in pairs[:MAX_LINES]
     ]
     if len(pairs) > MAX_LINES:
-        told.append(f"{label}: {len(pairs) - MAX_LINES} more lines differ of {len(after)}")
-    return told or [f"{label}: differs beyond the {len(after)} lines that are kept"]
+        texts.append(f"{label}: {len(pairs) - MAX_LINES} more of {len(after)} lines differ")
+    return texts or [f"{label}: the first {len(after)} lines are the same, later lines are not stored"]
 
 
 def _pair_lines(before: list[str], after: list[str]) -> list[tuple[int, str | None, str | None]]:
-    """(line number in the new graph, old line, new line) where two graphs differ."""
+    """Return (line number in the new graph, old line, new line) of each line that differs."""
     if max(len(before), len(after)) > MAX_ALIGNED:
         both = zip(before, after, strict=False)
         return [(at, a, b) for at, (a, b) in enumerate(both, 1) if a != b]
@@ -157,7 +157,7 @@ def _pair_lines(before: list[str], after: list[str]) -> list[tuple[int, str | No
 
 
 def _measure_share(old: Component | None, new: Component | None) -> float:
-    """The share of lines that two codes do not have in common, 0 to 1."""
+    """Return the share of lines that two codes do not have in common, 0 to 1."""
     if old is None or new is None:
         return 1.0
     before, after = (Counter(component.text.split("\n")) for component in (old, new))

@@ -1,4 +1,4 @@
-"""Why a cache missed: the components of the key, told against those of the nearest earlier key of its function."""
+"""Why a cache missed: the components of the key, compared with the nearest earlier key of the same function."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ...events import CacheLookup
 from .key_components import SETTING, Component, Components, make_components, parse_components
 from .key_differences import describe_differences, measure_distance
 
-#: Keys that are remembered of one function, cache and direction.
+#: Keys remembered for one function, cache and direction.
 REMEMBERED = 32
-#: Functions that are remembered, and keys whose components wait for their look-up.
+#: Functions remembered, and keys whose components wait for their look-up.
 MAX_FUNCTIONS, MAX_NOTED = 1_024, 16
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyOwner:
-    """Whose key it is: keys of one owner are told against each other, and no others."""
+    """What a key belongs to. Only keys of the same owner are compared."""
 
     cache: str
     function: str
     file: str | None
     line: int | None
-    #: A function has a key for its forward and another one for its backward.
+    #: A function has one key for its forward and another for its backward.
     backward: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class CacheKey:
-    """A key with its components; `seen` is when and where if that was in an earlier session.
+    """A key with its components; `seen` says when and where, if an earlier session had it.
 
     `settings` are the components that are configuration: nine in ten, and the same object in keys that share them.
     """
@@ -42,11 +42,12 @@ class CacheKey:
     seen: str | None = None
 
     def distance(self, other: CacheKey) -> float:
-        same = self.settings is other.settings
-        return measure_distance(self.own, other.own) + (0 if same else measure_distance(self.settings, other.settings))
+        """Return how far two keys are apart, see `measure_distance`."""
+        own = measure_distance(self.own, other.own)
+        return own if self.settings is other.settings else own + measure_distance(self.settings, other.settings)
 
     def differences(self, other: CacheKey) -> list[str]:
-        """In what `other` differs from this one."""
+        """Return how `other` differs from this key."""
         return describe_differences({**self.own, **self.settings}, {**other.own, **other.settings})
 
 
@@ -60,15 +61,15 @@ class PastKeys(Protocol):
 
 
 class KeyHistory:
-    """The latest keys of each function, to say in what a missed key differs from the nearest of them.
+    """The latest keys of each function; it compares a missed key with the nearest of them.
 
-    A key of the very same name that was seen before and missed all the same is the nearest, without a difference:
-    its entry is gone, or was never saved. A guard miss is no matter of keys: the entry was there.
+    If the same key was seen before and misses all the same, it is the nearest one and has no differences: its entry was
+    deleted or never saved. A guard miss is not compared, because its entry was found.
     """
 
     def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:
         self._past = past
-        #: What the component of this name says in bytes: which sources of torch are running.
+        #: torch writes this component as bytes: a hash of its sources.
         self._version = {} if torch_version is None else {"torch_version": torch_version}
         self._owners: OrderedDict[KeyOwner, deque[CacheKey]] = OrderedDict()
         self._noted: OrderedDict[str, Components] = OrderedDict()
@@ -77,13 +78,13 @@ class KeyHistory:
 
     @property
     def problem(self) -> str | None:
-        """Why the keys of earlier sessions are not known; None if they are, or are not asked for."""
+        """Why the keys of earlier sessions are not available; None if they are, or if nobody asked for them."""
         return self._past.problem if self._past is not None else None
 
     def note(self, key: str, texts: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
-        """Components of a key, by name, that its look-up will not bring along.
+        """Remember components of a key, by name, that its look-up will not have.
 
-        `settings` are those that are configuration: the same object as long as nothing of it has changed.
+        `settings` are those that are configuration; pass the same object as long as the configuration has not changed.
         """
         if settings is not None and self._noted_settings[0] is not settings:
             self._noted_settings = settings, _make_all(settings)
@@ -93,7 +94,7 @@ class KeyHistory:
             self._noted.popitem(last=False)
 
     def compare(self, lookup: CacheLookup, lines: Iterable[str]) -> CacheLookup:
-        """`lookup`, told against the nearest earlier key of its function if it missed; its own is remembered.
+        """Return `lookup` with the nearest earlier key of its function, if it missed; remember its own key.
 
         `lines` are the components as torch writes them, `[digest] name: text`, as far as it does.
         """
@@ -103,24 +104,24 @@ class KeyHistory:
         if not now or lookup.function is None:
             return lookup
         now.update({n: now[n]._replace(text=text) for n, text in self._version.items() if n in now})
-        owner, key = _make_owner(lookup, now), self._key(lookup.key, now)
-        known = self._known(owner)
+        owner, key = _make_owner(lookup, now), self._make_key(lookup.key, now)
+        known = self._find_known(owner)
         if lookup.outcome == "miss":
             lookup = _with_nearest(lookup, key, known)
         self._remember(owner, known, key)
         return lookup
 
-    def _key(self, name: str, found: Components, seen: str | None = None) -> CacheKey:
+    def _make_key(self, name: str, found: Components, seen: str | None = None) -> CacheKey:
         settings = {n: c for n, c in found.items() if n.startswith(SETTING)}
         own = {n: c for n, c in found.items() if n not in settings}
         return CacheKey(name, own, self._settings.setdefault(frozenset(settings.items()), settings), seen)
 
-    def _known(self, owner: KeyOwner) -> deque[CacheKey]:
-        """The keys of an owner, the oldest first."""
+    def _find_known(self, owner: KeyOwner) -> deque[CacheKey]:
+        """Return the keys of an owner, the oldest first."""
         known = self._owners.get(owner)
         if known is None:
             earlier = self._past.earlier(owner) if self._past is not None else ()
-            keys = [self._key(key, found, seen) for key, found, seen in earlier]
+            keys = [self._make_key(key, found, seen) for key, found, seen in earlier]
             known = self._owners[owner] = deque(keys, maxlen=REMEMBERED)
             if len(self._owners) > MAX_FUNCTIONS:
                 self._owners.popitem(last=False)
@@ -146,7 +147,7 @@ def _make_owner(lookup: CacheLookup, now: Components) -> KeyOwner:
 
 
 def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> CacheLookup:
-    """`lookup` with the nearest of the known keys and the differences; of keys that are as near the latest counts."""
+    """Return `lookup` with the nearest known key and the differences. Of equally near keys the latest counts."""
     candidates = list(reversed(list(known)))
     same = [k for k in candidates if k.key == now.key]
     nearest = same[0] if same else min(candidates, key=now.distance, default=None)

@@ -1,7 +1,7 @@
-"""What a guarded value was when an entry was made, from the guards of that entry: they say what it needs from then on.
+"""The guarded values that an entry was made for, from the guards of that entry.
 
-A reason to compile again tells what the earlier entry needed, and often not what it met. The entry that was made
-then does: where `n == 1` failed and the new entry has `n == 2`, n was 2.
+torch's reason for a recompile has the value that the earlier entry needs, and often not the one that its guard met. The
+new entry has that one: where `n == 1` failed and the new entry has `n == 2`, n was 2.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from .guard_text import ParsedGuard, parse_guard
 from .source_names import format_source, parse_class_name
@@ -17,7 +16,7 @@ from .source_names import format_source, parse_class_name
 #: (source, kind of guard) -> value.
 Values = dict[tuple[str | None, str], str]
 
-#: Guards on tensors that are remembered of one entry.
+#: Guards on tensors that are remembered for one entry.
 MAX_TENSORS = 1_000
 
 #: A leaf of the guard tree as torch prints it.
@@ -30,7 +29,7 @@ _BY_SOURCE = ("symbolic_shape", "tensor_size", "value")
 
 
 def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
-    """The values of `sources` in a printed guard tree, or in the list of guards that torch wrote before 2.5."""
+    """Return the values of `sources` in a printed guard tree, or in the list of guards that torch before 2.5 wrote."""
     names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_remove_items(source)))}
     values: Values = {}
     for manager in _MANAGER.finditer(text):
@@ -40,7 +39,7 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
         if not any(name in code for name in names):
             continue
         guard = parse_guard(code, leaf)
-        # Of what ShapeEnv asks for only an equality with a number tells the value.
+        # Of ShapeEnv's guards only an equality with a number has the value.
         if guard.expected is not None and (guard.kind != "symbolic_shape" or guard.expected.lstrip("-").isdecimal()):
             values[guard.source, guard.kind] = guard.expected
         if tensor := _TENSOR.match(code):
@@ -51,21 +50,21 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
     return values
 
 
-def read_symbol_value(told: Mapping[str, Any]) -> Values:
-    """The value for which torch made a symbol."""
-    source, value = told.get("source"), told.get("val")
+def read_symbol_value(body: Mapping[str, object]) -> Values:
+    """Return the value that torch made a symbol for, from the record of that symbol."""
+    source, value = body.get("source"), body.get("val")
     if not isinstance(source, str) or value is None:
         return {}
     return {(format_source(source), kind): str(value) for kind in _BY_SOURCE}
 
 
 def find_tensor_guards(text: str) -> list[str]:
-    """The guards on tensors in a printed guard tree: the reason of a failure doesn't say whose line asked for them."""
+    """Return the guards on tensors in a printed guard tree: torch's reasons lack the lines that caused them."""
     return [found["code"] for found in _LEAF.finditer(text) if found["leaf"] == "TENSOR_MATCH"][:MAX_TENSORS]
 
 
 def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
-    """The one among `guards` that guards the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
+    """Return the guard on the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
     for code in guards:
         found = _TENSOR.match(code)
         name = format_source(found["source"]) if found else None

@@ -1,4 +1,4 @@
-"""A recompile and the guards that failed, from what was found of each earlier entry."""
+"""A recompile and the guards that failed, from the failing guards of each earlier entry."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class FailingGuard:
     user_code: str | None = None
 
 
-#: Kinds of guards that differ in what there is, not in how large it is: what would have been guarded behind them was
-#: not, so that such an entry lacks fewer guards than one that is nearer.
+#: Kinds of guards on the structure of a value, not on its size. An entry for another structure has no guards on what
+#: such a value holds, so it can have fewer failing guards than an entry that is closer.
 _STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
-#: What inputs have of the module that they are for.
+#: Kinds of guards on inputs that fail because their module changed.
 _FOLLOWS = ("tensor_size", "tensor_stride", "symbolic_shape", "requires_grad")
 _PARAMETERS = "._parameters["
 
 
 @dataclass
 class FailedEntry:
-    """One earlier entry of the frame, and why it did not fit. `age`: (is it alive?, its number)."""
+    """One earlier entry of the frame and its failing guards. `age`: (is it alive?, its number)."""
 
     compile_id: str
     age: tuple[bool, int]
@@ -46,21 +46,21 @@ class FailedEntry:
     compile_key: str | None = None
 
     @property
-    def distance(self) -> tuple[Any, ...]:
-        """Smaller is closer: a live entry, made for the same structure, few failing guards, a recent one."""
+    def distance(self) -> tuple[bool, int, int, int]:
+        """The smallest is the closest: a live entry for the same structure with few failing guards, a recent one."""
         live, number = self.age
         return (not live, sum(map(_is_structural, self.guards)), len(self.guards), -number)
 
 
 def _is_structural(guard: FailingGuard) -> bool:
-    """True if it tells apart what there is: another type, length or rank; something in the place of None."""
+    """Return True for a guard on structure: a type, a length, a rank, or whether a value is None."""
     if guard.kind == "value":
         return (guard.expected == "None") != (guard.actual == "None") and guard.actual is not None
     return guard.kind in _STRUCTURE
 
 
 def make_first_failure(parsed: ParsedGuard) -> FailingGuard:
-    """The guard that torch's own text, parsed, says was the first to fail."""
+    """Make the guard that torch reports as the first to fail."""
     return FailingGuard(
         guard=parsed.text,
         source=parsed.source,
@@ -75,7 +75,7 @@ def make_first_failure(parsed: ParsedGuard) -> FailingGuard:
 
 
 def parse_entry(reason: str) -> FailedEntry:
-    """The entry that one of torch's recompile reasons, `0/1: text`, is about."""
+    """Parse the entry that one of torch's recompile reasons, `0/1: text`, names."""
     compile_id, _, _ = reason.partition(": ")
     number = compile_id.rpartition("/")[2]
     guard = make_first_failure(parse_guard(reason))
@@ -93,10 +93,10 @@ def make_recompile_events(
     is_torchs: Callable[[str], bool],
     compile_key: str | None = None,
 ) -> Iterator[Recompile | GuardFailure]:
-    """The recompile and one event a failing guard. `where`: function, file and line of the code object.
+    """Yield the recompile and one event per failing guard. `where`: function, file and line of the code object.
 
-    A line inside of torch (`F.linear` in nn.Linear), as `is_torchs` says of its file, is where the guard was made,
-    but no line of the user's.
+    A guard can come from a line inside torch (`F.linear` in nn.Linear). `is_torchs` recognizes such files; those lines
+    are not reported as the user's.
     """
     function, file, line = where
     main = _find_main_guard(closest, function)
@@ -130,10 +130,10 @@ def make_recompile_events(
 
 
 def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard | None:
-    """The guard that is told: the first to fail, but that it is another module before what follows from it.
+    """Return the guard that explains the recompile: the first to fail, or a change of module that caused it.
 
-    Modules of torch.nn are all called by one function, `inner`, which has them as `fn`. A module whose parameters are
-    of another size is another one, and its inputs are of another size for that.
+    One function, `inner`, calls all modules of torch.nn, which it has as `fn`. If the parameters of a module have
+    another size, it is another module, and that is why its inputs have another size.
     """
     first = closest.guards[0] if closest.guards else None
     if function == "inner":
@@ -145,9 +145,9 @@ def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard
 
 def _make_main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:
     if reason and (guard.user_file or "").startswith(FROZEN):
-        told = parse_guard(reason)
-        if told.user_file is not None:
-            guard = replace(guard, user_file=told.user_file, user_line=told.user_line, user_code=told.user_code)
+        parsed = parse_guard(reason)
+        if parsed.user_file is not None:
+            guard = replace(guard, user_file=parsed.user_file, user_line=parsed.user_line, user_code=parsed.user_code)
     columns = _make_columns(guard, is_torchs)
     return {**columns, "user_code": guard.user_code if columns["user_file"] else None}
 

@@ -1,9 +1,8 @@
-"""What hooks learned of the compile-time caches, as `CacheLookup`s.
+"""Operations on the compile-time caches, as `CacheLookup`s.
 
-`LookUp`, `Store` and `Fetch` are filled in by several hooks while torch looks up, stores, or talks to a server;
-`lookup_events`, `store_event` and `fetch_event` make rows of them. A look-up is a row for the local tier, which
-says what it came to, and one for the remote tier where that was asked. What only the remote tier had is a miss
-of the local one.
+Several hooks fill in a `LookUp`, a `CacheStore` or a `Fetch` while torch looks up an entry, stores one, or talks to a
+server; the `make_*` functions turn them into rows. A look-up has a row for the local tier, with its outcome, and one
+for the remote tier if torch asked it. An entry that only the remote tier has is a miss of the local one.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from ...events import CacheLookup
 
 #: Name of the instant event -> (cache, outcome), and the name that AOTAutograd's own artifact uses.
 CACHE_EVENT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)_cache_(?P<outcome>hit|miss|bypass|disabled)$")
-#: A part of the name of torch's class of a remote cache -> what the `cache` column says.
+#: A part of the name of torch's class of a remote cache -> the value of the `cache` column.
 REMOTE = {"FxGraph": "fx_graph", "AOTAutograd": "aot_autograd", "Autotune": "autotune", "PGO": "pgo"}
-#: How the reason of a failed store begins.
+#: Prefixes of the reason of a failed store.
 NOT_PICKLED, NOT_WRITTEN, NOT_SAVED = "not pickled", "not written", "not saved"
 
 LOCAL_OFF = "the local tier is off"
-#: How the reason of a look-up begins whose tiers were not all asked.
-NOT_SEARCHED = "the entries could not be gone through"
+#: Prefix of the reason of a look-up that did not ask all tiers.
+NOT_SEARCHED = "the entries could not be searched"
 
 
 @dataclass(slots=True)
 class Trouble:
-    """An exception in words; what is kept of one holds no frames alive."""
+    """An exception as text, so that it keeps no frames alive."""
 
     type: str | None
     text: str
@@ -39,9 +38,10 @@ class Trouble:
 
 @dataclass(slots=True)
 class Fetch:
-    """One get or put of a remote cache. `is_raised`: the trouble came out of it; otherwise torch swallowed it.
+    """One get or put of a remote cache.
 
-    `is_given_up`: torch had dropped the connection before, so that the server was not asked.
+    `is_raised`: the get or put raised `trouble`; otherwise torch caught it. `is_given_up`: torch had dropped the
+    connection earlier, so it did not ask the server.
     """
 
     cache: str
@@ -49,7 +49,6 @@ class Fetch:
     key: str | None
     time_ns: int
     compile_id: str | None = None
-    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     duration_s: float | None = None
     bytes: int | None = None
@@ -57,20 +56,20 @@ class Fetch:
     trouble: Trouble | None = None
     is_raised: bool = False
     is_given_up: bool = False
+    compile_key: str | None = None
 
 
 @dataclass(slots=True)
 class LookUp:
-    """One look-up of FxGraphCache or AOTAutogradCache.
+    """One look-up in FxGraphCache or AOTAutogradCache.
 
-    `found` is the tier that had an entry whose guards held; `outcome` is what became of it, by torch's counters.
-    `troubles`: why the entries of a tier could not be loaded. `entry`: columns that the found entry fills in.
+    `found` is the tier that has an entry whose guards hold; `outcome` is the outcome by torch's counters. `troubles`:
+    tier -> why its entries could not be loaded. `entry`: columns of the entry that was found.
     """
 
     cache: str
     time_ns: int
     compile_id: str | None = None
-    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
     components: list[str] | None = None
@@ -85,16 +84,16 @@ class LookUp:
     reason: str | None = None
     exception_type: str | None = None
     duration_s: float | None = None
+    compile_key: str | None = None
 
 
 @dataclass(slots=True)
 class CacheStore:
-    """One store of FxGraphCache or AOTAutogradCache; `bytes` are those that reached the disk."""
+    """One store in FxGraphCache or AOTAutogradCache; `bytes` are those that reached the disk."""
 
     cache: str
     time_ns: int
     compile_id: str | None = None
-    compile_key: str | None = None
     frame: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
     is_local: bool = True
@@ -103,85 +102,87 @@ class CacheStore:
     trouble: Trouble | None = None
     is_bypass: bool = False
     duration_s: float | None = None
+    compile_key: str | None = None
+
+
+# Rows
 
 
 def make_lookup_rows(look: LookUp) -> list[CacheLookup]:
-    """A row of each tier that was asked, the local one first."""
+    """Make a row for each tier that was asked, the local one first."""
     trouble = look.troubles.get("local")
-    reason = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
-    columns: dict[str, Any] = {
-        "outcome": look.outcome,
-        "reason": reason if look.is_local else reason or LOCAL_OFF,
-        "exception_type": look.exception_type or (trouble.type if trouble else None),
-        "guard": look.guard,
-    }
+    columns: dict[str, Any] = {"outcome": look.outcome}
+    columns["reason"] = look.reason or (f"an entry could not be loaded: {trouble.text}" if trouble else None)
+    columns["exception_type"] = look.exception_type or (trouble.type if trouble else None)
+    columns["guard"] = look.guard
     if look.found == "local":
         columns.update(look.entry, bytes=look.bytes)
     elif look.outcome == "hit":
         columns["outcome"] = "miss" if look.is_local else "disabled"
-    local = _make_row(look, tier="local", action="look_up", **columns)
+    if not look.is_local:
+        columns["reason"] = columns["reason"] or LOCAL_OFF
+    local = _make_row(look, "local", "look_up", columns)
     return [local] if look.fetch is None else [local, _make_remote_row(look, look.fetch)]
 
 
 def _make_remote_row(look: LookUp, fetch: Fetch) -> CacheLookup:
-    """What the remote tier answered, and whether the look-up could use it."""
-    row = make_fetch_row(fetch)
-    return row if row.outcome != "hit" else dataclasses.replace(row, **_remote_use(look))
-
-
-def _remote_use(look: LookUp) -> dict[str, Any]:
-    """The columns that say what the look-up could do with the entry that the remote tier gave."""
+    """Make the row of the remote tier: what the server answered, and whether the look-up could use it."""
+    columns = _describe_fetch(fetch)
     trouble = look.troubles.get("remote")
-    if look.found == "remote" and look.outcome == "hit":
-        return look.entry
-    if look.found == "remote":
-        return {"outcome": "failed", "reason": look.reason, "exception_type": look.exception_type}
-    if trouble is not None:
+    if columns["outcome"] != "hit":
+        pass
+    elif look.found == "remote" and look.outcome == "hit":
+        columns.update(look.entry)
+    elif look.found == "remote":
+        columns.update(outcome="failed", reason=look.reason, exception_type=look.exception_type)
+    elif trouble is not None:
         reason = f"the entry could not be loaded: {trouble.text}"
-        return {"outcome": "failed", "reason": reason, "exception_type": trouble.type}
-    if look.guard is not None:
-        return {"outcome": "guard_miss", "guard": look.guard}
-    return {"outcome": "failed", "reason": "the entry could not be loaded"}
+        columns.update(outcome="failed", reason=reason, exception_type=trouble.type)
+    elif look.guard is not None:
+        columns.update(outcome="guard_miss", guard=look.guard)
+    else:
+        columns.update(outcome="failed", reason="the entry could not be loaded")
+    return _make_row(fetch, "remote", "look_up", columns)
 
 
 def make_fetch_row(fetch: Fetch) -> CacheLookup:
-    """The row of one get or put of a remote cache."""
-    action = "store" if fetch.is_put else "look_up"
-    return _make_row(
-        fetch, tier="remote", action=action, bytes=fetch.bytes, taken_s=fetch.taken_s, **_fetch_outcome(fetch)
-    )
+    """Make the row of one get or put of a remote cache."""
+    return _make_row(fetch, "remote", "store" if fetch.is_put else "look_up", _describe_fetch(fetch))
 
 
-def _fetch_outcome(fetch: Fetch) -> dict[str, Any]:
+def _describe_fetch(fetch: Fetch) -> dict[str, Any]:
+    columns: dict[str, Any] = {"bytes": fetch.bytes, "taken_s": fetch.taken_s}
     if fetch.trouble is not None:
         what = "put" if fetch.is_put else "get"
         reason = f"the {what} raised {fetch.trouble.text}" if fetch.is_raised else fetch.trouble.text
-        return {"outcome": "failed", "reason": reason, "exception_type": fetch.trouble.type}
+        return {**columns, "outcome": "failed", "reason": reason, "exception_type": fetch.trouble.type}
     if fetch.is_given_up:
-        return {"outcome": "disabled", "reason": "torch gave the server up after an earlier failed connection"}
+        reason = "torch stopped using the server after a failed connection"
+        return {**columns, "outcome": "disabled", "reason": reason}
     if fetch.is_put:
-        return {"outcome": "saved"}
-    return {"outcome": "miss" if fetch.bytes is None else "hit"}
+        return {**columns, "outcome": "saved"}
+    return {**columns, "outcome": "miss" if fetch.bytes is None else "hit"}
 
 
 def make_store_row(store: CacheStore) -> CacheLookup:
-    """The row of a store; of a remote tier without a local one only trouble is told here."""
+    """Make the row of a store. A store in the remote tier alone gets one only if it failed."""
     columns: dict[str, Any] = {**store.entry, "bytes": store.bytes, "outcome": "saved"}
     if store.trouble is not None:
-        columns["outcome"] = "bypass" if store.is_bypass else "failed"
-        columns.update(reason=store.trouble.text, exception_type=store.trouble.type)
-    return _make_row(store, tier="local" if store.is_local else "remote", action="store", **columns)
+        outcome = "bypass" if store.is_bypass else "failed"
+        columns.update(outcome=outcome, reason=store.trouble.text, exception_type=store.trouble.type)
+    return _make_row(store, "local" if store.is_local else "remote", "store", columns)
 
 
 def make_write_row(write: CacheStore) -> CacheLookup:
-    """The row of a found entry's module that was put in place again."""
-    columns: dict[str, Any] = {"outcome": "written"}
+    """Make the row of a module that torch wrote to disk again because its entry was found."""
+    columns: dict[str, Any] = {"outcome": "written", "bytes": write.bytes}
     if write.trouble is not None:
-        columns = {"outcome": "failed", "reason": write.trouble.text, "exception_type": write.trouble.type}
-    return _make_row(write, tier="local", action="write", bytes=write.bytes, **columns)
+        columns.update(outcome="failed", reason=write.trouble.text, exception_type=write.trouble.type)
+    return _make_row(write, "local", "write", columns)
 
 
-def _make_row(record: Fetch | LookUp | CacheStore, **columns: Any) -> CacheLookup:
+def _make_row(record: Fetch | LookUp | CacheStore, tier: str, action: str, columns: Mapping[str, Any]) -> CacheLookup:
+    frame = record.frame
     return CacheLookup(
         time_ns=record.time_ns,
         compile_id=record.compile_id,
@@ -189,30 +190,27 @@ def _make_row(record: Fetch | LookUp | CacheStore, **columns: Any) -> CacheLooku
         duration_s=record.duration_s,
         cache=record.cache,
         key=record.key,
-        **_place_of(record.frame),
-        **columns,
+        tier=tier,
+        action=action,
+        **{"function": frame.get("function"), "file": frame.get("file"), "line": frame.get("line"), **columns},
     )
 
 
 def add_frame(row: CacheLookup, frame: Mapping[str, Any]) -> CacheLookup:
-    """`row`, with the function whose compile it was."""
-    return dataclasses.replace(row, **_place_of(frame))
-
-
-def _place_of(frame: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: frame.get(name) for name in ("function", "file", "line")}
+    """Return `row` with the function whose compile it is part of."""
+    return dataclasses.replace(row, function=frame.get("function"), file=frame.get("file"), line=frame.get("line"))
 
 
 def name_remote_cache(class_name: str) -> str:
-    """What the `cache` column says of a remote cache; the class's own name if torch has a new kind."""
-    return next((kind for part, kind in REMOTE.items() if part in class_name), class_name)
+    """Return the `cache` column of a remote cache; the name of its class if torch has a new kind."""
+    return next((cache for part, cache in REMOTE.items() if part in class_name), class_name)
 
 
 def describe_failing_guards(expression: str, holds: Callable[[str], bool], values: Mapping[str, Any]) -> str:
-    """Those guards of a cached entry that did not hold, with the values that they are about.
+    """Return the guards of a cached entry that do not hold, with the values that they check.
 
-    `expression` is torch's, guards joined by `and`; `holds` evaluates one of them; `values` are those of
-    `L['t0']`, `L['t1']` and so on. All of `expression` where it can't be taken apart.
+    `expression` is torch's: guards joined by `and`. `holds` evaluates one of them. `values` are those of `L['t0']`,
+    `L['t1']` and so on. If `expression` can't be split into guards, all of it is returned.
     """
     try:
         tree = ast.parse(expression, mode="eval").body
@@ -221,23 +219,34 @@ def describe_failing_guards(expression: str, holds: Callable[[str], bool], value
         failing = [text for text in texts if not holds(text)]
     except Exception:
         failing = []
-    told = " and ".join(failing or [expression])
-    known = [f"{name} is {value}" for name, value in values.items() if name in told]
-    return f"{told} ({', '.join(known)})" if known else told
+    shown = " and ".join(failing or [expression])
+    known = [f"{name} is {value}" for name, value in values.items() if name in shown]
+    return f"{shown} ({', '.join(known)})" if known else shown
+
+
+# Announcements
 
 
 def parse_cache_event(
-    name: str, metadata: Mapping[str, Any], time_ns: int, compile_key: str | None = None
+    name: str,
+    metadata: Mapping[str, Any],
+    time_ns: int,
+    compile_key: str | None = None,
+    frame: Mapping[str, Any] | None = None,
 ) -> CacheLookup | None:
-    """The look-up that the instant event `name` tells of; None if it is of something else."""
+    """Return the look-up that the instant event `name` announces; None for any other event."""
     found = CACHE_EVENT.match(name)
     if found is None:
         return None
     is_guard_miss = found["outcome"] == "miss" and metadata.get("cache_status_detailed") == "guard_miss"
+    frame = frame or {}
     return CacheLookup(
         time_ns=time_ns,
         compile_id=_as_text(metadata.get("compile_id")),
         compile_key=compile_key,
+        function=frame.get("function"),
+        file=frame.get("file"),
+        line=frame.get("line"),
         cache="fx_graph" if found["cache"] == "fx_graph" else "aot_autograd",
         tier="local",
         action="look_up",
@@ -253,7 +262,7 @@ def parse_cache_event(
     )
 
 
-def _as_text(value: Any) -> str | None:
+def _as_text(value: object) -> str | None:
     return None if value in (None, "None") else str(value)
 
 

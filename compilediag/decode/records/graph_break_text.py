@@ -8,13 +8,13 @@ from ...events import GraphBreak
 from ..call_stacks import find_code
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
-#: How a log tells of one: the user's line, the reason, the user's stack.
+#: A graph break in a log: the user's line, the reason, the user's stack.
 LOGGED = re.compile(
     r"Graph break in user code at (?P<file>[^\n]*):(?P<line>\d{1,9})\n"
     r"(?:Graph Break )?Reason: (?P<reason>.*?)(?:\n\n?User code traceback:\n(?P<stack>.*))?\Z",
     re.DOTALL,
 )
-#: What a log puts before the reason of a break at a call.
+#: Prefix that a log adds to the reason of a break at a call.
 LED_IN = re.compile(r"Encountered graph break when attempting to trace [^\n]*:\n+")
 _UP_TO_NEXT = r"(.*?)(?=^  Hint: |^  Developer debug context: |\Z)"
 EXPLANATION = re.compile(rf"^  Explanation: {_UP_TO_NEXT}", re.DOTALL | re.MULTILINE)
@@ -30,7 +30,7 @@ def parse_graph_break(
     user_code: str | None = None,
     compile_key: str | None = None,
 ) -> GraphBreak:
-    """The break that `text`, torch's reason, tells of; the user's line where it is known."""
+    """Parse torch's reason for a break. The user's line is added if it is known."""
     break_id = BREAK_ID.search(text)
     explanation = EXPLANATION.search(text)
     hints = [_join_lines(hint) for hint in HINT.findall(text)]
@@ -51,8 +51,9 @@ def parse_graph_break(
 def parse_logged_break(
     text: str, time_ns: int, compile_id: str | None, compile_key: str | None = None
 ) -> GraphBreak | None:
-    """The break that an artifact of a trace log tells of; None of a frame that was skipped for one, where torch says
-    so a second time.
+    """Parse the artifact of a break in a log.
+
+    None for a frame that torch skips because of a break: it reports that break a second time.
     """
     found = LOGGED.match(text)
     if found is None:

@@ -1,15 +1,14 @@
-"""Records of symbolic shapes, of exports and of collectives as events: what live feed and logs have in common."""
+"""Records of symbolic shapes, exports and collectives as events, for live sources and logs."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
-from ...events import Collective, Event, ExportProblem, SymbolicShape
+from ...events import Collective, Event, ExportProblem, StackFrame, SymbolicShape
 from ..call_stacks import CallStacks, Frame, find_user_frame, parse_logged_frames
 
 #: Records whose fields are decoded here; none of them has a text.
@@ -23,24 +22,39 @@ KINDS = frozenset(
 )
 #: Artifacts with the collectives of a graph, in the order in which they run.
 SCHEDULE, TENSOR_META = "inductor_collective_schedule", "inductor_runtime_and_tensor_meta"
-#: Where torch is asked for more than usual it logs a guard, and what it assumed, by two records, one after the other.
+#: With verbose logging torch writes two records for a guard, and for what it assumed, one after the other.
 _TWICE = {"guard_added_fast": "guard_added", "propagate_real_tensors_provenance": "propagate_real_tensors"}
-#: torch's prefix of a guard that it evaluated to go on, as against one that is checked when the program runs.
+#: torch's prefix of a guard that it evaluated while tracing; other guards are checked when the program runs.
 _EVALUATED = "eval"
 MAX_EXPRESSIONS = MAX_COMPILES = 10_000
 MAX_DERIVATION = 50
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 
+#: The fields of a record; each version of torch has others.
 Body = Mapping[str, Any]
 
 
+class RecordColumns(TypedDict):
+    """The columns that say when and where a record was written."""
+
+    time_ns: int
+    compile_id: str | None
+    compile_key: str | None
+    user_file: str | None
+    user_line: int | None
+    user_code: str | None
+    user_stack: str | None
+    torch_stack: str | None
+
+
 class TracedRecords:
-    """Makes events of one process's records; remembers the stacks and expressions that later ones name."""
+    """Makes the events of one process's records; remembers the stacks and expressions that later records name."""
 
     def __init__(self, stacks: CallStacks | None = None) -> None:
         self.stacks = CallStacks() if stacks is None else stacks
         self._expressions: dict[int, Body] = {}
         self._names: Mapping[int, str] = {}
+        #: Compile -> symbol -> what it stands for.
         self._sources: dict[str | None, dict[str, str]] = defaultdict(dict)
         self._latest: tuple[str | None, str | None] = (None, None)
         self._outputs: dict[str | None, list[Body]] = {}
@@ -55,43 +69,24 @@ class TracedRecords:
         stacks: tuple[list[Frame], list[Frame]] | None = None,
         compile_key: str | None = None,
     ) -> list[Event]:
-        """What one record of `KINDS` tells. `names` are the names of files by torch's number; `stacks` are the user's
-        and torch's where they are known without.
+        """Return the events of one record of `KINDS`.
+
+        `names` maps torch's numbers to files. `stacks` are the user's and torch's, if the caller has them already.
         """
         self._names = names
         if kind == "expression_created":
             self._remember(body)
             return []
-        user, torchs = stacks or [parse_logged_frames(body.get(name), names) for name in ("user_stack", "stack")]
-        common, told = self._where(user, _without_writing(torchs), compile_id, time_ns, compile_key)
-        made = _shape(kind, body, common)
-        if made is not None:
-            made = self._name_sources(made, _texts(body.get("symbol_to_sources")) or {})
-            is_told = kind in _TWICE and self._latest == (_TWICE[kind], made.expression)
-            told += [] if is_told else [made]
-            self._latest = (kind, made.expression)
-        problem = self._problem(kind, body, common)
-        return [*told, problem] if problem is not None else told
-
-    def stack(self, stack: Any, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[Event]]:
-        """The key of a logged stack, and its new frames."""
-        key, fresh = self.stacks.add(parse_logged_frames(stack, names), time_ns)
-        return key, [*fresh]
-
-    def _where(
-        self,
-        user: list[Frame],
-        torchs: list[Frame],
-        compile_id: str | None,
-        time_ns: int,
-        compile_key: str | None,
-    ) -> tuple[dict[str, Any], list[Event]]:
-        """The columns that say where it was, and the new frames of both stacks."""
-        user_key, user_new = self.stacks.add(user, time_ns)
-        torch_key, torch_new = self.stacks.add(torchs, time_ns)
-        # Of a compile torch's own stack holds where the compiled function was called from, not the line in it.
+        user, torchs = stacks or (
+            parse_logged_frames(body.get("user_stack"), names),
+            parse_logged_frames(body.get("stack"), names),
+        )
+        user_key, fresh = self.stacks.add(user, time_ns)
+        torchs = _remove_writing(torchs)
+        torch_key, torch_fresh = self.stacks.add(torchs, time_ns)
+        # Within a compile, torch's own stack shows the call of the compiled function, not the line inside it.
         line = find_user_frame(user, [] if compile_id is not None else torchs) or Frame(None, None, None, None)
-        common = {
+        common: RecordColumns = {
             "time_ns": time_ns,
             "compile_id": compile_id,
             "compile_key": compile_key,
@@ -101,50 +96,45 @@ class TracedRecords:
             "user_stack": user_key,
             "torch_stack": torch_key,
         }
-        return common, [*user_new, *torch_new]
+        shape = self._make_shape(kind, body, common)
+        problem = self._make_problem(kind, body, common)
+        return [*fresh, *torch_fresh, *(event for event in (shape, problem) if event is not None)]
 
-    # Collectives
+    def stack(self, stack: object, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[StackFrame]]:
+        """Return the key of a logged stack, and its new frames."""
+        return self.stacks.add(parse_logged_frames(stack, names), time_ns)
 
-    def collectives(
-        self, name: str, text: str, compile_id: str | None, time_ns: int, compile_key: str | None = None
-    ) -> list[Event]:
-        """The collectives of a graph in their order, from the artifact that lists them. What torch knows of their
-        outputs is in another artifact, which comes before it. A text that is neither tells nothing.
-        """
-        try:
-            told = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
-        if name == TENSOR_META:
-            listed = [op for op in _list(told.get("ops")) if isinstance(op, dict)] if isinstance(told, dict) else []
-            if len(self._outputs) > MAX_COMPILES:
-                self._outputs.clear()
-            self._outputs[compile_key or compile_id] = [op for op in listed if op.get("type") == "collective"]
-            return []
-        known = self._outputs.pop(compile_key or compile_id, [])
-        ids = {"compile_id": compile_id, "compile_key": compile_key}
-        return [_collective(position, op, known, time_ns, ids) for position, op in enumerate(_list(told))]
+    # Symbolic shapes
+
+    def _make_shape(self, kind: str, body: Body, common: RecordColumns) -> SymbolicShape | None:
+        """Make the row of a symbolic shape; None if the record before it said the same, or if it is of another kind."""
+        read = _SHAPES.get(kind)
+        if read is None:
+            return None
+        columns = read(body)
+        expression, symbol = columns.get("expression"), columns.get("symbol")
+        known = self._find_sources(common["compile_key"] or common["compile_id"])
+        known.update(_read_texts(body.get("symbol_to_sources")) or {})
+        if symbol is not None and columns.get("source") is not None:
+            known[symbol] = columns["source"]
+        if columns.get("source") is None and expression is not None:
+            symbols = dict.fromkeys(_SYMBOL.findall(expression))
+            columns["source"] = ", ".join(f"{name} = {known[name]}" for name in symbols if name in known) or None
+        is_repeated = kind in _TWICE and self._latest == (_TWICE[kind], expression)
+        self._latest = (kind, expression)
+        return None if is_repeated else SymbolicShape(**columns, **common)
+
+    def _find_sources(self, compile: str | None) -> dict[str, str]:
+        if len(self._sources) > MAX_COMPILES:
+            self._sources.clear()
+        return self._sources[compile]
 
     # Exports
 
-    def _name_sources(self, made: SymbolicShape, told: dict[str, str]) -> SymbolicShape:
-        """Remembers what a symbol stands for, and says of a guard what its symbols do."""
-        if len(self._sources) > MAX_COMPILES:
-            self._sources.clear()
-        known = self._sources[made.compile_key or made.compile_id]
-        known.update(told)
-        if made.symbol is not None and made.source is not None:
-            known[made.symbol] = made.source
-        if made.source is None and made.expression is not None:
-            symbols = dict.fromkeys(_SYMBOL.findall(made.expression))
-            source = ", ".join(f"{symbol} = {known[symbol]}" for symbol in symbols if symbol in known) or None
-            return dataclasses.replace(made, source=source)
-        return made
-
-    def _problem(self, kind: str, body: Body, common: dict[str, Any]) -> ExportProblem | None:
-        """What an export could not do soundly. A compile, which has an id, is no export."""
+    def _make_problem(self, kind: str, body: Body, common: RecordColumns) -> ExportProblem | None:
+        """Make the row of a problem of an export. A record with a compile id belongs to no export."""
         if kind in ("missing_fake_kernel", "mismatched_fake_kernel"):
-            return ExportProblem(problem=kind, op=_text(body, "op"), reason=_text(body, "reason"), **common)
+            return ExportProblem(problem=kind, op=_read_text(body, "op"), reason=_read_text(body, "reason"), **common)
         if kind == "propagate_real_tensors_provenance":
             problem = "data_dependent"
         elif kind == "guard_added" and body.get("prefix") == _EVALUATED and body.get("symbol_to_sources"):
@@ -155,11 +145,11 @@ class TracedRecords:
             return None
         return ExportProblem(
             problem=problem,
-            expression=_text(body, "expr"),
-            result=_text(body, "result"),
-            symbols=_texts(body.get("symbol_to_sources")),
-            values=_locals(body.get("frame_locals")),
-            derivation=self._derivation(body.get("expr_node_id")) or None,
+            expression=_read_text(body, "expr"),
+            result=_read_text(body, "result"),
+            symbols=_read_texts(body.get("symbol_to_sources")),
+            values=_read_locals(body.get("frame_locals")),
+            derivation=self._derive(body.get("expr_node_id")) or None,
             **common,
         )
 
@@ -169,111 +159,137 @@ class TracedRecords:
         if isinstance(body.get("result_id"), int):
             self._expressions[body["result_id"]] = body
 
-    def _derivation(self, node_id: Any) -> list[str]:
-        """How an expression came about, a step each: after those that it is made of."""
-        seen: set[Any] = set()
+    def _derive(self, node_id: object) -> list[str]:
+        """Return how an expression was computed, one step per operation, operands first."""
+        seen: set[int] = set()
         steps: list[str] = []
 
-        def visit(number: Any) -> None:
-            made = self._expressions.get(number)
-            if made is None or number in seen or len(seen) >= MAX_DERIVATION:
+        def visit(number: object) -> None:
+            body = self._expressions.get(number) if isinstance(number, int) else None
+            if body is None or number in seen or len(seen) >= MAX_DERIVATION:
                 return
             seen.add(number)
-            for each in made.get("argument_ids") or ():
-                visit(each if isinstance(each, int) else None)
-            steps.append(self._step(made))
+            for argument in body.get("argument_ids") or ():
+                visit(argument)
+            steps.append(self._describe_step(body))
 
         visit(node_id)
         return steps
 
-    def _step(self, made: Body) -> str:
-        line = find_user_frame(*(parse_logged_frames(made.get(name), self._names) for name in ("user_stack", "stack")))
-        arguments = ", ".join(str(each) for each in made.get("arguments") or ())
+    def _describe_step(self, body: Body) -> str:
+        line = find_user_frame(*(parse_logged_frames(body.get(name), self._names) for name in ("user_stack", "stack")))
+        arguments = ", ".join(str(each) for each in body.get("arguments") or ())
         place = f" at {line.file}:{line.line}" if line is not None else ""
-        return f"{made.get('result')} = {made.get('method')}({arguments}){place}"
+        return f"{body.get('result')} = {body.get('method')}({arguments}){place}"
+
+    # Collectives
+
+    def collectives(
+        self, name: str, text: str, compile_id: str | None, time_ns: int, compile_key: str | None = None
+    ) -> list[Collective]:
+        """Return the collectives of a graph in order, from the artifact that lists them.
+
+        Another artifact, which comes before it, has what torch knows of their outputs. Any other text gives none.
+        """
+        try:
+            logged = json.loads(text)
+        except (ValueError, RecursionError):
+            return []
+        if name == TENSOR_META:
+            if len(self._outputs) > MAX_COMPILES:
+                self._outputs.clear()
+            self._outputs[compile_key or compile_id] = _find_collectives(logged)
+            return []
+        outputs = self._outputs.pop(compile_key or compile_id, [])
+        return [
+            _make_collective(position, op, outputs, compile_id, compile_key, time_ns)
+            for position, op in enumerate(_as_list(logged))
+        ]
 
 
-def _without_writing(frames: list[Frame]) -> list[Frame]:
-    """A stack of torch's without the frames that write the record."""
+def _remove_writing(frames: list[Frame]) -> list[Frame]:
+    """Return torch's stack without the frames that write the record."""
     at = next((at for at, frame in enumerate(frames) if frame.function == "trace_structured"), len(frames))
     return frames[:at]
 
 
-def _shape(kind: str, body: Body, common: dict[str, Any]) -> SymbolicShape | None:
-    make = _SHAPES.get(kind)
-    return None if make is None else SymbolicShape(**make(body), **common)
-
-
-def _created(body: Body) -> dict[str, Any]:
+def _read_created(body: Body) -> dict[str, Any]:
     names = {"symbol": "symbol", "value": "val", "range": "vr", "source": "source"}
-    return {"action": "created", **{column: _text(body, name) for column, name in names.items()}}
+    return {"action": "created", **{column: _read_text(body, name) for column, name in names.items()}}
 
 
-def _specialized(body: Body) -> dict[str, Any]:
-    sources = body.get("sources")
-    source = ", ".join(map(str, sources)) if isinstance(sources, list) else ""
-    told = {name: _text(body, name) for name in ("symbol", "value", "reason")}
-    return {"action": "specialized", "source": source or None, **told}
+def _read_specialized(body: Body) -> dict[str, Any]:
+    source = ", ".join(map(str, _as_list(body.get("sources"))))
+    columns = {name: _read_text(body, name) for name in ("symbol", "value", "reason")}
+    return {"action": "specialized", "source": source or None, **columns}
 
 
-def _guarded(body: Body) -> dict[str, Any]:
-    return {"action": "guarded", "expression": _text(body, "expr")}
+def _read_guarded(body: Body) -> dict[str, Any]:
+    return {"action": "guarded", "expression": _read_text(body, "expr")}
 
 
-def _assumed(body: Body) -> dict[str, Any]:
-    return {**_guarded(body), "action": "assumed", "value": _text(body, "result")}
+def _read_assumed(body: Body) -> dict[str, Any]:
+    return {"action": "assumed", "expression": _read_text(body, "expr"), "value": _read_text(body, "result")}
 
 
 _SHAPES: dict[str, Callable[[Body], dict[str, Any]]] = {
-    "create_symbol": _created,
-    "create_unbacked_symbol": lambda body: {**_created(body), "action": "unbacked"},
-    "symbolic_shape_specialization": _specialized,
-    "guard_added": _guarded,
-    "guard_added_fast": _guarded,
-    "propagate_real_tensors": _assumed,
-    "propagate_real_tensors_provenance": _assumed,
-    "guard_on_data_dependent_error": lambda body: {"action": "undecided", "expression": _text(body, "expr")},
+    "create_symbol": _read_created,
+    "create_unbacked_symbol": lambda body: {**_read_created(body), "action": "unbacked"},
+    "symbolic_shape_specialization": _read_specialized,
+    "guard_added": _read_guarded,
+    "guard_added_fast": _read_guarded,
+    "propagate_real_tensors": _read_assumed,
+    "propagate_real_tensors_provenance": _read_assumed,
+    "guard_on_data_dependent_error": lambda body: {"action": "undecided", "expression": _read_text(body, "expr")},
 }
 
 
-def _collective(position: int, op: Any, told: list[Body], time_ns: int, ids: Mapping[str, str | None]) -> Collective:
-    """One collective, with the first of `told` that has its name, which is taken out."""
-    at = next((at for at, each in enumerate(told) if each.get("name") == op), None)
-    known = {} if at is None else told.pop(at)
-    runtime_ns, outputs = known.get("estimated_runtime_ns"), known.get("outputs")
-    tensors = [each for each in _list(outputs) if isinstance(each, dict)]
+def _find_collectives(meta: object) -> list[Body]:
+    operators = _as_list(meta.get("ops")) if isinstance(meta, dict) else []
+    return [op for op in operators if isinstance(op, dict) and op.get("type") == "collective"]
+
+
+def _make_collective(
+    position: int, op: object, outputs: list[Body], compile_id: str | None, compile_key: str | None, time_ns: int
+) -> Collective:
+    """Make one collective, with the first of `outputs` that has its name, which is removed from the list."""
+    at = next((at for at, each in enumerate(outputs) if each.get("name") == op), None)
+    known = {} if at is None else outputs.pop(at)
+    runtime_ns = known.get("estimated_runtime_ns")
+    tensors = [each for each in _as_list(known.get("outputs")) if isinstance(each, dict)]
     return Collective(
         time_ns=time_ns,
+        compile_id=compile_id,
+        compile_key=compile_key,
         position=position,
         op=None if op is None else str(op),
-        outputs=[_tensor(each) for each in tensors if each.get("dtype")] or None,
+        outputs=[_format_tensor(each) for each in tensors if each.get("dtype")] or None,
         estimate_us=runtime_ns / 1000 if isinstance(runtime_ns, int | float) else None,
-        **ids,
     )
 
 
-def _tensor(told: Body) -> str:
-    sizes, strides = ("x".join(map(str, _list(told.get(name)))) for name in ("shape", "stride"))
-    return f"{told.get('dtype')} {sizes or 'scalar'}" + (f" strides {strides}" if strides else "")
+def _format_tensor(tensor: Body) -> str:
+    sizes, strides = ("x".join(map(str, _as_list(tensor.get(name)))) for name in ("shape", "stride"))
+    return f"{tensor.get('dtype')} {sizes or 'scalar'}" + (f" strides {strides}" if strides else "")
 
 
-def _list(told: Any) -> list[Any]:
-    return told if isinstance(told, list) else []
+def _as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _text(body: Body, name: str) -> str | None:
+def _read_text(body: Body, name: str) -> str | None:
     value = body.get(name)
     return None if value is None or value == "" else str(value)
 
 
-def _texts(told: Any) -> dict[str, str] | None:
-    """A mapping of anything as one of texts; None if there is nothing in it."""
-    if not isinstance(told, Mapping) or not told:
+def _read_texts(values: object) -> dict[str, str] | None:
+    """Return a mapping with all its values as text; None if it is empty."""
+    if not isinstance(values, Mapping) or not values:
         return None
-    return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+    return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
 
 
-def _locals(told: Any) -> dict[str, str] | None:
-    if not isinstance(told, Mapping):
+def _read_locals(values: object) -> dict[str, str] | None:
+    if not isinstance(values, Mapping):
         return None
-    return {**(_texts(told.get("symbols")) or {}), **(_texts(told.get("locals")) or {})} or None
+    return {**(_read_texts(values.get("symbols")) or {}), **(_read_texts(values.get("locals")) or {})} or None

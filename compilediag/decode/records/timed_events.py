@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...events import DynamicDecision, Phase
 
@@ -11,6 +11,10 @@ FLOOR_NS = 1_000_000
 PASS_PREFIX = "pass."
 #: torch numbers the attempts at a frame in the names of their phases.
 ATTEMPT_PREFIX = "compile_attempt_"
+#: Name of the timed event around a whole compile; it comes before all other records of an attempt.
+WHOLE_COMPILE = "dynamo"
+#: Phases that may be open at once: a log may never report the end of one.
+MAX_OPEN = 10_000
 #: Name of the instant event of automatic dynamic shapes.
 AUTOMATIC_DYNAMIC = "automatic_dynamic"
 
@@ -44,6 +48,34 @@ def make_phase(
         parent=parent,
         depth=depth,
     )
+
+
+class OpenPhases:
+    """The phases of a log that have begun and not ended. `compile_id` is the one that torch announces."""
+
+    def __init__(self) -> None:
+        #: (name, time in ns, compile id, compile key), in the order in which they began.
+        self._open: list[tuple[str, int, str | None, str | None]] = []
+
+    def begin(self, name: str, time_ns: int, compile_id: str | None, compile_key: str | None) -> None:
+        """Note the begin of a phase."""
+        if len(self._open) < MAX_OPEN:
+            self._open.append((name, time_ns, compile_id, compile_key))
+
+    def end(self, name: str, end_ns: int, compile_id: str | None) -> Iterator[Phase]:
+        """Yield the phase that ends: the last one with this name and compile, as threads may write at once."""
+        opened = self._open
+        at = next(
+            (i for i in range(len(opened) - 1, -1, -1) if opened[i][0] == name and opened[i][2] == compile_id), None
+        )
+        if at is None:
+            return
+        _, start_ns, _, compile_key = opened.pop(at)
+        # Torch times what is outside of any compile in a thread of its own.
+        around = [outer for outer, _, of, _ in opened[:at] if (of == "None") == (compile_id == "None")]
+        if is_phase_kept(name, end_ns - start_ns, every=True):
+            parent = around[-1] if around else None
+            yield make_phase(name, parent, len(around), start_ns, end_ns, compile_id, compile_key)
 
 
 def make_dynamic_decision(

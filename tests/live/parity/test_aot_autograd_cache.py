@@ -314,5 +314,5 @@ def test_directories_that_can_not_be_used_are_told_and_torch_goes_on(fresh_induc
     assert told == [("look_up", "miss", "NotADirectoryError"), ("store", "failed", "FileExistsError")] or told == [
         *(("look_up", "miss", "NotADirectoryError"), ("store", "failed", "NotADirectoryError")),
     ]
-    assert lookups(seen.session, "aot_autograd", "reason")[0].startswith("the entries could not be gone through: ")
+    assert lookups(seen.session, "aot_autograd", "reason")[0].startswith("the entries could not be searched: ")
     assert seen.result.eq(4).all()

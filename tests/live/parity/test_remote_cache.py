@@ -165,7 +165,7 @@ def test_a_server_that_died_is_told_at_each_look_up_and_torch_goes_on(redis_serv
         assert (get["outcome"], get["exception_type"]) == ("failed", "ConnectionError")
         assert get["reason"] == f"no connection to Redis at 127.0.0.1:{redis_server.port}: torch goes on without it"
         put = the_row(seen.session, cache, tier="remote", action="store")
-        assert put["outcome"] == "disabled" and put["reason"].startswith("torch gave the server up")
+        assert put["outcome"] == "disabled" and put["reason"].startswith("torch stopped using the server")
         assert the_row(seen.session, cache, tier="local", action="look_up")["outcome"] == "miss"
 
 

@@ -1,0 +1,78 @@
+"""Texts of a log that a session keeps: payloads as artifacts, and the fields of all other records as one text."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from ...events import Artifact, Event
+from ..call_stacks import CallStacks, parse_logged_frames
+from .attempts import CompileAttempt
+from .file_names import FileNames
+from .record_kinds import find_name
+from .trace_log import Record
+
+#: An event, or an artifact with its text.
+Item = Event | tuple[Artifact, bytes]
+
+#: Name of the text with the records that have no text of their own.
+GATHERED = "trace_records"
+#: Bytes of such records that are gathered before they are written.
+MAX_GATHERED = 1 << 20
+
+
+class KeptTexts:
+    """Makes the artifacts of one process's records."""
+
+    def __init__(self, stacks: CallStacks, files: FileNames) -> None:
+        self._stacks = stacks
+        self._files = files
+        self._gathered: dict[CompileAttempt, list[bytes]] = defaultdict(list)
+        self._size = 0
+
+    def make_artifact(self, name: str, attempt: CompileAttempt, time_ns: int, **columns: Any) -> Artifact:
+        """Make an artifact of an attempt."""
+        compile_id, compile_key = attempt.compile_id, attempt.compile_key
+        return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name, **columns)
+
+    def keep(self, record: Record, kind: str, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
+        """Yield the artifact of a record's payload; gather the fields of a record that has none."""
+        body = record.metadata.get(kind)
+        if record.payload is not None:
+            logged = record.metadata.get("stack")
+            stack = None
+            if logged is not None:
+                stack, fresh = self._stacks.add(parse_logged_frames(logged, self._files), time_ns)
+                yield from fresh
+            name = find_name(record.metadata) or "unknown"
+            artifact = self.make_artifact(name, attempt, time_ns, digest=record.digest, stack=stack)
+            yield artifact, record.payload
+        if record.payload is None or (body and kind != "artifact"):
+            line = json.dumps(self._name_files(record.metadata)).encode()
+            self._gathered[attempt].append(line)
+            self._size += len(line)
+            yield from self.flush(MAX_GATHERED, time_ns)
+
+    def flush_compile(self, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
+        """Yield the gathered records of an attempt."""
+        lines = self._gathered.pop(attempt, None)
+        if lines:
+            self._size -= sum(map(len, lines))
+            yield self.make_artifact(GATHERED, attempt, time_ns), b"\n".join(lines)
+
+    def flush(self, beyond: int, time_ns: int) -> Iterator[Item]:
+        """Yield all gathered records if they have more than `beyond` bytes."""
+        if self._size > beyond:
+            for attempt in list(self._gathered):
+                yield from self.flush_compile(attempt, time_ns)
+
+    def _name_files(self, value: Any) -> Any:
+        """Return `value` with the names of files in place of torch's numbers."""
+        if isinstance(value, dict):
+            named = {key: self._name_files(item) for key, item in value.items()}
+            if isinstance(value.get("filename"), int):
+                named["filename"] = self._files.get(value["filename"])
+            return named
+        return [self._name_files(item) for item in value] if isinstance(value, list) else value

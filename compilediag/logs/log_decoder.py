@@ -1,0 +1,203 @@
+"""One log file as events: separates its processes, makes its times absolute, counts what can't be read."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import plugins
+from ..decode.records.attempts import CompileAttempt
+from ..decode.records.kept_texts import Item
+from ..decode.records.log_clock import Clock, read_absolute_ns
+from ..decode.records.log_process import LogProcess
+from ..decode.records.trace_log import Record, Unread, read_records
+from ..events import Artifact, Event
+from .log_files import LogFile, LogStream
+
+#: Records that are searched for an absolute time.
+PEEKED, PEEKED_BYTES = 2_000, 16 << 20
+#: Processes whose state is held: in a damaged log each line can name another.
+MAX_PROCESSES = 256
+#: Larger numbers are ids of threads, which torch before 2.5 wrote.
+MAX_PID = 1 << 22
+#: Most items that are accepted for one record of a plug-in.
+MAX_ITEMS = 10_000
+
+#: An event or artifact with the pid and the rank of its process.
+OwnedItem = tuple[Item, int | None, int | None]
+
+
+@dataclass
+class ReadTally:
+    """What was read. `unread` and `damaged`: reason -> count; `unknown`: kind of record -> count."""
+
+    records: int = 0
+    unread: Counter[str] = field(default_factory=Counter)
+    damaged: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    other_ranks: int = 0
+    torch_version: str | None = None
+
+    @property
+    def faults(self) -> Counter[str]:
+        """Reason -> count of everything that was not read, or only in part."""
+        return self.unread + self.damaged
+
+    def add(self, other: ReadTally) -> None:
+        """Add what was read of another log."""
+        self.records += other.records
+        self.unread += other.unread
+        self.damaged += other.damaged
+        self.unknown += other.unknown
+        self.other_ranks += other.other_ranks
+        self.torch_version = self.torch_version or other.torch_version
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the tally as JSON values."""
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ReadTally:
+        """Make the tally that `as_json` returned."""
+        values: dict[str, Any] = {n: Counter(v) if isinstance(v, dict) else v for n, v in stored.items()}
+        return cls(**values)
+
+
+class LogDecoder:
+    """Decodes one file. After `items`, `tally` says what was read and `ranks` whose rank became known only later."""
+
+    def __init__(self, log: LogFile, stream: LogStream):
+        self.tally = ReadTally()
+        self._log = log
+        self._stream = stream
+        self._processes: dict[tuple[int, int | None], LogProcess] = {}
+        self._ranks: dict[int, set[int]] = {}
+        self._last_ns = log.changed_ns
+
+    def items(self) -> Iterator[OwnedItem]:
+        """Yield what the file has, in its order, with pid and rank."""
+        reading = read_records(self._stream)
+        peeked = list(_peek(reading))
+        first = [found for found in peeked if isinstance(found, Record)]
+        clock = Clock(first, self._log.changed_ns)
+        self._make_key = make_key_counter(self._log, first)
+        for found in itertools.chain(peeked, reading):
+            if isinstance(found, Unread):
+                self.tally.unread[found.why] += 1
+                continue
+            self.tally.records += 1
+            if found.damage:
+                self.tally.damaged[found.damage] += 1
+            self._last_ns = clock.ns(found.stamp)
+            yield from self._decode(found)
+        for process in list(self._processes.values()):
+            yield from self._finish(process)
+        if self._stream.stopped:
+            self.tally.unread[self._stream.stopped] += 1
+        self.tally.other_ranks = int(any(ranks - {self._log.rank} for ranks in self._ranks.values() if self._log.rank))
+
+    def ranks(self) -> dict[int, int]:
+        """Return pid -> rank of the processes that have one."""
+        return {pid: next(iter(ranks)) for pid, ranks in self._ranks.items() if len(ranks) == 1}
+
+    def _decode(self, record: Record) -> Iterator[OwnedItem]:
+        process, left = self._find_process(record)
+        yield from left
+        pid, rank = process.pid, self._log.rank if process.rank is None else process.rank
+        try:
+            # A record that makes no sense must not leave some of its events behind.
+            items = list(process.decode(record, self._last_ns))
+        except Exception as error:
+            self.tally.unread[f"not understood ({type(error).__name__})"] += 1
+            return
+        for item in items:
+            yield item, pid, rank
+
+    def _find_process(self, record: Record) -> tuple[LogProcess, list[OwnedItem]]:
+        """Return the process that wrote a record, and the last items of one that was dropped to make room for it."""
+        number, rank = record.process, record.metadata.get("rank", record.prefix_rank)
+        if type(rank) is not int or not 0 <= rank < 1 << 31:
+            rank = None
+        found = self._processes.get((number, rank))
+        if found is None and rank is None:
+            found = next((p for (n, _), p in reversed(self._processes.items()) if n == number), None)
+        elif found is None and (found := self._processes.pop((number, None), None)) is not None:
+            # A process has no rank until torch.distributed begins.
+            self._processes[number, rank] = found
+        left: list[OwnedItem] = []
+        if found is None:
+            if len(self._processes) >= MAX_PROCESSES:
+                left = list(self._finish(self._processes.pop(next(iter(self._processes)))))
+            pid = number if number <= MAX_PID else None
+            found = self._processes[number, rank] = LogProcess(pid, self._make_key, decode_with_plugin)
+        if rank is not None:
+            found.rank = rank
+            if len(self._ranks) < MAX_PROCESSES:
+                self._ranks.setdefault(number, set()).add(rank)
+        return found, left
+
+    def _finish(self, process: LogProcess) -> Iterator[OwnedItem]:
+        rank = self._log.rank if process.rank is None else process.rank
+        for item in process.finish(self._last_ns):
+            yield item, process.pid, rank
+        self.tally.unknown.update(process.unknown)
+        self.tally.torch_version = self.tally.torch_version or process.torch_version
+
+
+def make_key_counter(log: LogFile, first: Sequence[Record]) -> Callable[[], str]:
+    """Return a function that returns the log's next compile key.
+
+    Keys depend only on the log's name and its first records. So they are the same in every process that reads it.
+    """
+    digest = hashlib.md5(log.path.name.removesuffix(".gz").removesuffix(".zst").encode(), usedforsecurity=False)
+    for record in first[:PEEKED]:
+        digest.update(f"{record.stamp} {record.process} {record.metadata}\n".encode("utf-8", "replace"))
+    token, numbers = digest.hexdigest()[:8], itertools.count(1)
+    return lambda: f"{token}.{next(numbers)}"
+
+
+def _peek(reading: Iterator[Record | Unread]) -> Iterator[Record | Unread]:
+    """Yield the first records, up to one with an absolute time."""
+    size = 0
+    for number, found in enumerate(reading, 1):
+        yield found
+        if isinstance(found, Record):
+            size += len(found.payload or b"")
+            if read_absolute_ns(found) is not None:
+                return
+        if number >= PEEKED or size > PEEKED_BYTES:
+            return
+
+
+# Plug-ins
+
+
+def decode_with_plugin(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> list[Item] | None:
+    """Return what the plug-in for records of this kind makes of one; None if there is no plug-in, or if it fails."""
+    decoder = plugins.decoder(kind)
+    if decoder is None:
+        return None
+
+    def accept(items: Iterable[object] | None) -> list[Item]:
+        return [_make_item(item, attempt, time_ns) for item in list(items or ())[:MAX_ITEMS]]
+
+    text = None if record.payload is None else record.text
+    items: list[Item] | None = decoder.call(accept, dict(record.metadata), text, attempt.compile_id, time_ns)
+    return items
+
+
+def _make_item(item: object, attempt: CompileAttempt, time_ns: int) -> Item:
+    """Return an event of the record's compile with its key, or the artifact of a pair of strings, name and text."""
+    if isinstance(item, Event):
+        is_of_compile = item.compile_key is None and item.compile_id == attempt.compile_id
+        return dataclasses.replace(item, compile_key=attempt.compile_key) if is_of_compile else item
+    name, text = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
+    if not (isinstance(name, str) and isinstance(text, str)):
+        raise TypeError("a decoder returns events of compilediag.events, or pairs of name and text")
+    artifact = Artifact(time_ns=time_ns, compile_id=attempt.compile_id, compile_key=attempt.compile_key, name=name)
+    return artifact, text.encode("utf-8", "replace")
