@@ -69,8 +69,9 @@ def _add_sessions(store: Store, parts: list[Path]) -> None:
     unread: list[str] = []
     for part in parts:
         try:
-            metas.append(_meta_of(part))
+            meta = _meta_of(part)
             add_part(store, part)
+            metas.append(meta)
         except CompilediagError as error:
             unread.append(str(error))
     if not metas:

@@ -14,7 +14,8 @@ from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import add_lost_seconds, keep_last_states, sum_by_compile
 from . import tables
 from .reader import fetch_rows, last_id, unless_damaged
-from .store import Store, inflate
+from .store import inflate
+from .upgrade import open_current
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +135,7 @@ class SessionData(TableProperties):
 
     def __init__(self, path: Path, flush: Callable[[], None] | None = None):
         self.path = path
-        self.store = Store.open(path)
+        self.store = open_current(path)
         self.lock = threading.RLock()
         self._flush = flush
         self._is_ours = flush is not None

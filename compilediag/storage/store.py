@@ -200,6 +200,9 @@ class Store:
     def __init__(self, uri: str, path: Path):
         self._uri = uri
         self.path = path
+        self.schema_version = SCHEMA_VERSION
+        #: First parts of the compile keys in the file; None where they are not known.
+        self.key_tokens: set[str] | None = None
         self.connection = _connect(uri)
 
     def release(self) -> None:
@@ -251,25 +254,11 @@ class Store:
                 f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
                 " upgrade it"
             )
-        if not writable:
-            try:
-                store._complete()
-            except sqlite3.DatabaseError as error:
-                store.connection.close()
-                raise NotASession(f"{path} is no compilediag session ({error})") from None
+        if writable and version < SCHEMA_VERSION:
+            store.connection.close()
+            raise NotASession(f"{path} was written by an older compilediag (schema {version}): choose another path")
+        store.schema_version = version
         return store
-
-    def _complete(self) -> None:
-        """Give an older file's tables the columns that they lack, for this connection: the file stays as it is."""
-        if "compile_key" not in [name for _, name, *_ in self.connection.execute("PRAGMA main.table_info(events)")]:
-            self.connection.execute("CREATE TEMP VIEW events AS SELECT *, NULL AS compile_key FROM main.events")
-        for cls in KINDS:
-            stored = [name for _, name, *_ in self.connection.execute(f"PRAGMA main.table_info({cls.table})")]
-            lacking = [f.name for f in own_fields(cls) if f.name not in stored]
-            if lacking:
-                missing = ", ".join(f'NULL AS "{name}"' for name in lacking)
-                rows = f"*, {missing} FROM main.{cls.table}" if stored else f"NULL AS event_id, {missing} LIMIT 0"
-                self.connection.execute(f"CREATE TEMP VIEW {cls.table} AS SELECT {rows}")
 
     def meta(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}

@@ -109,11 +109,11 @@ def frame_from_events(cls: type[Event], events: Iterable[Event]) -> pd.DataFrame
 
 
 def with_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:
-    """`recompiles` with `lost_s`: the seconds of all compiles that belong to it, forward and backward.
-
-    Compile ids begin again after `torch._dynamo.reset()`, so a compile belongs to the last recompile of its
-    id, process and rank that had begun when it ended. NA while no compile of it has ended.
-    """
+    """`recompiles` with `lost_s`: the seconds of all compiles of its key, backward included; NA before one ended."""
+    if compiles["compile_key"].notna().any():
+        timed = compiles.dropna(subset=["compile_key", "duration_s"])
+        seconds = recompiles["compile_key"].map(timed.groupby("compile_key")["duration_s"].sum())
+        return recompiles.assign(lost_s=recompiles["lost_s"].fillna(seconds).astype("float64"))
     if recompiles.empty or compiles.empty:
         return recompiles
     by = ["compile_id", "pid", "rank"]

@@ -75,6 +75,7 @@ def test_what_an_older_file_lacks_is_missing(folder):
     with sqlite3.connect(folder / "rank-2.cdiag") as db:
         db.execute("ALTER TABLE compiles DROP COLUMN backend")
         db.execute("DROP TABLE kernels")
+        db.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
     assert cd.load(folder).compiles["backend"].isna().all()
 
 
@@ -83,7 +84,7 @@ def test_a_view_in_somebody_elses_file_runs_nothing(folder):
         db.execute("DROP TABLE graph_breaks")
         db.execute("CREATE VIEW graph_breaks AS SELECT 1 AS event_id, load_extension('/tmp/none') AS reason")
     session = cd.load(folder)
-    assert "rank-2.cdiag is no compilediag session (unsafe use" in str(session.sources["reason"].tolist())
+    assert "read from 1 of 2 files; " in str(session.sources["reason"].tolist())
     assert set(session.compiles["rank"]) == {10}, "all of a file or nothing"
 
 
@@ -119,6 +120,6 @@ def test_a_rank_stays_when_the_job_is_over(tmp_path):
 
 def test_a_part_that_is_not_there_is_one_line(tmp_path):
     store = Store.create(tmp_path / "all.cdiag", {})
-    with pytest.raises(CompilediagError, match="none.cdiag can't be read: unable to open"):
+    with pytest.raises(CompilediagError, match="none.cdiag is not there"):
         add_part(store, tmp_path / "none.cdiag")
     store.close()

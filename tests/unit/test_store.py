@@ -7,14 +7,13 @@ import re
 import sqlite3
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from compilediag.errors import NewerSchema, NotASession
-from compilediag.events import BY_TABLE, KINDS, Artifact, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
+from compilediag.events import BY_TABLE, KINDS, Artifact, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
 from compilediag.storage.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
-from compilediag.storage.tables import EVENT_COLUMNS, read_table, table_columns
+from compilediag.storage.tables import EVENT_COLUMNS
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
 
@@ -113,19 +112,6 @@ def test_a_reader_sees_what_a_writer_has_written_and_can_not_write(store):
     with pytest.raises(sqlite3.OperationalError):
         reader.append([Phase(time_ns=1)])
     reader.close()
-
-
-def test_an_older_file_opens_and_what_it_lacks_is_missing(store, tmp_path):
-    store.append([CacheLookup(time_ns=1, cache="fx_graph", outcome="hit", key="fa", bytes=7)])
-    store.connection.execute("ALTER TABLE cache_lookups DROP COLUMN bytes")
-    store.connection.execute("DROP TABLE autotune")
-    store.set_meta(schema_version=SCHEMA_VERSION - 1)
-    store.close()
-    older = Store.open(store.path)
-    [lookup] = read_table(older, "cache_lookups").itertuples()
-    assert (lookup.key, lookup.bytes is pd.NA) == ("fa", True)
-    assert list(read_table(older, "autotune").columns) == list(table_columns("autotune"))
-    assert read_table(older, "autotune").empty
 
 
 def test_the_file_has_its_schema_version_and_a_newer_one_is_refused_in_one_line(store):
