@@ -66,7 +66,7 @@ class RemoteCache(Source):
     def _fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
         compile_id = _compat.current_compile_id()
         frame = self.recorder.frames.get(compile_id or "", {})
-        return Fetch(name_remote_cache(type(cache).__name__), is_put, key, time.time_ns(), compile_id, frame)
+        return Fetch(name_remote_cache(type(cache).__name__), is_put, key, time.time_ns(), compile_id, frame=frame)
 
     # Bytes
 
