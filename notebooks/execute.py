@@ -3,6 +3,7 @@
 python notebooks/execute.py [NOTEBOOK...]
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -15,18 +16,31 @@ HERE = Path(__file__).resolve().parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def execute(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
-    """The notebook, run from top to bottom in a kernel and a folder of its own, which has the recorded sessions and the
-    scripts beside it; CellExecutionError if a cell fails.
+def execute(path: Path, timeout_s: int = 1200, **parameters: object) -> nbformat.NotebookNode:
+    """Run the notebook from top to bottom in a kernel and a folder of its own, which has the recorded sessions and the
+    scripts beside it. `BACKEND="eager"` replaces the value that a cell assigns to this name.
+
+    Raises CellExecutionError if a cell fails, and ValueError if no cell assigns a parameter.
     """
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(HERE / "data", Path(folder) / "data")
         for script in HERE.glob("record*.py"):
             shutil.copy(script, folder)
         notebook = nbformat.read(shutil.copy(path, folder), as_version=4)
+        for name, value in parameters.items():
+            _assign(notebook, name, value)
         resources = {"metadata": {"path": folder}}
         client = NotebookClient(notebook, timeout=timeout_s, resources=resources, store_widget_state=False)
         return client.execute()
+
+
+def _assign(notebook: nbformat.NotebookNode, name: str, value: object) -> None:
+    assignment = re.compile(rf"^{name} = .*$", re.MULTILINE)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and assignment.search(cell.source)]
+    if not cells:
+        raise ValueError(f"no cell assigns {name}")
+    for cell in cells:
+        cell.source = assignment.sub(lambda _: f"{name} = {value!r}", cell.source)
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
