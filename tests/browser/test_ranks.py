@@ -40,8 +40,8 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
     page.click(".cdiag-to-ranks")
     assert page.evaluate("location.hash") == "#ranks"
     sentences = page.locator(".cdiag-differences li").all_text_contents()
-    assert "rank 1 went another way at 0/2 of forward (model.py:30)" in sentences[-1]
-    assert "guard x.size()[0] 5 -> 6" in sentences[-1] and "got other answers from the caches" in sentences[0]
+    assert "rank 1 diverged at 0/2 of forward (model.py:30)" in sentences[-1]
+    assert "guard x.size()[0] 5 -> 6" in sentences[-1] and "had different cache results" in sentences[0]
     assert page.locator('[data-section="rank-bars"] .cdiag-bar-row').first.get_attribute("data-rank") == "39"
     row = page.locator('.cdiag-rank-graphs tr[data-compile="0/2"]')
     assert "1 of 40" in row.text_content() and "not on ranks 0, 2, 3, 4, 5, 6 and 33 more" in row.text_content()

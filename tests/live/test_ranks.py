@@ -48,8 +48,8 @@ def both(job):
 def test_the_first_difference_is_told_by_both_alike(both):
     live, log = (session.ranks() for session in both)
     assert live.first.sentence == log.first.sentence
-    assert live.first.sentence.startswith("rank 1 went another way at 0/2 of step (two_ranks.py:16), ")
-    assert "guard x.size()[0] 8 -> 9; rank 0 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale" in (
+    assert live.first.sentence.startswith("rank 1 diverged at 0/2 of step (two_ranks.py:16), ")
+    assert "guard x.size()[0] 8 -> 9; rank 0 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale" in (
         live.first.sentence
     )
     for ranks in (live, log):
@@ -78,11 +78,11 @@ def test_what_was_recorded_before_the_job_began_has_its_rank_too(both, job):
 
 def test_a_folder_is_opened_by_the_commands_too(job, python, tmp_path):
     done = python("-m", "compilediag", "report", job / "watched", "-o", tmp_path / "report.html")
-    assert done.returncode == 0 and "rank 1 went another way" in (tmp_path / "report.html").read_text()
+    assert done.returncode == 0 and "rank 1 diverged" in (tmp_path / "report.html").read_text()
     done = python("-m", "compilediag", "diff", job / "watched", job / "logs")
     assert done.returncode == 0 and "compiles 8 -> 8" in done.stdout
     done = python("-m", "compilediag", "ranks", job / "logs")
-    assert done.returncode == 0 and "2 ranks. First difference:\n  rank 1 went another way" in done.stdout
+    assert done.returncode == 0 and "2 ranks. First difference:\n  rank 1 diverged" in done.stdout
 
 
 def test_the_launchers_variable_names_the_file(tmp_path, monkeypatch):

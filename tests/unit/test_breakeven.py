@@ -113,7 +113,7 @@ def once(*events):
 def test_entries_that_were_called_once_and_left_are_a_finding():
     calls = [called("compiled", 1, n) for n in (1, 2)]
     (found,) = once(entry(1), entry(2), entry(3), *calls, called("compiled", 9, 3))
-    assert found.title == "forward (model.py:30) compiled 2 entries that were called once: 4.0 s"
+    assert found.title == "forward (model.py:30) spent 4.0 s on 2 entries that were called once"
     assert (found.severity, found.count, found.seconds_lost, found.evidence) == ("medium", 2, 0.0, (1, 2))
     assert "eager_on_recompile" in found.suggestion and found.cost
 

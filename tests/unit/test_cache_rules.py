@@ -27,10 +27,10 @@ def test_misses_that_one_setting_explains_are_told_together():
     stored = [lookup("saved", key=f"k{n}", taken_s=0.5, compile_id=f"0/{n}") for n in range(1, 4)]
     (got,) = told(*rows, *stored)
     assert got.title == (
-        "3 cache misses, 1.5 s compiled again: the key differs from the nearest earlier one only in "
-        "inductor_config[epilogue_fusion] (True -> False)"
+        "3 cache misses cost 1.5 s: only inductor_config[epilogue_fusion] (True -> False) differs from the nearest "
+        "earlier key"
     )
-    assert got.suggestion.startswith("Inductor's configuration differs: compile both under the same options")
+    assert got.suggestion.startswith("Inductor's configuration differs: compile both with the same options")
     assert (got.rule, got.severity, got.count) == ("cache_settings", "medium", 3)
     assert (got.seconds_lost, got.evidence, got.function) == (1.5, (1, 2, 3), "forward")
 
@@ -41,10 +41,10 @@ def test_a_miss_that_the_program_explains_too_is_none_of_the_settings():
 
 def test_different_settings_are_told_apart_and_several_together():
     found = told(missed("k1", FUSION), missed("k2", THREADS), missed("k3", FUSION, THREADS))
-    assert sorted(f.title.partition("only in ")[2] for f in found) == [
-        "cpp_runtime_thread_count (2 -> 1)",
-        "inductor_config[epilogue_fusion] (True -> False)",
-        "inductor_config[epilogue_fusion] and cpp_runtime_thread_count",
+    assert sorted(f.title.partition(": only ")[2].partition(" from the nearest")[0] for f in found) == [
+        "cpp_runtime_thread_count (2 -> 1) differs",
+        "inductor_config[epilogue_fusion] (True -> False) differs",
+        "inductor_config[epilogue_fusion] and cpp_runtime_thread_count differ",
     ]
 
 
@@ -61,18 +61,18 @@ def test_the_outer_cache_holds_the_seconds_of_the_inner_one():
 
 def test_an_earlier_key_of_another_session_is_told_with_when():
     (got,) = told(missed("k1", "torch_version: a -> b", nearest_session="2026-11-20 12:00, train.py"))
-    assert got.suggestion.endswith("The earlier key was seen 2026-11-20 12:00, train.py.")
+    assert got.suggestion.endswith("The earlier key is from 2026-11-20 12:00, train.py.")
 
 
 def test_a_key_that_was_seen_before_has_lost_its_entry():
     (got,) = told(missed("k0", compile_id="0/0"), lookup("saved", key="k0", taken_s=2.0))
     assert (got.rule, got.seconds_lost) == ("cache_entry_gone", 2.0)
-    assert got.title == "1 miss in fx_graph of keys that were seen before: their entries are gone"
+    assert got.title == "1 miss in fx_graph cost 2.0 s: same key as before, but its entry was deleted or never saved"
 
 
 def test_a_bypass_says_what_is_expected_and_what_can_be_changed():
     (got,) = told(lookup("bypass", cache="aot_autograd", reason="FX graph cache is not enabled", **FORWARD))
-    assert got.suggestion.endswith("torch._inductor.config.fx_graph_cache = True.")
+    assert got.suggestion.startswith("Set torch._inductor.config.fx_graph_cache = True")
     assert (got.rule, got.function) == ("cache_bypass", "forward")
 
 

@@ -292,7 +292,7 @@ def test_a_bypassed_cache_is_told_by_reason():
     found = diagnose(tables(*[lookup("bypass", reason="custom op")] * 2, lookup("bypass", cache="aot_autograd")))
     assert [(f.count, f.title) for f in found] == [
         (2, "fx_graph was bypassed 2x: custom op"),
-        (1, "aot_autograd was bypassed once: no reason was given"),
+        (1, "aot_autograd was bypassed once: no reason given"),
     ]
 
 
@@ -301,7 +301,7 @@ def test_silence_of_a_source_is_no_health(status):
     found = only(diagnose(tables(source("recompiles", status, "this torch has no such hook"))))
     assert found.rule == "not_observed"
     assert found.severity == "low"
-    assert found.title == "Not observed: recompiles: this torch has no such hook"
+    assert found.title == "Not collected: recompiles: this torch has no such hook"
 
 
 def test_dropped_events_are_told():

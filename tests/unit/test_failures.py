@@ -20,7 +20,7 @@ def test_a_graph_break_that_torch_met_once_left_the_function_to_python():
 def test_a_graph_break_that_torch_met_again_was_raised():
     (found,) = diagnose(tables(failed(BREAK), failed(BREAK)))
     assert found.rule == "compile_failed"
-    assert "fullgraph=True) allows none" in found.suggestion
+    assert "fullgraph=True) allows no graph break" in found.suggestion
 
 
 def test_of_a_mark_that_the_code_does_not_allow_torchs_own_sentence_is_told():
@@ -47,4 +47,4 @@ def test_a_recompile_with_nothing_to_compile_says_that_the_compiled_code_is_lost
     last = compiled(compile_id="0/1", outcome="empty", is_recompile=True, duration_s=0.01)
     (found,) = diagnose(tables(first, last, recompile("mask", "value", "not None", "None")))
     assert (found.rule, found.severity) == ("optional_argument", "medium")
-    assert found.suggestion.endswith("its compiled code is no longer used, in silence.")
+    assert found.suggestion.endswith("silently runs the function eagerly and no longer uses its compiled code.")

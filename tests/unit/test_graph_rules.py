@@ -24,7 +24,7 @@ SKIPS = {
     "skipping cudagraphs due to mutated inputs (2 instances)": "mark_static_address(x)",
     "input storage mutation (1 instances)": "x.copy_(y)",
     "cpu device (primals_2)": "graph_partition = True",
-    "multiple devices: device(type='cuda', index=0), device(type='cuda', index=1)": "a graph is of one device",
+    "multiple devices: device(type='cuda', index=0), device(type='cuda', index=1)": "a graph is for one device",
     "no CUDA device in the graph": "without mode='reduce-overhead'",
     "graph with symbolic shapes inputs and config.triton.cudagraph_skip_dynamic_graphs=True": "padding",
     "disabling cudagraphs due to incompatible op aten.nonzero.default": "neither depends on values",
@@ -69,8 +69,8 @@ def test_one_capture_again_is_usual_and_a_storm_names_the_input():
     assert told(graph("record"), graph("rerecord", 2, **again)) == []
     found = only(*(graph("rerecord", n, **again) for n in range(6)))
     assert found.title == (
-        "forward (model.py:30) was captured again 6x, 600 ms: a parameter, buffer or marked tensor is another tensor "
-        "now (primals_4 (input 3))"
+        "forward (model.py:30) was captured again 6x, 600 ms: a parameter, buffer or marked tensor was replaced "
+        "(primals_4 (input 3))"
     )
     assert (found.severity, found.seconds_lost, found.details) == ("high", pytest.approx(0.6), ("primals_4 (input 3)",))
     assert "p.data.copy_(new)" in found.suggestion
@@ -120,7 +120,7 @@ def test_a_function_that_torch_gave_up_is_told_once():
 def test_a_limit_says_that_it_runs_without_graphs_from_there():
     found = only(graph("limit", mismatch="CudagraphManagedIdxMismatch", count=128))
     assert (found.rule, found.severity, found.count) == ("cudagraph_limit", "high", 1)
-    assert "from there on it runs without CUDA graphs" in found.title
+    assert "captured again too often and now runs without CUDA graphs" in found.title
     assert "cudagraph_unexpected_rerecord_limit" in found.suggestion
 
 

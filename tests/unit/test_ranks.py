@@ -57,8 +57,8 @@ START = [*both(compile_of, 0), *both(size, 1, 4, 8)]
 def test_the_rank_whose_guard_failed_went_another_way():
     [one] = found(*START, *size(1, 2, 8, 9), *both(scale, 5))
     assert one.sentence == (
-        "rank 1 went another way at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9; "
-        "rank 0 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale (model.py:50)"
+        "rank 1 diverged at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9; "
+        "rank 0 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale (model.py:50)"
     )
     assert (one.kind, one.ranks, one.others, one.compile_id) == ("way", (1,), (0,), "0/2")
     assert (one.guard_source, one.value, one.other_value) == ("x.size()[0]", "9", "0/0 for 4, 0/1 for 8")
@@ -67,7 +67,7 @@ def test_the_rank_whose_guard_failed_went_another_way():
 
 def test_the_rank_that_recompiled_is_the_one_whichever_it_is():
     [one] = found(*START, *size(0, 2, 8, 9), *both(scale, 5))
-    assert one.ranks == (0,) and one.sentence.startswith("rank 0 went another way at 0/2")
+    assert one.ranks == (0,) and one.sentence.startswith("rank 0 diverged at 0/2")
 
 
 def test_both_recompile_for_other_values():
@@ -76,7 +76,7 @@ def test_both_recompile_for_other_values():
         "guard x.size()[0] 4 -> 8",
         "guard x.size()[0] 4 -> 9",
     )
-    assert "rank 1 recompiled for another reason at 0/1 of forward (model.py:30)" in one.sentence
+    assert "rank 1 recompiled for a different reason at 0/1 of forward (model.py:30)" in one.sentence
 
 
 def test_the_fewest_are_those_that_differ():
@@ -84,27 +84,29 @@ def test_the_fewest_are_those_that_differ():
     events += [event for rank in (1, 3) for event in size(rank, 1, 4, 8)]
     [one] = found(*events)
     assert one.ranks == (1, 3) and one.others == (0, 2, 4)
-    assert one.sentence.startswith("ranks 1, 3 went another way") and "; ranks 0, 2, 4 went on to 1/0" in one.sentence
+    assert one.sentence.startswith("ranks 1, 3 diverged") and "; ranks 0, 2, 4 continued with 1/0" in one.sentence
 
 
 def test_more_than_two_groups_are_counted():
     events = [event for rank in range(3) for event in (compile_of(rank, 0), *size(rank, 1, 4, 8 + rank))]
     [one] = found(*events)
-    assert one.sentence.endswith("(1 more group of ranks differ there)") and one.kind == "guard"
+    assert one.sentence.endswith("(1 more group of ranks differs there)") and one.kind == "guard"
 
 
 def test_a_rank_that_compiles_nothing_more():
     [one] = found(*START, scale(0, 5))
     assert one.sentence == (
         "rank 1 compiled nothing more after 0/1 of forward (model.py:30), 00:00:02 UTC; "
-        "rank 0 went on to 1/0 of scale (model.py:50)"
+        "rank 0 continued with 1/0 of scale (model.py:50)"
     )
     assert found(*START, scale(0, 5), is_live=True) == [], "while it runs rank 1 may come to it"
 
 
 def test_a_rank_that_compiled_nothing_at_all():
     [one] = found(compile_of(0, 0), source("compiles", "active", rank=0), source("compiles", "active", rank=1))
-    assert one.sentence.startswith("rank 1 compiled nothing; rank 0 went on to 0/0 of forward") and one.position == 0
+    assert (
+        one.sentence.startswith("rank 1 compiled nothing; rank 0 continued with 0/0 of forward") and one.position == 0
+    )
 
 
 def test_the_few_that_left_out_what_all_others_compiled():
@@ -113,7 +115,7 @@ def test_the_few_that_left_out_what_all_others_compiled():
     [one] = found(*events)
     assert one.sentence == (
         "rank 1 did not compile 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9 on ranks 0, 2, 3; "
-        "rank 1 had 0/0 for 4, 0/1 for 8, and went on to 1/0 of scale (model.py:50)"
+        "rank 1 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale (model.py:50)"
     )
     assert (one.ranks, one.value, one.other_value) == ((1,), "0/0 for 4, 0/1 for 8", "9") and one.compile_id == "0/2"
 
@@ -121,7 +123,7 @@ def test_the_few_that_left_out_what_all_others_compiled():
 def test_functions_in_another_order():
     other = {**OTHER, "compile_id": "0/0"}
     [one] = found(compile_of(0, 0), scale(0, 2), compiled(rank=1, pid=101, **other), compile_of(1, 0, at=2))
-    assert one.position == 0 and "went on to 0/0 of forward" in one.sentence
+    assert one.position == 0 and "continued with 0/0 of forward" in one.sentence
 
 
 def test_clocks_need_not_agree():
@@ -143,7 +145,7 @@ def test_addresses_and_devices_of_a_rank_are_no_difference():
     ("kind", "more", "told"),
     [
         ("outcome", {"outcome": "failed", "fail_type": "Unsupported"}, "failed, Unsupported; rank 0: ok"),
-        ("graph", {"graph_ops": 3}, "compiled another graph"),
+        ("graph", {"graph_ops": 3}, "compiled a different graph"),
     ],
 )
 def test_what_else_can_differ(kind, more, told):
@@ -155,7 +157,7 @@ def test_caches_that_answer_otherwise_come_before_where_ranks_part():
     hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
     caches, way = found(*START, *hits, *size(1, 2, 8, 9))
     assert caches.kind == "caches" and (caches.other_value, caches.value) == ("fx_graph miss", "fx_graph hit")
-    assert "got other answers from the caches at 0/0" in caches.sentence and way.kind == "way"
+    assert "had different cache results at 0/0" in caches.sentence and way.kind == "way"
     stored = lookup("saved", rank=0, pid=100, compile_id="0/0", action="store", time_ns=SECOND + 2)
     assert [one.kind for one in found(*both(compile_of, 0), stored)] == []
 
@@ -190,7 +192,7 @@ def test_ids_that_are_used_again_after_a_reset_keep_their_own():
 def test_a_recompile_that_is_not_over_counts():
     told = Recompile(time_ns=9 * SECOND, rank=1, pid=101, compile_id="0/2", guard_source="x", expected="1", actual="2")
     [one] = found(*START, told)
-    assert "rank 1 went another way at 0/2" in one.sentence and "guard x 1 -> 2" in one.sentence
+    assert "rank 1 diverged at 0/2" in one.sentence and "guard x 1 -> 2" in one.sentence
 
 
 def test_one_rank_or_none_has_nothing_to_be_told_against():
@@ -204,7 +206,7 @@ def test_stragglers_come_first():
     steps = find_steps(tables(*events))
     ranks = make_rank_rows(steps, find_divergences(steps))
     assert [(row.rank, round(row.compile_s, 1)) for row in ranks] == [(2, 9.1), (0, 4.1), (1, 1.3)]
-    assert ranks[1].first_difference == "another way at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
+    assert ranks[1].first_difference == "diverged at 0/1" and ranks[0].behind_s == pytest.approx(5.0)
     first, alone, equal = make_graph_rows(steps)
     assert (first.compile_id, first.slowest_rank, first.slowest_s, first.median_s) == ("0/0", 2, 9.0, 1.2)
     assert first.spread_s == pytest.approx(7.8) and equal.spread_s == 0
@@ -223,15 +225,15 @@ def test_a_finding_says_what_to_change():
 def test_text_and_tables():
     ranks = Ranks(EventTables([*START, *size(1, 2, 8, 9), *both(scale, 5)]))
     text = ranks.summary()
-    assert "2 ranks. First difference:\n  rank 1 went another way" in text
+    assert "2 ranks. First difference:\n  rank 1 diverged" in text
     assert "rank 1: 1.6 s, 4 compiles, 2 recompiles" in text and "not on 1 of 2 ranks" in text
     assert ranks.frame["rank"].tolist() == [1, 0] and ranks.graphs["missing"].tolist()[0] == [0]
     assert ranks.differences["kind"].tolist() == ["way"] and str(ranks.frame["compile_s"].dtype) == "float64"
     assert ranks.first.ranks == (1,) and "1 divergences" in repr(ranks)
     none = Ranks(EventTables([compiled()]))
-    assert none.first is None and "not two ranks" in none.summary() and len(none.frame) == 0
+    assert none.first is None and "fewer than two ranks" in none.summary() and len(none.frame) == 0
     alike = Ranks(EventTables([*START]))
-    assert "All compiled the same" in alike.summary() and len(alike.differences) == 0
+    assert "All ranks compiled the same" in alike.summary() and len(alike.differences) == 0
 
 
 def test_the_page_has_what_each_rank_has():

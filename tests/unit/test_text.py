@@ -82,7 +82,7 @@ def test_what_was_not_observed_is_told_in_place_of_numbers():
     assert "cache look-ups not observed; graph breaks not observed" in text
     assert "Nothing to fix in what was observed." in text
     missed = next(line for line in text.splitlines() if line.startswith("Not observed: "))
-    assert missed == "Not observed: compiles, recompiles, look-ups in FxGraphCache, graph breaks: no such hook"
+    assert missed == "Not observed: compiles, recompiles, lookups in FxGraphCache, graph breaks: no such hook"
     assert "0 recompiles" not in text
 
 

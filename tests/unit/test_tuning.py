@@ -131,8 +131,8 @@ def test_a_margin_is_a_part_of_the_winners_time():
 def test_long_tuning_for_little_is_told_by_op():
     rows = [*tuning("1"), *tuning("2", inputs=["bf16[8, 8]"]), *tuning("3", {"bmm": 0.2, "triton_bmm": 0.1}, op="bmm")]
     (got,) = found("tuning_small_gain", *rows)
-    assert got.title == "1.6 s tuning mm 2x for at most 2.0 % over extern"
-    assert got.suggestion.startswith("By these times it pays after 400,001 calls of each.")
+    assert got.title == "tuning mm 2x took 1.6 s: at most 2.0 % faster than the extern kernel"
+    assert "At these times, tuning pays off after 400,001 calls of each." in got.suggestion
     assert (got.seconds_lost, got.count, got.function) == (pytest.approx(1.6), 2, "forward")
     assert got.evidence == (1, 2, 3, 4, 5, 6)
 
@@ -145,8 +145,8 @@ def test_a_gain_that_lies_in_what_was_fused_is_not_called_small():
 
 def test_a_tuning_that_the_extern_kernel_won_never_pays():
     (got,) = found("tuning_small_gain", *tuning("1", {"mm": 0.1, "triton_mm_1": 0.15}))
-    assert got.title == "800 ms tuning mm [bf16[64, 64], bf16[64, 64]] and the extern kernel won"
-    assert got.suggestion.startswith("By these times it never pays.")
+    assert got.title == "tuning mm [bf16[64, 64], bf16[64, 64]] took 800 ms: the extern kernel won"
+    assert "At these times, tuning never pays off." in got.suggestion
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_tuning_that_is_worth_it_or_cheap_is_no_finding(more):
 def test_what_is_tuned_again_in_one_process_is_told():
     again = {"times": {"mm": 0.5, "triton_mm_1": 0.1}}
     (got,) = found("tuning_repeated", *tuning("1", **again), *tuning("2", **again), *tuning("3", **again))
-    assert got.title.startswith("mm [bf16[64, 64], bf16[64, 64]] was tuned 3x in one process, 1.6 s after the first")
+    assert got.title.startswith("mm [bf16[64, 64], bf16[64, 64]] was tuned 3x in one process: 1.6 s after the first")
     assert got.seconds_lost == pytest.approx(1.6)
     others = [{"inputs": ["f32[1]"]}, {"pid": 2}, {"op": "bmm"}, {"device": "cuda:1"}, {"from_cache": "memory"}]
     for other in [*others, {"times": {"mm": 0.5, "triton_a": 0.1, "triton_b": 0.2}}, {"stage": "coordinate_descent"}]:

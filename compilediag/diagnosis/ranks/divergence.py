@@ -26,7 +26,7 @@ class Divergence:
     """A step at which ranks differ. `ranks` are those that differ from the `others`, which are more, or as many.
 
     `kind`: way (they compile something else, or nothing), guard, outcome, graph_breaks, collectives, graph, caches, or
-    order (they ran compiled graphs in another order, where torch logged that; `position` is then that of the run).
+    order (they ran compiled graphs in a different order, where torch logged that; `position` is then that of the run).
     `value` and `other_value` are what the guard met, or what the caches answered, on either side, None if nothing is
     known. `time_ns` is that of the differing rank.
     """
@@ -124,7 +124,7 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     if step is None:
         event = f"compiled nothing{f' more after {words.locate(last)}' if position else ''}"
     else:
-        event = f"went another way at {words.locate(last)}: {words.describe_cause(step)}"
+        event = f"diverged at {words.locate(last)}: {words.describe_cause(step)}"
     instead = words.describe_instead(other, step, known)
     sentence = f"{words.name_ranks(ranks)} {event}; {words.name_ranks(others)} {instead}"
     values = _get_actual(step), known or _get_actual(other)
@@ -151,12 +151,12 @@ def _report_skipped(position: int, groups: list[list[int]], step: RankStep, othe
 
 
 _OTHERWISE = {
-    "guard": "recompiled for another reason",
-    "outcome": "had another outcome",
-    "graph_breaks": "had other graph breaks",
-    "collectives": "had other collectives, or in another order,",
-    "graph": "compiled another graph",
-    "caches": "got other answers from the caches",
+    "guard": "recompiled for a different reason",
+    "outcome": "had a different outcome",
+    "graph_breaks": "had different graph breaks",
+    "collectives": "had different collectives",
+    "graph": "compiled a different graph",
+    "caches": "had different cache results",
 }
 
 

@@ -98,7 +98,7 @@ def make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Rank
 
 
 def _label(one: Divergence) -> str:
-    kind = "another way" if one.kind == "way" else one.kind.replace("_", " ")
+    kind = "diverged" if one.kind == "way" else one.kind.replace("_", " ")
     return f"{kind} at {one.compile_id}" if one.compile_id else kind
 
 
@@ -193,7 +193,7 @@ class Ranks:
     def summary(self) -> str:
         """Where they differ, and the stragglers, as plain text."""
         if len(self._steps) < 2:
-            return "compilediag: there are not two ranks in this session.\n"
+            return "compilediag: this session has fewer than two ranks.\n"
         lines = [f"compilediag: {len(self._steps)} ranks. " + ("First difference:" if self.first else _ALIKE)]
         lines += [f"  {one.sentence}" for one in self.divergences]
         return "\n".join([*lines, "", *self._list_ranks(), "", *self._list_graphs()]) + "\n"
@@ -220,7 +220,7 @@ class Ranks:
         return f"{where}: {slow}{gaps}" + (f"; differs: {', '.join(row.differs)}" if row.differs else "")
 
 
-_ALIKE = "All compiled the same, for the same reasons, in the same order."
+_ALIKE = "All ranks compiled the same functions for the same reasons in the same order."
 
 
 def _count_hidden(rows: Sequence[object]) -> list[str]:

@@ -35,11 +35,11 @@ def describe_instead(other: RankStep | None, step: RankStep | None, known: str) 
 
 def describe_next(step: RankStep | None, known: str) -> str:
     """What a rank compiled next, and which values it had entries for."""
-    had = f"had {known}, and " if known else ""
+    had = f"had entries {known} and " if known else ""
     if step is None:
         return f"{had}compiled nothing more"
     why = f" ({describe_cause(step)})" if step.recompile else ""
-    return f"{had}went on to {step.compile_id or 'an unknown id'} of {step.place}{why}"
+    return f"{had}continued with {step.compile_id or 'an unknown id'} of {step.place}{why}"
 
 
 def describe_known_values(steps: Sequence[RankStep], missed: RankStep | None) -> str:
@@ -93,7 +93,7 @@ def _describe_graph(step: RankStep) -> str:
 
 def _describe_caches(step: RankStep) -> str:
     counts = Counter(f"{cache}{' remote' if tier == 'remote' else ''} {end}" for cache, tier, end in step.caches)
-    return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no look-up"
+    return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no lookup"
 
 
 _DESCRIPTIONS = {
@@ -122,4 +122,8 @@ def name_ranks(ranks: Sequence[int]) -> str:
 
 def count_groups(groups: Sequence[Any]) -> str:
     """How many groups of ranks differ beside the two that are described."""
-    return f" ({format_amount(len(groups), 'more group', 'more groups')} of ranks differ there)" if groups else ""
+    return (
+        f" ({format_amount(len(groups), 'more group of ranks differs', 'more groups of ranks differ')} there)"
+        if groups
+        else ""
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...decode.records.autotune_choices import INFINITE
 from ...events import Rows
-from ...formatting import format_amount, format_line, format_names, format_seconds
+from ...formatting import format_amount, format_count, format_line, format_names, format_seconds, format_share
 from ..evidence import find_shared_place, group_by, make_place_fields, sum_seconds
 from ..finding import Finding, severity_of
 from .autotune_runs import TuningRun, count_calls_to_pay, find_tuning_runs
@@ -48,28 +48,28 @@ def _has_small_gain(run: TuningRun) -> bool:
 def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
     best = max(run.margin_extern or 0.0 for run in runs)
     has_extern_won = all(run.winner_kind == "extern" for run in runs)
-    gain = "and the extern kernel won" if has_extern_won else f"for at most {_percent(best)} over extern"
+    gain = "the extern kernel won" if has_extern_won else f"at most {format_share(best)} faster than the extern kernel"
     what = runs[0].label if len(runs) == 1 else f"{format_line(runs[0].op or 'an op', 60)} {len(runs)}x"
     return Finding(
         rule="tuning_small_gain",
         severity=severity_of(spent, 1, "medium"),
-        title=f"{format_seconds(spent)} tuning {what} {gain}",
+        title=f"tuning {what} took {format_seconds(spent)}: {gain}",
         seconds_lost=spent,
         evidence=_list_events(runs),
         suggestion=_advise_small_gain(runs, spent),
         count=len(runs),
-        details=tuple(f"{run.label}: {_percent(run.margin_extern or 0.0)}" for run in runs[:64]),
+        details=tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:64]),
         **find_shared_place(run.place for run in runs),
     )
 
 
 def _advise_small_gain(runs: list[TuningRun], spent: float) -> str:
     calls = count_calls_to_pay(spent, sum(run.saved_ms or 0.0 for run in runs))
-    pays = f"By these times it pays after {calls:,} calls of each. " if calls else "By these times it never pays. "
+    pays = f"pays off after {format_count(calls)} calls of each" if calls else "never pays off"
     return (
-        f"{pays}Answers are kept in torch's cache, so that the next process needn't tune again. To tune less: leave "
-        "max-autotune out for what this op is part of, or name fewer back ends, torch._inductor.config."
-        'max_autotune_gemm_backends = "ATEN" being those that need none.'
+        "Compile this part without max-autotune, or with backends that need no tuning: torch._inductor.config."
+        f'max_autotune_gemm_backends = "ATEN". At these times, tuning {pays}. torch caches the results, so the next '
+        "process does not tune again."
     )
 
 
@@ -89,26 +89,26 @@ def _report_repeated(runs: list[TuningRun]) -> Finding:
     return Finding(
         rule="tuning_repeated",
         severity=severity_of(again, len(runs) - 1, "medium"),
-        title=f"{runs[0].label} was tuned {len(runs)}x in one process, {format_seconds(again)} after the first time",
+        title=f"{runs[0].label} was tuned {len(runs)}x in one process: {format_seconds(again)} after the first time",
         seconds_lost=again,
         evidence=_list_events(runs),
-        suggestion="The same inputs were timed again where torch's cache of answers should have known them: look "
-        "whether it is on (torch._inductor.config.autotune_local_cache, and not force_disable_caches), and whether the "
-        "cache directory stays the same. Other choices, layouts of the output or epilogues are not told apart here.",
+        suggestion="Check that torch caches the results (torch._inductor.config.autotune_local_cache, and not "
+        "force_disable_caches) and that the cache directory stays the same. The same inputs were timed again; "
+        "differences in output layouts or epilogues are not visible here.",
         count=len(runs) - 1,
         **find_shared_place(run.place for run in runs),
     )
 
 
 _NO_CHOICE = (
-    "No kernel is left for it, and the compile fails with NoValidChoicesError. Let torch fall back on its own kernels: "
-    'torch._inductor.config.max_autotune_gemm_backends = "ATEN,TRITON".'
+    'Let torch use its own kernels: torch._inductor.config.max_autotune_gemm_backends = "ATEN,TRITON". Without a '
+    "kernel, the compile fails with NoValidChoicesError."
 )
-_NO_CONFIGURATION = "No configuration of this kernel runs here: offer it smaller ones."
+_NO_CONFIGURATION = "Add smaller configurations: none of this kernel's configurations runs on this device."
 
 
 def _report_no_choice(run: TuningRun) -> Finding:
-    why = run.fail_reasons[0][0] if run.fail_reasons else "no reason was given"
+    why = run.fail_reasons[0][0] if run.fail_reasons else "no reason given"
     return Finding(
         rule="tuning_all_failed",
         severity="high",
@@ -138,12 +138,12 @@ def _find_failing_choices(runs: list[TuningRun]) -> list[Finding]:
 _KINDS = {
     "out of resource": (
         "they need more shared memory or registers than the device has",
-        "These tile sizes do not fit on this device. Such choices are dropped, at the price of compiling them; no harm "
-        "is done to the result.",
+        "There is nothing to do: torch compiled these choices, dropped them and took others. Their tile sizes do not "
+        "fit on this device.",
     ),
     INFINITE: (
         "torch timed them as infinite",
-        "They could not be launched, or torch's own check of their size refused them. Others were chosen.",
+        "There is nothing to do: torch took other choices. These could not be launched, or failed torch's size check.",
     ),
 }
 
@@ -155,7 +155,7 @@ def _classify(reason: str) -> str:
 def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding:
     runs = list({run.evidence: run for run, _ in failures}.values())
     failed = sum(count for _, count in failures)
-    name, advice = _KINDS.get(kind, (kind, "They were dropped, and others were chosen."))
+    name, advice = _KINDS.get(kind, (kind, "torch dropped them and took other choices."))
     ops = list(dict.fromkeys(format_line(run.op or "an op", 40) for run in runs))
     return Finding(
         rule="choices_failed",
@@ -168,10 +168,6 @@ def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding
         details=tuple(dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason))[:64],
         **find_shared_place(run.place for run in runs),
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
 
 
 def _list_events(runs: Iterable[TuningRun]) -> tuple[int, ...]:

@@ -190,18 +190,20 @@ COLUMNS = {
     "event_id": _column("Int64", "number of the event of its compile"),
     "rank": _column("Int64", "rank in a distributed job; NA outside of one"),
     "pid": _column("Int64", "process that it was compiled in"),
-    "compile_id": _column("string", "torch's id of it"),
+    "compile_id": _column("string", "torch's id of its compile"),
     "compile_key": _column("string", "key of its compile, unique in the session"),
     "function": _column("string", "name of the compiled code object"),
     "file": _column("string", "file of the code object"),
     "line": _column("Int64", "first line of the code object"),
     "paid_s": _column("float64", "s of its compile, backward included"),
-    "calls": _column("Int64", "its calls while this watched"),
-    "first_s": _column("float64", "s of the first of them, on the host, forward only"),
-    "mean_s": _column("float64", "s of one of the others; of the first if there are none"),
-    "eager_s": _column("float64", "s of an eager call of the same function; NA if it had none"),
-    "won_s": _column("float64", "s that its calls took less than so many eager ones; negative if more"),
-    "break_even": _column("Int64", "calls after which that is paid_s; NA if never, or not known"),
+    "calls": _column("Int64", "its calls during the watch"),
+    "first_s": _column("float64", "s of its first call, on the host, forward only"),
+    "mean_s": _column("float64", "s of a later call, on average; of the first if there are no others"),
+    "eager_s": _column("float64", "s of an eager call of the same function, on average; NA if there was none"),
+    "won_s": _column(
+        "float64", "s that its calls saved compared with as many eager calls; negative if they took longer"
+    ),
+    "break_even": _column("Int64", "calls after which it has saved paid_s; NA if never, or not known"),
     "once": _column("boolean", "true if it was called once"),
 }
 
@@ -265,12 +267,12 @@ def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     return Finding(
         rule="used_once",
         severity=severity_of(paid_s, 1, "medium"),
-        title=f"{format_function(*place)} compiled {number} called once: {format_seconds(paid_s)}",
+        title=f"{format_function(*place)} spent {format_seconds(paid_s)} on {number} called once",
         # Where they are recompiles, the finding on their cause has these seconds already.
         seconds_lost=0.0,
         evidence=get_ids(entry.compile for entry in entries),
-        suggestion="Mend what recompiles it. Calls that will not come again are cheaper eager: "
-        'torch.compiler.set_stance("eager_on_recompile") runs what has no entry as it is.',
+        suggestion="Fix what recompiles it, or run calls that do not repeat eagerly: "
+        'torch.compiler.set_stance("eager_on_recompile").',
         cost=cost_of("used_once"),
         function=function,
         file=file,

@@ -16,36 +16,39 @@ NAMES = {"fx_graph": "Inductor's cache of compiled graphs", "aot_autograd": "AOT
 ADVICE = (
     (
         "inductor_config",
-        "Inductor's configuration differs: compile both under the same options, and the entry is found.",
+        "Inductor's configuration differs: compile both with the same options to use the entry.",
     ),
-    ("autograd_config", "AOTAutograd's configuration differs: compile both under the same settings."),
-    ("cpp_runtime_thread_count", "torch.get_num_threads() differs: torch.set_num_threads(n) with the same n helps."),
-    ("torch_version", "Another build of torch made the earlier entry: the first compiles under a new one all miss."),
+    ("autograd_config", "AOTAutograd's configuration differs: compile both with the same settings to use the entry."),
+    ("cpp_runtime_thread_count", "The number of threads differs: call torch.set_num_threads(n) with the same n."),
+    (
+        "torch_version",
+        "Another build of torch made the earlier entry: the first compiles with a new build always miss.",
+    ),
     ("system_info", "Another device or driver made the earlier entry."),
     ("example_inputs", "The inputs differ: torch keeps one entry for each combination of shapes, strides and dtypes."),
-    ("constant[", "A constant in the code has another value: passed in as a tensor it would not be part of the key."),
-    ("graph", "The traced code differs: a number in it is part of the key, unless it is passed in as a tensor."),
+    ("constant[", "A constant in the code has another value: pass it as a tensor to keep it out of the key."),
+    ("graph", "The traced code differs: a number in the code is part of the key; pass it as a tensor to keep it out."),
 )
-GONE = (
-    "The very same key was seen before: its entry is gone, or was never saved. A cache directory that was cleared or is"
-    " another one (TORCHINDUCTOR_CACHE_DIR), or an entry that could not be written, looks like this."
+LOST = "Same key as before, but its entry was deleted or never saved."
+LOST_ADVICE = (
+    "Check that the cache directory (TORCHINDUCTOR_CACHE_DIR) is the same, was not cleared, and can be written."
 )
-FIRST = "No earlier key of this function is known, so there is nothing to compare: it is looked up for the first time."
-UNSEEN = 'What its key is made of was not recorded: watch with detail="full".'
-UNCOMPARED = "Keys of this cache are not told against earlier ones."
-GUARDED = "An entry with this key was there, but its guards did not hold for these inputs"
+FIRST = "This is the first lookup of this function: there is no earlier key to compare with."
+UNSEEN = 'The parts of its key were not recorded. To compare keys, record with detail="full".'
+UNCOMPARED = "Keys of this cache are not compared with earlier ones."
+GUARDED = "An entry with this key exists, but its guards failed for these inputs"
 
 
 def explain_miss(data: Rows, event_id: int) -> str:
     """Explain why the lookup `event_id` missed, as plain text of a few lines.
 
-    KeyError if `data` has no such lookup, CompilediagError if it was no miss.
+    KeyError if `data` has no such lookup, CompilediagError if it was not a miss.
     """
     row = next((row for row in data.rows(CacheLookup) if row.event_id == event_id), None)
     if row is None:
-        raise KeyError(f"there is no cache look-up with the event id {event_id}")
+        raise KeyError(f"no cache lookup has the event id {event_id}")
     if row.outcome not in MISSES:
-        raise CompilediagError(f"event {event_id} is no miss: {row.cache} {row.outcome}")
+        raise CompilediagError(f"event {event_id} is not a cache miss: {row.cache} {row.outcome}")
     return "\n".join([_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))])
 
 
@@ -70,11 +73,10 @@ def _compare_keys(row: CacheLookup, has_parts: bool) -> list[str]:
     if row.nearest_key is None:
         return [FIRST if has_parts else UNSEEN]
     if row.nearest_key == row.key:
-        return [GONE + (f" It was seen {row.nearest_session}." if row.nearest_session else "")]
-    when = f", seen {row.nearest_session}" if row.nearest_session else ", of this session"
-    nearest = f"Nearest earlier key{when}: {row.nearest_key}"
+        return [LOST + (f" The key is from {row.nearest_session}." if row.nearest_session else ""), LOST_ADVICE]
+    nearest = f"Nearest earlier key, from {row.nearest_session or 'this session'}: {row.nearest_key}"
     if not row.key_diff:
-        return [nearest, "Nothing that was recorded of them differs."]
+        return [nearest, "The recorded parts of the two keys are equal."]
     return [nearest, "What differs:", *(f"  {difference}" for difference in row.key_diff), *_advise(row.key_diff)]
 
 

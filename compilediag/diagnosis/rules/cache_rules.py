@@ -9,7 +9,7 @@ from ...events import CacheLookup, Rows
 from ...formatting import format_amount, format_first_line, format_line, format_names, format_seconds, format_times
 from ..evidence import find_first, find_shared_place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, severity_of
-from .cache_misses import ADVICE, GONE, get_component
+from .cache_misses import ADVICE, LOST_ADVICE, get_component
 from .graph_break_rules import MANY_BREAKS
 
 #: Caches of generated code. Whether such code is compiled has findings of its own: a skipped frame, a failed build.
@@ -19,9 +19,12 @@ CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "tri
 SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
 #: What torch's reason for a bypass begins with -> what to do about it.
 BYPASSES = (
-    ("Cannot cache a graph with freezing", "That is expected under freezing, which builds the weights into the graph."),
-    ("FX graph cache is not enabled", "AOTAutogradCache needs it: torch._inductor.config.fx_graph_cache = True."),
-    ("Compiled autograd is enabled", "Graphs of compiled autograd are not cached; compile without it to have caching."),
+    ("Cannot cache a graph with freezing", "This is expected with freezing: the weights are part of the graph."),
+    (
+        "FX graph cache is not enabled",
+        "Set torch._inductor.config.fx_graph_cache = True, which AOTAutogradCache needs.",
+    ),
+    ("Compiled autograd is enabled", "Compile without compiled autograd to use the cache: its graphs are not cached."),
 )
 
 #: Cache, tier and first line of the reason.
@@ -67,16 +70,16 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
     differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
     changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
     what = f" ({format_line(changes[0], 80)})" if len(names) == 1 else ""
-    spent = f", {format_seconds(lost)} compiled again" if lost else ""
+    cost = f" cost {format_seconds(lost)}" if lost else ""
     earlier = find_first(row.nearest_session for row in rows)
     return Finding(
         rule="cache_settings",
         severity=severity_of(lost, 1, "medium"),
-        title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{spent}: the key differs from the nearest "
-        f"earlier one only in {format_names(names)}{what}",
+        title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{cost}: only {format_names(names)}{what} "
+        f"{'differs' if len(names) == 1 else 'differ'} from the nearest earlier key",
         seconds_lost=lost,
         evidence=get_ids(rows),
-        suggestion=_advise(names) + (f" The earlier key was seen {format_line(earlier)}." if earlier else ""),
+        suggestion=_advise(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
         count=len(rows),
         details=tuple(format_line(text, 200) for text in differences[:64]),
         **find_shared_place(map(get_place, rows)),
@@ -94,14 +97,15 @@ def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLoo
 
 def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
     lost = _sum_costs(rows, costs)
+    cost = f" cost {format_seconds(lost)}" if lost else ""
     return Finding(
         rule="cache_entry_gone",
         severity=severity_of(lost, 1, "medium"),
-        title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)} of keys that were seen before: "
-        "their entries are gone",
+        title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)}{cost}: same key as before, but "
+        "its entry was deleted or never saved",
         seconds_lost=lost,
         evidence=get_ids(rows),
-        suggestion=GONE,
+        suggestion=LOST_ADVICE,
         count=len(rows),
         **find_shared_place(map(get_place, rows)),
     )
@@ -115,15 +119,15 @@ def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, 
 
 def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
     cache, _, reason = ending
-    usual = "What bypasses the cache is compiled again in every process, however often it ran before."
+    usual = "Graphs that bypass the cache are compiled again in every process."
     special = next((text for head, text in BYPASSES if reason.startswith(head)), "")
     return Finding(
         rule="cache_bypass",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason was given'}",
+        title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason given'}",
         seconds_lost=0.0,
         evidence=get_ids(rows),
-        suggestion=f"{usual} {special}".strip(),
+        suggestion=f"{special} {usual}".strip(),
         count=len(rows),
         details=(reason,) if reason else (),
         **find_shared_place(map(get_place, rows)),
@@ -131,12 +135,12 @@ def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
 
 
 _REMOTE = (
-    "torch compiles all the same, but shares nothing with other machines. Look whether the server can be reached "
-    "(of Redis: TORCHINDUCTOR_REDIS_HOST and TORCHINDUCTOR_REDIS_PORT), or switch the remote cache off."
+    "Check that the server can be reached (for Redis: TORCHINDUCTOR_REDIS_HOST and TORCHINDUCTOR_REDIS_PORT), or turn "
+    "the remote cache off. torch still compiles, but does not share the results with other machines."
 )
 _LOCAL = (
-    "torch compiles all the same. Look at the cache directory (TORCHINDUCTOR_CACHE_DIR): whether it can be "
-    "written, and the disk is not full; an entry that can't be read is best deleted."
+    "Check that the cache directory (TORCHINDUCTOR_CACHE_DIR) can be written and its disk is not full, and delete "
+    "entries that cannot be read. torch still compiles."
 )
 
 
@@ -149,7 +153,7 @@ def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
         rule="cache_failed",
         severity=severity_of(waited, len(rows), "medium"),
         title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {format_times(len(rows))}: "
-        f"{why or 'no reason was given'}",
+        f"{why or 'no reason given'}",
         seconds_lost=waited,
         evidence=get_ids(rows),
         suggestion=_REMOTE if is_remote else _LOCAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...events import Rows, SourceStatus
-from ...formatting import format_first_line, format_line
+from ...formatting import format_amount, format_first_line, format_line
 from ..evidence import get_ids
 from ..finding import Finding
 
@@ -37,25 +37,25 @@ PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_a
 SUBJECTS = {
     "compiles": "compiles",
     "recompiles": "recompiles",
-    "fx_graph_cache": "look-ups in FxGraphCache",
-    "aot_autograd_cache": "look-ups in AOTAutogradCache",
-    "remote_cache": "look-ups in remote caches",
+    "fx_graph_cache": "lookups in FxGraphCache",
+    "aot_autograd_cache": "lookups in AOTAutogradCache",
+    "remote_cache": "lookups in remote caches",
     "keys": "parts of cache keys",
     "select_algorithm": "autotuning of operators",
     "triton_heuristics": "autotuning of Inductor's triton kernels",
     "triton_autotune": "autotuning of triton kernels by triton.autotune",
-    "dynamo_cache": "look-ups of compiled code",
+    "dynamo_cache": "lookups of compiled code",
     "code_caches": "caches of generated code",
     "triton_bundle": "bundles of triton kernels",
     "pgo": "profiles of earlier runs",
-    "workers": "kernels that were compiled",
+    "workers": "compiled kernels",
     "graph_breaks": "graph breaks",
-    "phases": "phases of compiles",
+    "phases": "compile phases",
     "dynamic": "automatic dynamic shapes",
     "trace": "graphs and generated code",
     "cudagraphs": "CUDA graphs of torch.compile",
-    "cudagraph_skips": "what is left out of CUDA graphs",
-    "captures": "CUDA graphs of your own",
+    "cudagraph_skips": "functions that CUDA graphs skip",
+    "captures": "CUDA graphs that you capture yourself",
     "replays": "replays of CUDA graphs",
     "calls": "calls of compiled functions",
 }
@@ -111,10 +111,10 @@ def _report_gap(row: SourceStatus) -> Finding:
     return Finding(
         rule="not_observed",
         severity="low",
-        title=f"Not observed: {_name(row)}: {why}",
+        title=f"Not collected: {_name(row)}: {why}",
         seconds_lost=0.0,
         evidence=get_ids([row]),
-        suggestion="Nothing is known of these: that none is listed does not mean that there were none.",
+        suggestion="An empty table does not mean that there were none.",
         details=(why,),
     )
 
@@ -124,9 +124,10 @@ def _report_dropped(row: SourceStatus) -> Finding:
     return Finding(
         rule="dropped",
         severity="low",
-        title=f"Not all was kept of {_name(row)}: {count} events or payloads were dropped",
+        title=f"Incomplete: {_name(row)}: "
+        f"{format_amount(count, 'event or payload was', 'events or payloads were')} dropped",
         seconds_lost=0.0,
         evidence=get_ids([row]),
-        suggestion="What was dropped is missing from the tables and from these findings.",
+        suggestion="Dropped events are missing from the tables and from these findings.",
         count=count,
     )

@@ -82,7 +82,7 @@ def _sum_seconds(rows: Actions) -> float:
 
 def _report_skip(rows: Actions) -> Finding:
     reason = find_first(row.reason for row in rows)
-    text = format_first_line(reason or "no reason was given")
+    text = format_first_line(reason or "no reason given")
     suggestion = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
     return _make_finding(
         "cudagraph_skip", "medium", f"runs without CUDA graphs: {text}", rows, suggestion, details=(text,)
@@ -100,7 +100,7 @@ def _report_again(rows: Actions) -> Finding:
         severity_of(lost, len(rows)),
         f"was captured again {format_times(len(rows))}{spent}: {why}{named}",
         rows,
-        advice or "What was recorded says no more of it.",
+        advice or "torch gave no further reason.",
         seconds_lost=lost,
         details=tuple(dict.fromkeys(row.input for row in rows if row.input))[:64],
     )
@@ -149,10 +149,8 @@ def _report_paths(rows: Actions) -> Finding:
 
 def _report_limit(rows: Actions) -> Finding:
     why, advice = _explain_again(rows)
-    raising = (
-        "If all those captures are meant, raise torch._inductor.config.triton.cudagraph_unexpected_rerecord_limit."
-    )
-    what = f"was captured again too often: from there on it runs without CUDA graphs: {why}"
+    raising = "If you need all these captures, raise torch._inductor.config.triton.cudagraph_unexpected_rerecord_limit."
+    what = f"was captured again too often and now runs without CUDA graphs: {why}"
     return _make_finding("cudagraph_limit", "high", what, rows, f"{advice} {raising}".strip())
 
 
@@ -166,17 +164,17 @@ def _report_stuck(rows: Actions) -> Finding:
 
 def _report_overwritten(rows: Actions) -> Finding:
     is_gradient = "gradient" in (find_first(row.reason for row in rows) or "")
-    what = "gave back a gradient" if is_gradient else "gave back a tensor"
+    what = "returned a gradient" if is_gradient else "returned a tensor"
     return _make_finding(
         "cudagraph_overwritten",
         "high",
-        f"{what} that a later run has overwritten, used {format_times(len(rows))} after that",
+        f"{what} that a later run overwrote; it was used {format_times(len(rows))} after that",
         rows,
         GRADIENT if is_gradient else OVERWRITTEN,
     )
 
 
 def _report_failed(rows: Actions) -> Finding:
-    reason = format_first_line(find_first(row.reason for row in rows) or "no reason was given")
+    reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
     what = f"could not be captured {format_times(len(rows))}: {reason}"
     return _make_finding("cudagraph_failed", "high", what, rows, FAILED)

@@ -53,17 +53,17 @@ def _name_operator(rows: list[ExportProblem]) -> tuple[str, str]:
 def _describe_missing_kernel(rows: list[ExportProblem]) -> Text:
     op, name = _name_operator(rows)
     return (
-        f"Export: {op} has no fake kernel, so the sizes of its outputs are unknown to the exported program",
-        "Register one whose outputs have the right sizes, types and strides: "
+        f"Export: {op} has no fake kernel, so export cannot know the sizes of its outputs",
+        "Register a fake kernel whose outputs have the right sizes, dtypes and strides: "
         f'`@torch.library.register_fake("{name}")`.',
     )
 
 
 def _describe_wrong_kernel(rows: list[ExportProblem]) -> Text:
     op, name = _name_operator(rows)
-    reason = format_first_line(find_first(row.reason for row in rows) or "no reason was given")
+    reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
     return (
-        f"Export: the fake kernel of {op} does not give what the operator gives: {reason}",
+        f"Export: the fake kernel of {op} and the operator give different results: {reason}",
         f'Correct the function under `@torch.library.register_fake("{name}")`; '
         f"`torch.library.opcheck(torch.ops.{op}, args)` tests it.",
     )
@@ -73,9 +73,10 @@ def _describe_data_dependence(rows: list[ExportProblem]) -> Text:
     expression = format_line(find_first(row.expression for row in rows) or "an expression")
     result = format_line(find_first(row.result for row in rows) or "a constant")
     return (
-        f"Export: only data can tell {expression}{_at(rows)}; the program was fixed to {result}, as in the example",
-        "If it is always so, say it before that line with `torch._check(...)`; if both may happen, write it as "
-        "`torch.cond(...)` or `torch.where(...)`, or give it an answer that holds for both.",
+        f"Export: {expression}{_at(rows)} depends on the data; the exported program "
+        f"assumes {result}, as in the example",
+        "If it always holds, declare it before that line with `torch._check(...)`. If both cases occur, use "
+        "`torch.cond(...)` or `torch.where(...)`, or code that is correct in both cases.",
     )
 
 
@@ -84,10 +85,10 @@ def _describe_constraint(rows: list[ExportProblem]) -> Text:
     symbols = find_first(row.symbols for row in rows) or {}
     sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
     return (
-        f"Export: sizes that were asked to be dynamic need {expression}{_at(rows)}"
+        f"Export: the sizes marked dynamic require {expression}{_at(rows)}"
         + (f" ({format_line(sizes)})" if sizes else ""),
-        "Say so in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for sizes that are equal), leave it to torch "
-        "with `Dim.AUTO`, or make that size static.",
+        "Declare it in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for equal sizes), let torch choose with "
+        "`Dim.AUTO`, or make that size static.",
     )
 
 

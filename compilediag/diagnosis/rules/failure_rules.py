@@ -29,8 +29,8 @@ _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
 _MARKED = re.compile(r"^\s*- (You marked [^\n]*)", re.M)
 _HINT = re.compile(r"^  Hint: ([^\n]*)", re.M)
 _NO_LONGER = (
-    "At one of these calls nothing was left to compile, and with that torch leaves the function to Python for good: "
-    "its compiled code is no longer used, in silence."
+    "At one of these calls nothing was left to compile. Since then torch silently runs the function eagerly and no "
+    "longer uses its compiled code."
 )
 #: Files of torch, and code that is in no file.
 _NOT_USERS = re.compile(r"[\\/]torch[\\/]\w+[\\/]|^<")
@@ -89,12 +89,12 @@ def _report_empty(place: Place, rows: list[Compile]) -> Finding:
     return Finding(
         rule="nothing_to_compile",
         severity="low",
-        title=f"{format_function(*place)} runs eagerly, in silence: its first call had nothing to compile",
+        title=f"{format_function(*place)} silently runs eagerly: its first call had nothing to compile",
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         evidence=get_ids(rows),
-        suggestion="A call that does nothing with tensors, such as one that gives back its input, switches "
-        "torch.compile off for that function: decide outside of it whether there is something to do, or do it at "
-        "each call, with a neutral value if need be.",
+        suggestion="Decide outside of the function whether there is work to do, or do the work at each call, with a "
+        "neutral value if necessary. A call that does nothing with tensors, such as one that returns its input, turns "
+        "torch.compile off for that function.",
         count=len(rows),
         places=(place,),
         **make_place_fields(place),
@@ -127,18 +127,18 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     """A function that torch gave up on: a graph break at which it cannot go on."""
     place = get_place(rows[0])
     text = _get_reason(rows)
-    reason = format_first_line(text) or "no reason was given"
+    reason = format_first_line(text) or "no reason given"
     loop = ", in a loop" if _IN_LOOP in text else ""
     since = f"; {eager_calls}" if eager_calls else ""
-    advice = "torch goes on after a graph break, but not inside of a loop, a with block or a try block"
     return Finding(
         rule="runs_eagerly",
         severity="medium",
         title=f"{format_function(*place)} is not compiled and runs eagerly: {reason}{loop}{since}",
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         evidence=get_ids(rows),
-        suggestion=f"{advice}: take that call out of it, or put what is inside into a function of its own, which is "
-        f"then compiled by itself. torch.compile(fullgraph=True) raises instead.{_quote_hint(text)}",
+        suggestion="Move that call out of the loop, with block or try block, or move the body of the block into a "
+        "function of its own, which is then compiled by itself. torch continues after a graph break, but not inside "
+        f"such a block. torch.compile(fullgraph=True) raises an error instead.{_quote_hint(text)}",
         count=len(rows),
         details=(reason,),
         **make_place_fields(place),
@@ -154,14 +154,14 @@ def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
     if marked := _MARKED.search(text):
         return (
-            f"{format_line(marked[1], 300)} The code needs the size as a number: without the mark each size is "
-            "compiled on its own."
+            f"{format_line(marked[1], 300)} The code needs the size as a number; without the mark, each size "
+            "is compiled separately."
         )
     if _is_graph_break(rows):
-        return f"A graph break, and torch.compile(fullgraph=True) allows none: take that call out.{_quote_hint(text)}"
+        return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
     return (
-        "The exception is torch's or the backend's own. To find the step that fails, compile with "
-        'backend="eager", then backend="aot_eager".'
+        'Find the step that fails: compile with backend="eager", then with backend="aot_eager". The exception comes '
+        "from torch or from the backend."
     )
 
 
@@ -170,7 +170,7 @@ def _report_failure(rows: list[Compile]) -> Finding:
     spent = sum_seconds(row.duration_s for row in rows)
     timed = sum(is_timed(row.duration_s) for row in rows)
     parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
-    error = ": ".join(part for part in parts if part) or "no reason was given"
+    error = ": ".join(part for part in parts if part) or "no reason given"
     return Finding(
         rule="compile_failed",
         severity="high" if len(rows) > 1 else severity_of(max(spent, 1.0), 1),

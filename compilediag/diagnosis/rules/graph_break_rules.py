@@ -48,7 +48,7 @@ def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBr
         severity="medium",
         title=f"graph breaks at {len(by_line)} lines of {file} ({lines}), {format_times(len(rows))}: {_reason(rows)}",
         evidence=get_ids(rows),
-        suggestion=f"Each one cuts the function in two compiled parts with eager code between. {_advise(rows)}",
+        suggestion=f"{_advise(rows)} Each graph break splits the function into compiled parts with eager code between.",
         count=len(rows),
         details=tuple(dict.fromkeys(format_line(row.user_code) for row in rows if row.user_code)),
     )
@@ -77,7 +77,7 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
 
 
 def _reason(rows: list[GraphBreak]) -> str:
-    return format_first_line(find_first(row.reason for row in rows) or "no reason was given")
+    return format_first_line(find_first(row.reason for row in rows) or "no reason given")
 
 
 def _advise(rows: list[GraphBreak]) -> str:

@@ -1,4 +1,4 @@
-"""Find ranks that went different ways."""
+"""Find ranks that diverge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPILER_COLLECTIVES = "TORCH_COMPILER_COLLECTIVES=1"
 
 
 def find_rank_problems(data: Rows) -> list[Finding]:
-    """At most one finding per session: where its ranks first went different ways."""
+    """At most one finding per session: where its ranks first diverge."""
     if len(list_ranks(data)) < 2:
         return []
     steps = find_steps(data)
@@ -31,7 +31,7 @@ def _report_divergence(one: Divergence, steps: Steps) -> Finding:
     return Finding(
         rule="ranks_diverge",
         severity="high" if one.kind in ("way", "collectives") else "medium",
-        title=f"Ranks part: {one.sentence}",
+        title=f"Ranks diverge: {one.sentence}",
         seconds_lost=0.0,
         seconds_at_stake=sum_seconds(row.slowest_s for row in alone),
         suggestion=_advise(one),
@@ -48,22 +48,20 @@ def _report_caches(one: Divergence) -> Finding:
         severity="low",
         title=f"Ranks differ: {one.sentence}",
         seconds_lost=0.0,
-        suggestion="The first that compiles fills the cache, the others wait or compile as well: fill it by one rank "
-        "before the job, or keep it from run to run (TORCHINDUCTOR_CACHE_DIR, a remote cache).",
+        suggestion="Let one rank fill the cache before the job, or keep it between runs (TORCHINDUCTOR_CACHE_DIR, a "
+        "remote cache). The first rank that compiles fills the cache; the others wait or compile as well.",
         evidence=one.evidence,
         **make_place_fields((one.function, one.file, one.line)),
     )
 
 
 def _advise(one: Divergence) -> str:
-    waits = (
-        "A rank that compiles alone lets the others wait at their next collective; ranks with other collectives hang."
-    )
+    waits = "A rank that compiles alone makes the others wait at their next collective; different collectives hang."
     if one.guard_source and ".size()" in one.guard_source:
         return (
-            f"{waits} Give all ranks the same sizes (pad, drop the last batch), or mark the size dynamic on all of "
-            f"them before the first call. {COMPILER_COLLECTIVES} lets ranks agree on what is dynamic."
+            "Give all ranks the same sizes (pad, or drop the last batch), or mark the size dynamic on all ranks before "
+            f"the first call. {COMPILER_COLLECTIVES} lets ranks agree on what is dynamic. {waits}"
         )
     if one.guard_source:
-        return f"{waits} Make `{one.guard_source}` the same on all ranks, or keep it out of the compiled function."
-    return f"{waits} Let all ranks call the same compiled functions in the same order, with inputs alike."
+        return f"Make `{one.guard_source}` the same on all ranks, or keep it out of the compiled function. {waits}"
+    return f"Call the same compiled functions in the same order on all ranks, with similar inputs. {waits}"
