@@ -90,6 +90,8 @@ class Diff:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the differences as one offline HTML file. CompilediagError if it can't be written."""
-        from .views.diff_page import write_diff
+        from .views.diff_page import DiffPage
 
-        return write_diff(self, path)
+        before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
+        page = DiffPage((before, after), self.totals(), self.changes, self.gaps(), self.summary())
+        return page.write(path)

@@ -214,15 +214,15 @@ class Session(TableProperties):
 
     def summary(self) -> str:
         """The session as plain text: counts, findings, and what was not observed."""
-        from .views.summary import summary
+        from .views.summary import format_summary
 
-        return summary(self)
+        return format_summary(self.data)
 
     def dashboard(self) -> anywidget.AnyWidget:
         """The live widget. CompilediagError where anywidget is not installed."""
         from .views.dashboard import make_dashboard
 
-        return make_dashboard(self)
+        return make_dashboard(self.data)
 
     def explore(self, finding: Finding | None = None) -> anywidget.AnyWidget:
         """The guard-failure explorer: a live widget that opens at the guard behind `finding`, if one is given.
@@ -231,7 +231,7 @@ class Session(TableProperties):
         """
         from .views.explorer.explorer_widget import make_explorer
 
-        return make_explorer(self, finding)
+        return make_explorer(self.data, finding)
 
     def figure(self, name: str) -> go.Figure:
         """A plotly figure: "timeline", "causes", "phases", "caches", "autotune", "autotune_margins", "autotune_payoff",
@@ -240,21 +240,21 @@ class Session(TableProperties):
         """
         from .views.figures.catalog import make_figure
 
-        return make_figure(self, name)
+        return make_figure(self.data, name)
 
     def report(self, path: str | os.PathLike[str], redact: bool = False) -> Path:
         """Write one offline HTML file; `redact` leaves out source code, values and paths."""
         from .views.report import write_report
 
-        return write_report(self, Path(path), redact=redact)
+        return write_report(self.data, Path(path), redact=redact)
 
     def export(self, path: str | os.PathLike[str], format: str = "perfetto") -> Path:
         """Write this session for other tools: "perfetto", one JSON file that ui.perfetto.dev opens; "parquet" or "csv",
         a folder with a file a table (lists and dicts as JSON). CompilediagError if it can't be written.
         """
-        from .views.export import export
+        from .views.export import export_session
 
-        return export(self, path, format)
+        return export_session(self.data, path, format)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a copy of this session as one file, whole or not at all; the recording goes on where it is.

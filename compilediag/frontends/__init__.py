@@ -1,1 +1,1 @@
-"""What users type: magics, the pytest plugin."""
+"""What users type or configure: IPython magics and the pytest plugin."""

@@ -1,8 +1,8 @@
-"""`%compilewatch` and `%%compilewatch`: parse, then call what `import compilediag` offers.
+"""The IPython magics `%compilewatch` and `%%compilewatch`.
 
-A cell under `%%compilewatch` is not run by the magic: an input transformation puts the beginning of the watch
-in the place of its first line, and the end hangs on IPython's `post_run_cell`. So the cell runs as any other, with its
-own line numbers, result, traceback, history and top-level `await`.
+`%%compilewatch` does not run its cell. An input transformation replaces the first line of the cell with a call that
+starts the watch, and IPython's event `post_run_cell` ends it. So the cell runs like any other: its line numbers,
+result, traceback, history and top-level `await` are unchanged.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import contextlib
 import importlib.util
 import os
 import re
+from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import cell_magic as transform_cell_magic
@@ -24,77 +25,85 @@ from IPython.display import display
 
 from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
+from ..events import Recompile
 from ..output_paths import check_output
 from ..session import Session
-from ..views.explorer.explorer_text import explorer_text
-from ..views.model import totals
-from ..views.summary import headline
+from ..views.explorer.explorer_text import format_explorer
+from ..views.summary import format_headline
+from ..views.totals import TotalsDict, compute_totals
 from ..watch import DETAILS, current, notice, start, stop, stop_all
 
 ACTIONS = ("on", "off", "status", "report", "explore", "findings", "save")
-WITH_PATH = ("report", "save")
+ACTIONS_WITH_PATH = ("report", "save")
 
 _FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
 
 
 class Recompiled(CompilediagError):
-    """A cell under `--fail-on-recompile` recompiled, or nobody could see whether it did."""
+    """A cell under `--fail-on-recompile` recompiled, or recompiles were not collected."""
 
     def _render_traceback_(self) -> list[str]:
-        """One line in IPython: where our own frames are is no news to the user."""
+        """Show one line in IPython: our own frames do not help the user."""
         return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """A running `%%compilewatch` cell: its session, and what that held when the cell began."""
+class _WatchedCell:
+    """A running `%%compilewatch` cell: its session, and what the session held when the cell began."""
 
     session: Session
-    last_event: int
-    totals: dict[str, Any]
+    last_recompile: int
+    totals: TotalsDict
     report: str | None
-    quiet: bool
-    fail_on_recompile: bool
+    is_quiet: bool
+    must_not_recompile: bool
 
 
 @magics_class
 class CompileWatch(Magics):
     """The two magics, and what they remember between cells."""
 
+    shell: InteractiveShell
+
     def __init__(self, shell: InteractiveShell):
         super().__init__(shell)
         self._session: Session | None = None
-        self._cells: list[_Cell] = []
+        self._cells: list[_WatchedCell] = []
 
     @magic_arguments("%compilewatch")
-    @argument("action", nargs="?", choices=ACTIONS, help="what to do; on if nothing is said")
-    @argument("path", nargs="?", help="where to: an .html file for report, a .cdiag file for save")
-    @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
-    @argument("--calls", action="store_true", help="count the calls of compiled code too (Python 3.12)")
-    @line_magic("compilewatch")
+    @argument("action", nargs="?", choices=ACTIONS, help="what to do (default: on)")
+    @argument("path", nargs="?", help="output file: .html for report, .cdiag for save")
+    @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
+    @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
+    @line_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def line(self, line: str) -> Session | None:
-        """Watch torch.compile from here on, live; `off` ends it. `session = %compilewatch on` gives the session."""
+        """Record every torch.compile from now on and show it live. `off` ends the recording.
+
+        `session = %compilewatch on` returns the session.
+        """
         args = parse_argstring(self.line, line)
-        if (args.path is not None) != (args.action in WITH_PATH):
-            raise UsageError(
-                f"%compilewatch {args.action or 'on'} takes {'a' if args.action in WITH_PATH else 'no'} path"
-            )
-        with _one_line_errors():
-            if args.action in ("on", None):
-                self._on(args.detail, args.calls)
-                # Alone it shows the dashboard; a value would be shown below it, as text.
+        action, takes_path = args.action or "on", args.action in ACTIONS_WITH_PATH
+        if takes_path and args.path is None:
+            raise UsageError(f"%compilewatch {action} needs a path")
+        if not takes_path and args.path is not None:
+            raise UsageError(f"%compilewatch {action} takes no path, but got {args.path!r}")
+        with _usage_errors():
+            if action == "on":
+                self._session = self._start(args)
+                # Without an explicit `on` the dashboard is enough; a result would be printed below it.
                 return self._session if args.action else None
-            if args.action == "off":
-                print(f"compilediag: {'stopped' if stop_all() else 'no watch was on'}")
+            if action == "off":
+                print(f"compilediag: {'watch stopped' if stop_all() else 'no watch is running'}")
+            elif action in ACTIONS_WITH_PATH:
+                self._write(action, args.path)
             else:
-                self._show(args.action, args.path)
+                self._show(action)
         return None
 
-    def _on(self, detail: str | None, calls: bool) -> None:
-        if current() is None:
-            start(detail=detail or "full", calls=calls)
-        self._session = _current(detail, calls)
-        self._show_dashboard(self._session)
+    def _start(self, args: Namespace) -> Session:
+        session = _find_running(args) or start(detail=args.detail or "full", calls=args.calls)
+        self._show_dashboard(session)
+        return session
 
     def _show_dashboard(self, session: Session) -> None:
         if self._has_widgets():
@@ -105,70 +114,79 @@ class CompileWatch(Magics):
     def _has_widgets(self) -> bool:
         return getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
 
-    def _show(self, action: str, path: str | None) -> None:
+    def _find_session(self) -> Session:
         session = current() or self._session
         if session is None:
-            raise UsageError("there is no session yet: %compilewatch on")
+            raise UsageError("no session yet; start one with: %compilewatch on")
+        return session
+
+    def _write(self, action: str, path: str) -> None:
+        session = self._find_session()
+        write = session.report if action == "report" else session.save
+        print(f"compilediag: wrote {write(_expand_path(path))}")
+
+    def _show(self, action: str) -> None:
+        session = self._find_session()
         if action == "status":
             for source in session.status():
-                why = f": {source['reason']}" if source["reason"] else ""
-                print(f"{source['name']:<14}{source['events']:>7} events  {source['status']}{why}")
+                reason = f": {source['reason']}" if source["reason"] else ""
+                print(f"{source['name']:<14}{source['events'] or 0:>7} events  {source['status']}{reason}")
         elif action == "findings":
             print(session.summary())
-        elif action == "explore":
-            display(session.explore()) if self._has_widgets() else print(explorer_text(session))
+        elif self._has_widgets():
+            display(session.explore())
         else:
-            write = session.report if action == "report" else session.save
-            print(f"compilediag: wrote {write(_path(path))}")
+            print(format_explorer(session.data))
 
     @magic_arguments("%%compilewatch")
-    @argument("--report", metavar="PATH", help="write one offline HTML file when the cell has ended")
-    @argument("--quiet", action="store_true", help="neither dashboard nor summary")
-    @argument("--fail-on-recompile", action="store_true", help="the cell fails if anything in it was recompiled")
-    @argument("--detail", choices=DETAILS, help="how much to record; full if nothing is said")
-    @argument("--calls", action="store_true", help="count the calls of compiled code too (Python 3.12)")
-    @cell_magic("compilewatch")
+    @argument("--report", metavar="PATH", help="write an offline HTML report when the cell ends")
+    @argument("--quiet", action="store_true", help="show neither the dashboard nor the summary line")
+    @argument("--fail-on-recompile", action="store_true", help="fail the cell if anything in it recompiles")
+    @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
+    @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
+    @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
-        """Watch torch.compile while this cell runs."""
-        # Only `run_cell_magic` comes here: a cell that was typed has been transformed.
+        """Record every torch.compile while this cell runs."""
+        # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
 
     def begin_cell(self, line: str) -> None:
-        """What a `%%compilewatch` line became: the first statement of the cell."""
+        """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
         args = parse_argstring(self.cell, line)
-        with _one_line_errors():
-            report = args.report and _path(args.report)
+        with _usage_errors():
+            report = _expand_path(args.report) if args.report else None
             if report:
                 check_output(report)
-            nested = _current(args.detail, args.calls) is not None
+            is_nested = _find_running(args) is not None
             session = self._session = start(detail=args.detail or "full", calls=args.calls)
-        last_event = int(session.events["id"].max()) if len(session.events) else 0
-        cell = _Cell(session, last_event, totals(session), report, args.quiet, args.fail_on_recompile)
-        self._cells.append(cell)
-        if not (nested or args.quiet):
+        last = max((row.event_id or 0 for row in session.data.rows(Recompile)), default=0)
+        totals = compute_totals(session.data)
+        self._cells.append(_WatchedCell(session, last, totals, report, args.quiet, args.fail_on_recompile))
+        if not (is_nested or args.quiet):
             self._show_dashboard(session)
 
     def end_cell(self, result: ExecutionResult) -> None:
-        """After every cell: if it was ours, end its watch and say what happened."""
+        """End the watch of a cell and print its summary line. IPython calls this after every cell."""
         if result.error_in_exec is not None:
             notice(result.error_in_exec)
-        # Cells that our cell runs (%%capture in it does) end before it does.
-        if not self._cells or "%%compilewatch" not in result.info.raw_cell:
+        # A cell that our cell runs (with %%capture, for example) ends before ours.
+        raw_cell = getattr(result.info, "raw_cell", None) or ""
+        if not self._cells or "%%compilewatch" not in raw_cell:
             return
         cell = self._cells.pop()
         stop()
-        if not cell.quiet:
-            print(_headline(cell))
+        if not cell.is_quiet:
+            print(_summarize_cell(cell))
         if cell.report:
             with self._failing(result):
                 cell.session.report(cell.report)
-        if cell.fail_on_recompile and result.success:
+        if cell.must_not_recompile and result.success:
             with self._failing(result):
                 _check_recompiles(cell)
 
     @contextlib.contextmanager
     def _failing(self, result: ExecutionResult) -> Iterator[None]:
-        """An error of ours becomes the cell's, as if its last line had raised it: "run all" stops here."""
+        """Turn our error into the cell's, as if its last line had raised it, so that "run all" stops here."""
         try:
             yield
         except CompilediagError as error:
@@ -177,7 +195,7 @@ class CompileWatch(Magics):
 
 
 def load(shell: InteractiveShell) -> None:
-    """Add the magics to this IPython; once, however often it is asked for."""
+    """Add the magics to this IPython. Loading them again does nothing."""
     if CompileWatch.__name__ in shell.magics_manager.registry:
         return
     magics = CompileWatch(shell)
@@ -187,7 +205,7 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take the magics out again and end the watch."""
+    """Remove the magics and end the watch."""
     magics = shell.magics_manager.registry.pop(CompileWatch.__name__, None)
     if magics is None:
         return
@@ -199,7 +217,7 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def transform(lines: list[str]) -> list[str]:
-    """The lines of a cell, with `%%compilewatch ARGS` replaced by the call that begins the watch: line for line."""
+    """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = _FIRST_LINE.match(lines[0]) if lines else None
     if match is None:
         return lines
@@ -208,41 +226,53 @@ def transform(lines: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _one_line_errors() -> Iterator[None]:
+def _usage_errors() -> Iterator[None]:
+    """Turn our errors into IPython's UsageError, which is shown in one line."""
     try:
         yield
     except CompilediagError as error:
         raise UsageError(str(error)) from None
 
 
-def _current(detail: str | None, calls: bool) -> Session | None:
-    """The session that records now. CompilediagError if another detail was asked for than it has, or calls."""
+def _find_running(args: Namespace) -> Session | None:
+    """The session that records now. CompilediagError if it does not record what the arguments ask for."""
     session = current()
-    if session is not None and calls and "calls" not in session.meta.get("asked_for", ()):
-        raise CompilediagError("a watch that counts no calls is on: %compilewatch off first")
-    if session is not None and detail not in (None, session.meta["detail"]):
-        raise CompilediagError(f"a watch with detail {session.meta['detail']} is on: %compilewatch off first")
+    if session is None:
+        return None
+    if args.calls and "calls" not in session.meta.get("asked_for", ()):
+        raise CompilediagError("a watch that does not count calls is already running; stop it with: %compilewatch off")
+    detail = session.meta["detail"]
+    if args.detail not in (None, detail):
+        raise CompilediagError(
+            f"a watch with detail {detail!r} is already running, so detail {args.detail!r} is not possible; "
+            "stop it with: %compilewatch off"
+        )
     return session
 
 
-def _path(text: str) -> str:
-    """The path that was typed (IPython leaves the quotes around it), wherever the cell may change to."""
+def _expand_path(text: str) -> str:
+    """The typed path (IPython leaves the quotes around it) as an absolute one: the cell may change the folder."""
     return os.path.abspath(os.path.expanduser(text.strip("\"'")))
 
 
-def _headline(cell: _Cell) -> str:
-    after = totals(cell.session)
-    own = {name: after[name] - cell.totals[name] for name in ("compiles", "compile_s", "recompiles", "lost_s")}
-    return headline(own, find_gaps(cell.session))
+def _summarize_cell(cell: _WatchedCell) -> str:
+    """The summary line of what the cell itself compiled."""
+    before, after = cell.totals, compute_totals(cell.session.data)
+    return format_headline(
+        after["compiles"] - before["compiles"],
+        after["compile_s"] - before["compile_s"],
+        after["recompiles"] - before["recompiles"],
+        after["lost_s"] - before["lost_s"],
+        find_gaps(cell.session.data),
+    )
 
 
-def _check_recompiles(cell: _Cell) -> None:
-    """Recompiled if there was a recompile in the cell, or nobody was looking."""
-    events = cell.session.events
-    causes = events[(events["kind"] == "recompile") & (events["id"] > cell.last_event)]["title"]
-    if len(causes):
-        counts = causes.value_counts(sort=False)
-        listed = "; ".join(f"{cause} ({n}x)" if n > 1 else cause for cause, n in counts.items())
+def _check_recompiles(cell: _WatchedCell) -> None:
+    """Raise Recompiled if the cell recompiled, or if recompiles were not collected."""
+    data = cell.session.data
+    causes = [row.title for row in data.rows(Recompile) if (row.event_id or 0) > cell.last_recompile]
+    if causes:
+        listed = "; ".join(f"{cause} ({count}x)" if count > 1 else cause for cause, count in Counter(causes).items())
         raise Recompiled(f"{len(causes)} in this cell: {listed}")
-    if why := explain_gaps(cell.session).get("recompiles"):
-        raise Recompiled(f"recompiles were not observed: {why}")
+    if reason := explain_gaps(data).get("recompiles"):
+        raise Recompiled(f"recompiles were not collected: {reason}")

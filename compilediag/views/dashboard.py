@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompilediagError
 from .model import ViewModel
+from .summary import format_summary
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..storage.data import SessionData
     from .widget import DashboardWidget
 
 
-def make_dashboard(session: Session) -> DashboardWidget:
+def make_dashboard(data: SessionData) -> DashboardWidget:
     """Return the live widget of a session; CompilediagError if anywidget is not installed."""
-    return load_widget_class()(ViewModel(session), session.summary)
+    return load_widget_class()(ViewModel(data), lambda: format_summary(data))
 
 
 def load_widget_class() -> type[DashboardWidget]:

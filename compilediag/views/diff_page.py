@@ -1,29 +1,29 @@
-"""The page of a diff: one HTML file, drawn by the report's own modules; its tables are what `diff.frame` has."""
+"""The page of a comparison of two sessions: one HTML file, drawn by the report's own modules."""
 
 from __future__ import annotations
 
 import html
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..diagnosis.diff import Change
-from ..output_paths import check_output
-from .report import offline_page, write_whole
+from ..output_paths import check_output, write_file
+from .report import render_page
 
-if TYPE_CHECKING:
-    from ..comparison import Diff
-
+#: Kind of change -> title of its panel.
 KINDS = {
     "failure": "Failures",
     "recompile": "Recompiles by cause",
     "compile": "Compiles",
     "graph_break": "Graph breaks",
-    "cache": "Cache look-ups",
-    "autotune": "Winners of tunings",
+    "cache": "Cache lookups",
+    "autotune": "Autotuning winners",
     "phase": "Phases",
 }
-#: Column -> its width, and the least width of the table in px for it to be shown.
+#: Column -> its width, and the width in px that the table needs to show it.
 COLUMNS = {
     "verdict": ("80px", 0),
     "change": ("84px", 760),
@@ -32,42 +32,49 @@ COLUMNS = {
     "after": ("minmax(70px, 1fr)", 560),
     "seconds more": ("104px", 0),
 }
-SIGNS = {True: "▲ worse", False: "▼ better", None: None}
+VERDICTS = {True: "▲ worse", False: "▼ better", None: None}
 
 
-def write_diff(diff: Diff, path: str | os.PathLike[str]) -> Path:
-    """Write the page; whole or not at all."""
-    target = Path(path).absolute()
-    check_output(target)
-    write_whole(target, page(diff))
-    return target
+@dataclass(frozen=True)
+class DiffPage:
+    """What the page shows: names of the two sessions, lines of totals, changes, and what was not compared.
+
+    `summary` is shown where no script runs.
+    """
+
+    names: tuple[str, str]
+    totals: Sequence[str]
+    changes: Sequence[Change]
+    gaps: Sequence[str]
+    summary: str
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to `path` and return the path; CompilediagError if it cannot be written."""
+        target = Path(path).absolute()
+        check_output(target)
+        no_script = f"<pre>{html.escape(self.summary)}</pre>"
+        write_file(target, render_page("compilediag diff", "diff.js", self.to_dict(), no_script))
+        return target
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data that the page is drawn from: one panel per kind of change."""
+        panels = [_make_panel(kind, label, self.changes) for kind, label in KINDS.items()]
+        return {
+            "names": list(self.names),
+            "totals": [*self.totals, *([] if self.changes else ["No differences."])],
+            "panels": [panel for panel in panels if panel["rows"]],
+            "gaps": list(self.gaps),
+        }
 
 
-def page(diff: Diff) -> str:
-    """The page as HTML."""
-    without = f"<pre>{html.escape(diff.summary())}</pre>"
-    return offline_page("compilediag diff", "diff.js", content(diff), without)
-
-
-def content(diff: Diff) -> dict[str, Any]:
-    """What the page shows: names of the two sessions, lines of totals, a panel a kind, what was not compared."""
-    names = [str(session.meta.get("title") or session.path.name) for session in (diff.before, diff.after)]
-    panels = [_panel(kind, head, [c for c in diff.changes if c.kind == kind]) for kind, head in KINDS.items()]
-    return {
-        "names": names,
-        "totals": diff.totals() + ([] if diff.changes else ["No differences."]),
-        "panels": [panel for panel in panels if panel["rows"]],
-        "gaps": diff.gaps(),
-    }
-
-
-def _panel(kind: str, head: str, changes: list[Change]) -> dict[str, Any]:
-    # Of rows that a table sorts alike the last comes first.
-    rows = [[SIGNS[c.worse], c.change, c.title, c.before, c.after, _rounded(c)] for c in reversed(changes)]
+def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> dict[str, Any]:
+    # The page puts later rows first where it sorts them alike.
+    own = [change for change in reversed(changes) if change.kind == kind]
+    rows = [[VERDICTS[c.worse], c.change, c.title, c.before, c.after, _round_seconds(c)] for c in own]
     widths, least = zip(*COLUMNS.values(), strict=True)
     fixed = {"columns": list(COLUMNS), "widths": widths, "from": least, "sort": ["seconds more", -1], "note": None}
-    return {"name": f"panel:{kind}", "label": head, "rows": rows, **fixed}
+    return {"name": f"panel:{kind}", "label": label, "rows": rows, **fixed}
 
 
-def _rounded(change: Change) -> float | None:
+def _round_seconds(change: Change) -> float | None:
     return None if change.seconds_more is None else round(change.seconds_more, 3)

@@ -1,72 +1,93 @@
-"""A session for other tools: a trace for Perfetto, or its tables as Parquet or CSV. See `Session.export`."""
+"""Write a session for other tools: a trace for Perfetto, or its tables as Parquet or CSV files."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
-from ..events import BY_TABLE
-from ..output_paths import check_output
+from ..events import (
+    BY_TABLE,
+    CacheLookup,
+    Compile,
+    DynamicDecision,
+    Event,
+    ExportProblem,
+    GraphBreak,
+    KernelCompile,
+    Phase,
+    Recompile,
+    SymbolicShape,
+    columns,
+)
+from ..output_paths import check_output, write_file
+from ..storage.data import SessionData
 from ..storage.tables import table_columns
-from .report import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..session import Session
-
-#: Events of a moment in Perfetto, by table.
-MOMENTS = (
-    *("recompiles", "cache_lookups", "graph_breaks", "dynamic_decisions"),
-    *("symbolic_shapes", "export_problems"),
+#: Events that Perfetto shows as a span; those of one process nest in its lanes.
+SPANS: tuple[type[Event], ...] = (Compile, Phase, KernelCompile)
+#: Events that Perfetto shows as a moment.
+MOMENTS: tuple[type[Event], ...] = (
+    Recompile,
+    CacheLookup,
+    GraphBreak,
+    DynamicDecision,
+    SymbolicShape,
+    ExportProblem,
 )
-#: Events with a length; those of one process nest in its lanes.
-SPANS = ("compiles", "phases", "kernels")
-#: Columns that Perfetto shows elsewhere.
-PLACED = ("event_id", "time", "rank", "pid", "duration_s")
 
-Span = tuple[float, float, dict[str, Any]]
+TraceEvent = dict[str, Any]
+#: Begin and end in us, and the event.
+Span = tuple[float, float, TraceEvent]
 
 
-def export(session: Session, path: str | os.PathLike[str], format: str) -> Path:
-    """Write `session`; the path that was written. CompilediagError if it can't be, or the format is unknown."""
-    writers = {"perfetto": _perfetto, "parquet": _parquet, "csv": _csv}
+def export_session(data: SessionData, path: str | os.PathLike[str], format: str) -> Path:
+    """Write a session to `path` and return the path. CompilediagError if it cannot be written, or for an unknown
+    `format`.
+    """
+    writers: dict[str, Callable[[SessionData, Path], None]] = {
+        "perfetto": _write_perfetto,
+        "parquet": _write_parquet,
+        "csv": _write_csv,
+    }
     if format not in writers:
-        raise CompilediagError(f"no format {format!r}: use {', '.join(writers)}")
+        raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(writers)}")
     target = Path(path).absolute()
-    writers[format](session, target)
+    writers[format](data, target)
     return target
 
 
 # Tables
 
 
-def _csv(session: Session, folder: Path) -> None:
-    for name, frame in _plain_tables(session, folder):
-        write_whole(folder / f"{name}.csv", frame.to_csv(index=False))
+def _write_csv(data: SessionData, folder: Path) -> None:
+    for name, frame in _read_plain_tables(data, folder):
+        write_file(folder / f"{name}.csv", frame.to_csv(index=False))
 
 
-def _parquet(session: Session, folder: Path) -> None:
+def _write_parquet(data: SessionData, folder: Path) -> None:
     if not any(importlib.util.find_spec(package) for package in ("pyarrow", "fastparquet")):
-        raise CompilediagError("Parquet needs a package that writes it: pip install pyarrow")
-    for name, frame in _plain_tables(session, folder):
+        raise CompilediagError("format 'parquet' needs pyarrow: pip install pyarrow")
+    for name, frame in _read_plain_tables(data, folder):
         frame.to_parquet(folder / f"{name}.parquet", index=False)
 
 
-def _plain_tables(session: Session, folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The tables, lists and dicts in them as JSON; `folder` is made if need be."""
+def _read_plain_tables(data: SessionData, folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The tables, with lists and dicts as JSON text. Creates `folder` if it does not exist."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise CompilediagError(f"can't write {folder}: {error.strerror}") from None
-    with session.settled():
+    with data.settled():
         for name in BY_TABLE:
-            frame = getattr(session, name)
+            frame = data.table(name)
             for column, spec in table_columns(name).items():
                 if spec["dtype"] == "json":
                     frame[column] = [None if value is None else json.dumps(value) for value in frame[column]]
@@ -76,43 +97,40 @@ def _plain_tables(session: Session, folder: Path) -> Iterator[tuple[str, pd.Data
 # Perfetto
 
 
-def _perfetto(session: Session, target: Path) -> None:
-    """Chrome's JSON of trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
+def _write_perfetto(data: SessionData, target: Path) -> None:
+    """Write the JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
     check_output(target)
-    with session.settled():
-        events = [*_spans(session), *_moments(session)]
-        named = [*_processes(session)]
-    write_whole(target, json.dumps({"traceEvents": [*named, *events], "displayTimeUnit": "ms"}))
+    with data.settled():
+        events = [*_make_spans(data), *_make_moments(data)]
+        names = [*_name_processes(data)]
+    write_file(target, json.dumps({"traceEvents": [*names, *events], "displayTimeUnit": "ms"}))
 
 
-def _rows(session: Session, table: str) -> Iterator[dict[str, Any]]:
-    frame = getattr(session, table)
-    missing = frame.isna()
-    for row, gaps in zip(frame.to_dict("records"), missing.to_dict("records"), strict=True):
-        yield {name: value for name, value in row.items() if not gaps[name]}
+def _name_processes(data: SessionData) -> Iterator[TraceEvent]:
+    ranks: dict[int, int | None] = {}
+    for kind in (*SPANS, *MOMENTS):
+        for event in data.rows(kind):
+            if event.pid is not None:
+                rank = ranks.setdefault(event.pid, event.rank)
+                ranks[event.pid] = event.rank if rank is None else rank
+    for pid, rank in ranks.items():
+        name = f"process {pid}" if rank is None else f"rank {rank}, process {pid}"
+        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
 
 
-def _processes(session: Session) -> Iterator[dict[str, Any]]:
-    frame = session.events[["pid", "rank"]].drop_duplicates().dropna(subset="pid")
-    ranks = frame.sort_values("rank").drop_duplicates("pid")
-    for pid, rank in zip(ranks["pid"], ranks["rank"].fillna(-1), strict=True):
-        name = f"process {pid}" if rank < 0 else f"rank {rank}, process {pid}"
-        yield {"ph": "M", "name": "process_name", "pid": int(pid), "args": {"name": name}}
-
-
-def _spans(session: Session) -> Iterator[dict[str, Any]]:
+def _make_spans(data: SessionData) -> Iterator[TraceEvent]:
     by_process: dict[int, list[Span]] = {}
-    for table in SPANS:
-        for row in _rows(session, table):
-            if "duration_s" in row:
-                event = _event(table, row, ph="X", dur=row["duration_s"] * 1e6)
+    for kind in SPANS:
+        for row in data.rows(kind):
+            if row.duration_s is not None:
+                event = {**_make_trace_event(row), "ph": "X", "dur": row.duration_s * 1e6}
                 by_process.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"], event))
     for spans in by_process.values():
-        yield from _in_lanes(spans)
+        yield from _assign_lanes(spans)
 
 
-def _in_lanes(spans: list[Span]) -> Iterator[dict[str, Any]]:
-    """Threads are not told: each span goes to the first lane where it lies within what is open there."""
+def _assign_lanes(spans: list[Span]) -> Iterator[TraceEvent]:
+    """Give every span the first lane where it lies inside what is open there: threads are not recorded."""
     lanes: list[list[float]] = []
     for begin, end, event in sorted(spans, key=lambda span: (span[0], -span[1])):
         for ends in lanes:
@@ -126,28 +144,20 @@ def _in_lanes(spans: list[Span]) -> Iterator[dict[str, Any]]:
         yield {**event, "tid": number + 1}
 
 
-def _moments(session: Session) -> Iterable[dict[str, Any]]:
-    for table in MOMENTS:
-        yield from (_event(table, row, ph="i", s="p", tid=1) for row in _rows(session, table))
+def _make_moments(data: SessionData) -> Iterable[TraceEvent]:
+    for kind in MOMENTS:
+        yield from ({**_make_trace_event(row), "ph": "i", "s": "p", "tid": 1} for row in data.rows(kind))
 
 
-def _event(table: str, row: dict[str, Any], **more: Any) -> dict[str, Any]:
-    titles = {
-        "compiles": f"compile {row.get('function', '?')} {row.get('compile_id', '')}".strip(),
-        "phases": row.get("name", "phase"),
-        "kernels": f"kernel {row.get('name', '?')}",
-        "recompiles": f"recompile: {row.get('guard_source', '?')}",
-        "cache_lookups": f"{row.get('cache', 'cache')} {row.get('outcome', '')}".strip(),
-        "graph_breaks": f"graph break: {row.get('reason', '?')}",
-        "dynamic_decisions": f"dynamic: {row.get('source', '?')}",
-        "symbolic_shapes": f"{row.get('action', 'shape')}: {row.get('expression') or row.get('symbol', '?')}",
-        "export_problems": f"export: {row.get('op') or row.get('expression', '?')}",
+def _make_trace_event(row: Event) -> TraceEvent:
+    """What spans and moments have in common. The arguments are the columns that the trace shows nowhere else."""
+    cells = {name: getattr(row, name) for name in ("compile_id", "compile_key", *columns(type(row)))}
+    arguments = {name: value for name, value in cells.items() if value is not None and name != "duration_s"}
+    title = f"{row.title} {row.compile_id or ''}".strip() if isinstance(row, Compile) else row.title
+    return {
+        "name": title if isinstance(row, Phase) else f"{row.kind.replace('_', ' ')}: {title}",
+        "cat": row.table,
+        "ts": row.time_ns / 1000,
+        "pid": row.pid or 0,
+        "args": arguments,
     }
-    told = {name: _json(value) for name, value in row.items() if name not in PLACED}
-    common = {"name": titles[table], "cat": table, "ts": row["time"].value / 1000, "pid": int(row.get("pid", 0))}
-    return {**common, **more, "args": told}
-
-
-def _json(value: Any) -> Any:
-    """A cell as JSON has it."""
-    return value.item() if hasattr(value, "item") else value

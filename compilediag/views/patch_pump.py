@@ -72,7 +72,7 @@ class Pump:
 
     def _advance(self) -> str:
         """Send what is new; return the session's state from before, so that nothing is sent after "stopped"."""
-        state = self._model.session.state
+        state = self._model.data.state
         with self._lock:
             patch = self._model.patch()
             if patch is not None:

@@ -1,46 +1,67 @@
-"""Panels of plug-ins: tables that a page shows in tabs of their own."""
+"""Panels of plug-ins: tables that the page shows in tabs of their own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 
 from .. import plugins
+from ..storage.data import TableProperties
 
-#: Beyond these a panel is cut, and says so.
+#: Larger panels are cut, and a note says so.
 MAX_ROWS, MAX_COLUMNS, MAX_CHARS = 5_000, 20, 2_000
 
 
-def panels(tables: Any) -> list[dict[str, Any]]:
-    """One dict a panel: name, label, columns (labels), rows (lists of cells) and a note, or None."""
-    return [_panel(plugin, tables) for plugin in plugins.found("panels")]
+Cell = str | float | int | bool | None
 
 
-def _panel(plugin: plugins.Plugin, tables: Any) -> dict[str, Any]:
-    told = plugin.call(_accepted, tables) or {"columns": [], "rows": [], "note": f"{plugin.subject}: {plugin.reason}"}
-    return {"name": f"panel:{plugin.name}", "label": plugin.name.replace("_", " "), **told}
+class PanelTable(TypedDict):
+    """The table of a panel: labels of columns, rows, and a note below the table."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    note: str | None
 
 
-def _accepted(told: Any) -> dict[str, Any]:
-    """What a panel gave, as the page takes it. ValueError or TypeError if it is no table."""
-    columns = [str(name)[:100] for name in told["columns"]][:MAX_COLUMNS]
-    if not columns or isinstance(told["columns"], str):
+class PluginPanel(PanelTable):
+    """A panel as the page gets it."""
+
+    name: str
+    label: str
+
+
+def make_panels(data: TableProperties) -> list[PluginPanel]:
+    """The panels of all plug-ins. `data` has the DataFrames of the session, redacted if need be."""
+    return [_make_panel(plugin, data) for plugin in plugins.found("panels")]
+
+
+def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PluginPanel:
+    table: PanelTable | None = plugin.call(validate_panel, data)
+    failed: PanelTable = {"columns": [], "rows": [], "note": f"{plugin.subject}: {plugin.reason}"}
+    table = table or failed
+    return {"name": f"panel:{plugin.name}", "label": plugin.name.replace("_", " "), **table}
+
+
+def validate_panel(result: Any) -> PanelTable:
+    """The result of a plug-in as a table, cut to the limits. ValueError or TypeError if it is no table."""
+    columns = [str(name)[:100] for name in result["columns"]][:MAX_COLUMNS]
+    if not columns or isinstance(result["columns"], str):
         raise ValueError("a panel needs a list of columns")
-    rows = [_cells(row, len(columns)) for row in islice(told["rows"], MAX_ROWS + 1)]
-    cut = len(rows) > MAX_ROWS
-    return {"columns": columns, "rows": rows[:MAX_ROWS], "note": f"the first {MAX_ROWS} rows" if cut else None}
+    rows = [_convert_row(row, len(columns)) for row in islice(result["rows"], MAX_ROWS + 1)]
+    is_cut = len(rows) > MAX_ROWS
+    return {"columns": columns, "rows": rows[:MAX_ROWS], "note": f"the first {MAX_ROWS} rows" if is_cut else None}
 
 
-def _cells(row: Iterable[Any], width: int) -> list[Any]:
-    cells = [_cell(cell) for cell in islice(row, width)]
+def _convert_row(row: Iterable[Any], width: int) -> list[Cell]:
+    cells = [_convert_cell(cell) for cell in islice(row, width)]
     return cells + [None] * (width - len(cells))
 
 
-def _cell(cell: Any) -> str | float | int | bool | None:
+def _convert_cell(cell: Any) -> Cell:
     if hasattr(cell, "item") and getattr(cell, "ndim", 0) == 0:
-        cell = cell.item()  # A number of numpy, as tables give it.
+        cell = cell.item()  # A number of numpy, as DataFrames have it.
     if cell is None or isinstance(cell, bool | int):
         return cell
     if isinstance(cell, float):

@@ -1,4 +1,4 @@
-"""What the page shows of a job's ranks: where they parted, each rank, each compile over all ranks."""
+"""What the page shows of a job's ranks: where they diverge, each rank, and each compile over all ranks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_comparison import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
 from ..diagnosis.ranks.rank_steps import RankStep, estimate_runtimes, find_steps, list_ranks
+from ..events import Rows
 
-#: Ranks and compiles that are shown; the page says how many there are.
-MOST_RANKS, MOST_GRAPHS = 64, 300
+#: Ranks and compiles that are shown; the page also has their total numbers.
+MAX_RANKS, MAX_GRAPHS = 64, 300
 
 
-def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
-    """The part of a patch for the page "Ranks"; None of a session with fewer than two.
+def make_rank_page(data: Rows, is_live: bool) -> dict[str, Any] | None:
+    """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
-    Of many ranks those that differ are shown, then those that compiled longest.
+    Of many ranks it has those that diverge, then those that compiled longest.
     """
-    if len(list_ranks(tables)) < 2:
+    if len(list_ranks(data)) < 2:
         return None
-    steps = find_steps(tables)
-    found = find_all_divergences(tables, steps, live)
-    ranks, graphs = make_rank_rows(steps, found), make_graph_rows(steps, estimate_runtimes(tables))
-    parted = {rank for one in found for rank in one.ranks}
-    shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in parted)][:MOST_RANKS])
+    steps = find_steps(data)
+    found = find_all_divergences(data, steps, is_live)
+    ranks, graphs = make_rank_rows(steps, found), make_graph_rows(steps, estimate_runtimes(data))
+    diverging = {rank for one in found for rank in one.ranks}
+    shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in diverging)][:MAX_RANKS])
     return {
         "count": len(steps),
         "shown": shown,
@@ -32,22 +33,22 @@ def rank_part(tables: Any, live: bool) -> dict[str, Any] | None:
             {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
             for one in found
         ],
-        "ranks": [_cells(row) for row in ranks[:MOST_RANKS]],
-        "graphs": [_graph(row, shown) for row in graphs[:MOST_GRAPHS]],
+        "ranks": [_get_cells(row) for row in ranks[:MAX_RANKS]],
+        "graphs": [_describe_graph(row, shown) for row in graphs[:MAX_GRAPHS]],
     }
 
 
-def _cells(row: RankRow | GraphRow) -> dict[str, Any]:
+def _get_cells(row: RankRow | GraphRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in list_columns(type(row))}
 
 
-def _graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
-    """A compile with what each shown rank has of it; None for a rank without it."""
-    told = {**_cells(row), "ranks": len(row.ranks), "missing": row.missing[:MOST_RANKS], "missed": len(row.missing)}
-    return {**told, "cells": [_cell(row.steps[rank]) if rank in row.steps else None for rank in shown]}
+def _describe_graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
+    """A compile with a cell for each shown rank; None for a rank that did not compile it."""
+    own = {**_get_cells(row), "ranks": len(row.ranks), "missing": row.missing[:MAX_RANKS], "missed": len(row.missing)}
+    return {**own, "cells": [_describe_step(row.steps[rank]) if rank in row.steps else None for rank in shown]}
 
 
-def _cell(step: RankStep) -> dict[str, Any]:
+def _describe_step(step: RankStep) -> dict[str, Any]:
     guard = step.recompile
     return {
         "seconds": step.duration_s,
@@ -55,5 +56,5 @@ def _cell(step: RankStep) -> dict[str, Any]:
         "guard": guard.guard_source if guard else None,
         "expected": guard.expected if guard else None,
         "actual": guard.actual if guard else None,
-        "collectives": list(step.collectives[:MOST_RANKS]),
+        "collectives": list(step.collectives[:MAX_RANKS]),
     }

@@ -1,105 +1,131 @@
-"""What a redacted report leaves out: source code, values and paths. Names of functions and arguments stay."""
+"""What a redacted view leaves out: source code, values and paths. Names of functions and arguments stay.
+
+Each column says in `events/` what it can hold (`user_data`); this module only applies that.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pandas as pd
+from ..events import BY_TABLE, Event, SourceStatus, columns
+from ..storage.data import SessionData, TableProperties
 
-from ..events import BY_TABLE, Event, columns
+if TYPE_CHECKING:
+    import pandas as pd
 
-#: Columns that hold source code, values, or texts in which torch quotes either.
-DROPPED = frozenset(
-    {
-        "expected",
-        "actual",
-        "guard",
-        "user_code",
-        "explanation",
-        "hints",
-        "fail_reason",
-        "restart_reasons",
-        "key_diff",
-        "nearest_session",
-        "sizes",
-        "inputs",
-        "cached",
-        "new",
-        "code",
-        "expression",
-        "value",
-        "range",
-        "result",
-        "symbols",
-        "values",
-        "derivation",
-        "outputs",
-    }
-)
-#: Texts of torch's of which the part before the first quoted or called thing says enough.
-SHORTENED = frozenset({"reason"})
-PATHS = frozenset({"file", "user_file"})
-SOURCES = frozenset({"guard_source", "source"})
-LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
-#: Tables whose reasons are of ours or of torch's caches, and quote nothing of the user's.
-PLAIN_REASONS = frozenset({"sources"})
+E = TypeVar("E", bound=Event)
+Change = Callable[[Any], Any]
+
+#: What columns hold, until `events/` declares it.
+_UNTIL_DECLARED: dict[str, str | bool] = {
+    **dict.fromkeys(("file", "user_file"), "path"),
+    **dict.fromkeys(("guard_source", "source"), "source"),
+    **dict.fromkeys(
+        [
+            "expected",
+            "actual",
+            "guard",
+            "user_code",
+            "explanation",
+            "hints",
+            "fail_reason",
+            "restart_reasons",
+            "key_diff",
+            "nearest_session",
+            "sizes",
+            "inputs",
+            "cached",
+            "new",
+            "code",
+            "expression",
+            "value",
+            "range",
+            "result",
+            "symbols",
+            "values",
+            "derivation",
+            "outputs",
+            "reason",
+        ],
+        True,
+    ),
+}
+_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 class Redactor:
-    """Cells without source code, values and paths. A path becomes `file1.py`, the same one each time."""
+    """Changes cells so that they hold no source code, values or paths.
+
+    A path becomes `file1.py`, the same one each time. Names in a source such as `self.table['key'].n` lose their
+    quoted parts. Whatever else can hold user data becomes None.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._changes: dict[type[Event], list[tuple[str, Change]]] = {}
 
-    def cell(self, table: str, column: str) -> Callable[[Any], Any] | None:
+    def get_change(self, kind: type[Event], column: str) -> Change | None:
         """What to do with the cells of a column; None if they may be shown as they are."""
-        if column in DROPPED:
-            return _nothing
-        if column in PATHS:
-            return self.file
-        if column in SOURCES:
-            return _without_literals
-        if column in SHORTENED and table not in PLAIN_REASONS:
-            return _nothing
-        return None
-
-    def file(self, path: Any) -> Any:
-        if path is None or path is pd.NA:
+        user_data = columns(kind).get(column, {}).get("user_data", False) or _UNTIL_DECLARED.get(column, False)
+        if not user_data or (kind is SourceStatus and column == "reason"):
             return None
-        return self._files.setdefault(path, f"file{len(self._files) + 1}.py")
+        return {"path": self.replace_file, "source": _remove_literals}.get(str(user_data), _drop)
 
-    def tables(self, session: Any) -> SimpleNamespace:
-        """The session's tables with redacted cells, for the rules to work on."""
-        frames = {name: self._frame(name, getattr(session, name)) for name in BY_TABLE}
-
-        def rows(kind: type[Event]) -> list[Event]:
-            return [self._redact(event) for event in session.rows(kind)]
-
-        return SimpleNamespace(state=session.state, rows=rows, **frames)
-
-    def _redact(self, event: Event) -> Event:
-        changes = {name: self.cell(event.table, name) for name in columns(type(event))}
-        cells = {name: change(getattr(event, name)) for name, change in changes.items() if change is not None}
-        return dataclasses.replace(event, **cells)
-
-    def _frame(self, table: str, frame: pd.DataFrame) -> pd.DataFrame:
-        changed = {c: self.cell(table, c) for c in frame.columns}
-        return frame.assign(
-            **{
-                c: pd.Series([None if v is pd.NA else f(v) for v in frame[c]], dtype=frame[c].dtype, index=frame.index)
-                for c, f in changed.items()
-                if f is not None
-            }
+    def redact(self, event: E) -> E:
+        """The event without user data."""
+        kind = type(event)
+        if kind not in self._changes:
+            found = [(name, self.get_change(kind, name)) for name in columns(kind)]
+            self._changes[kind] = [(name, change) for name, change in found if change is not None]
+        return dataclasses.replace(
+            event, **{name: change(getattr(event, name)) for name, change in self._changes[kind]}
         )
 
+    def replace_file(self, path: str | None) -> str | None:
+        """The stand-in for a path."""
+        return None if path is None else self._files.setdefault(path, f"file{len(self._files) + 1}.py")
 
-def _nothing(value: Any) -> None:
+
+class RedactedData(TableProperties):
+    """The rows and DataFrames of a session without user data, for rules and panels."""
+
+    def __init__(self, data: SessionData, redactor: Redactor):
+        self._data = data
+        self._redactor = redactor
+        self._rows: dict[type[Event], Sequence[Any]] = {}
+
+    @property
+    def state(self) -> str:
+        """The state of the session."""
+        return self._data.state
+
+    def rows(self, kind: type[E]) -> Sequence[E]:
+        """The events of one kind in the order of their `event_id`."""
+        if kind not in self._rows:
+            self._rows[kind] = [self._redactor.redact(event) for event in self._data.rows(kind)]
+        return self._rows[kind]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table by its name, as a DataFrame of its own."""
+        frame = self._data.table(name)
+        changes = {column: self._redactor.get_change(BY_TABLE[name], column) for column in frame.columns}
+        redacted = {column: _redact_column(frame[column], change) for column, change in changes.items() if change}
+        return frame.assign(**redacted)
+
+
+def _redact_column(column: pd.Series, change: Change) -> pd.Series:
+    import pandas as pd
+
+    cells = [change(None if value is pd.NA else value) for value in column]
+    return pd.Series(cells, dtype=column.dtype, index=column.index)
+
+
+def _drop(value: object) -> None:
     return None
 
 
-def _without_literals(text: Any) -> Any:
-    return None if text is None else LITERAL.sub("'...'", text)
+def _remove_literals(text: str | None) -> str | None:
+    return None if text is None else _LITERAL.sub("'...'", text)

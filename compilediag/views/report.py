@@ -1,27 +1,23 @@
-"""The report: one HTML file with the dashboard's own modules and the session's data in it, and nothing to fetch."""
+"""The report: one HTML file with the dashboard's modules and the session's data. It fetches nothing."""
 
 from __future__ import annotations
 
 import html
 import os
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import CompilediagError
-from ..output_paths import check_output
+from ..output_paths import check_output, write_file
+from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel
 
-if TYPE_CHECKING:
-    from ..session import Session
-
-#: Bytes of base64 that the texts of graphs, guards and code may take; the longest are cut, the page says so.
+#: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
 TEXT_BUDGET = 2_500_000
 
-#: Nothing may be fetched, from anywhere.
+#: The page must not fetch anything.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-WITHOUT = "This report needs JavaScript, which it carries in itself. session.summary() gives plain text."
+NO_SCRIPT = "This report needs JavaScript, which is part of the file. session.summary() prints the same as plain text."
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -35,7 +31,7 @@ body {{ max-width: 1500px; margin: 0 auto; padding: 16px; }}
 {style}</style>
 </head>
 <body>
-<noscript>{without}</noscript>
+<noscript>{no_script}</noscript>
 <div id="cdiag-report"></div>
 <script type="application/json" id="cdiag-data">{data}</script>
 <script type="module">
@@ -45,52 +41,31 @@ body {{ max-width: 1500px; margin: 0 auto; padding: 16px; }}
 """
 
 
-def write_report(session: Session, path: str | os.PathLike[str], redact: bool = False) -> Path:
-    """Write the report of a session to `path` (replaced if it is there) and return it; whole or not at all.
+def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool = False) -> Path:
+    """Write the report of a session to `path` and return the path. An existing file is replaced, whole or not at all.
 
-    `redact` leaves out source code, values and paths. CompilediagError if `path` can't be written.
+    `redact` leaves out source code, values and paths. CompilediagError if `path` cannot be written.
     """
     target = Path(path).absolute()
     check_output(target)
-    snapshot = ViewModel(session, redact=redact, text_budget=TEXT_BUDGET).snapshot()
-    write_whole(target, page(snapshot))
+    snapshot = ViewModel(data, redact=redact, text_budget=TEXT_BUDGET).snapshot()
+    write_file(target, render_report(snapshot))
     return target
 
 
-def page(snapshot: dict) -> str:
+def render_report(snapshot: dict[str, Any]) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
-    return offline_page(title, "report.js", snapshot, WITHOUT)
+    return render_page(title, "report.js", snapshot, NO_SCRIPT)
 
 
-def offline_page(title: str, entry: str, data: Any, without: str) -> str:
-    """HTML that `entry`, of the browser's modules, draws from `data`. `without`: HTML for where no script runs."""
+def render_page(title: str, entry: str, data: Any, no_script: str) -> str:
+    """HTML that the browser's module `entry` draws from `data`. `no_script` is HTML for browsers without scripts."""
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),
         style=esm.join_styles(),
         data=page_json.dumps(data),
         script=esm.join_modules(entry),
-        without=without,
+        no_script=no_script,
     )
-
-
-def write_whole(target: Path, text: str) -> None:
-    """The file appears with its content or stays as it was."""
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=".compilediag-", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(text.encode("utf-8", "replace"))
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise CompilediagError(f"can't write {target}: {error.strerror or error}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,171 +1,164 @@
-"""The session in plain text: what compiled, what it cost, what to change first."""
+"""The summary of a session as plain text: what compiled, what it cost, what to change first."""
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from collections.abc import Set
-from typing import Any
 
-from ..diagnosis import Finding, explain_gaps, find_gaps, fix_code
-from ..diagnosis.wording import counted, one_line, position, spent
-from ..plugins import gaps
+from .. import plugins
+from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
+from ..formatting import format_amount, format_count, format_line, format_place, format_seconds, format_share
+from ..storage.data import SessionData
+from .text_layout import escape_unprintable, wrap
+from .totals import TotalsDict, compute_totals
 
-WIDTH = 100
+#: Findings that the summary lists.
 SHOWN = 10
 
 
-def summary(session: Any, encoding: str | None = None) -> str:
-    """The session as text of at most 100 columns (only a word longer than that goes beyond).
+def format_summary(data: SessionData, encoding: str | None = None) -> str:
+    """The session as text of at most 100 columns; only a single word that is longer exceeds that.
 
-    `encoding`: what the text has to be printable in; by default that of standard output. Characters of the
-    user's that it lacks are escaped, so that printing never fails.
+    `encoding` is the encoding that the text must be printable in, by default that of standard output. Characters
+    that it lacks are escaped, so printing never fails.
     """
-    from .model import totals
+    with data.settled():
+        findings = diagnose(data)
+        gaps = explain_gaps(data) | plugins.gaps()  # A plug-in that failed is known once it was asked.
+        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data))
+    return escape_unprintable(text, encoding)
 
-    found = session.findings()
-    text = render(totals(session), found, explain_gaps(session) | gaps(), find_gaps(session))
-    return printable(text, encoding or getattr(sys.stdout, "encoding", None) or "utf-8")
 
+def render_summary(totals: TotalsDict, findings: list[Finding], gaps: dict[str, str], missing: Set[str]) -> str:
+    """The text of a session.
 
-def render(totals: dict[str, Any], findings: list[Finding], gaps: dict[str, str], unseen: Set[str]) -> str:
-    """The text of the view model's totals, ranked findings, what was not observed with why, and the tables that
-    lack it.
+    `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
     """
-    told = [finding for finding in findings if finding.rule != "not_observed"]
-    found = _findings(told, totals, unseen, bool(gaps))
-    parts = [*_header(totals, unseen), "", *found, *_gaps(gaps), "", *wrapped(_pointer(told))]
+    shown = [finding for finding in findings if finding.rule != "not_observed"]
+    listed = _list_findings(shown, totals, missing, bool(gaps))
+    parts = [*_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_pointer(shown))]
     return "\n".join(parts) + "\n"
 
 
-def printable(text: str, encoding: str) -> str:
-    """`text` with what `encoding` lacks, and lone surrogates, as backslash escapes."""
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: float, missing: Set[str]) -> str:
+    """Compiles and recompiles with their cost, in one line. Tables in `missing` are "not collected"."""
+    first = format_amount(compiles, "compile") + (f" took {format_seconds(compile_s)}" if compiles else "")
+    second = format_amount(recompiles, "recompile") + (f" cost {format_seconds(lost_s)}" if recompiles else "")
+    parts = (
+        "compiles not collected" if "compiles" in missing else first,
+        "recompiles not collected" if "recompiles" in missing else second,
+    )
+    return f"compilediag: {'; '.join(parts)}"
 
 
-def headline(totals: dict[str, Any], unseen: Set[str]) -> str:
-    """Compiles and recompiles with what they cost, in one line; `unseen` tables are not observed."""
-    compiled = "compiles not observed"
-    if "compiles" not in unseen:
-        compiled = f"{counted(totals['compiles'], 'compile')}, {spent(totals['compile_s'])} compiling"
-    recompiled = "recompiles not observed"
-    if "recompiles" not in unseen:
-        lost = f", {spent(totals['lost_s'])} lost to them" if totals["recompiles"] else ""
-        recompiled = counted(totals["recompiles"], "recompile") + lost
-    return f"compilediag: {compiled}; {recompiled}"
+def _header(totals: TotalsDict, missing: Set[str]) -> list[str]:
+    usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
+    rare = (_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals))
+    counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
+    lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(filter(None, rare)))
+    return [part for line in lines if line for part in wrap(line)]
 
 
-def _header(totals: dict[str, Any], unseen: Set[str]) -> list[str]:
-    usual = (_caches(totals, unseen), _breaks(totals, unseen), _own_cost(totals))
-    rare = [part for part in (_tuning(totals, unseen), _graphs(totals, unseen), _calls(totals)) if part]
-    lines = (headline(totals, unseen), "; ".join(usual), "; ".join(rare))
-    return [part for line in lines if line for part in wrapped(line)]
-
-
-def _caches(totals: dict[str, Any], unseen: Set[str]) -> str:
+def _format_caches(totals: TotalsDict, missing: Set[str]) -> str:
     seen = totals["cache_hits"] + totals["cache_misses"]
-    if "compile_caches" in unseen and not seen:
-        return "cache look-ups not observed"
-    partly = "not all cache look-ups observed: " if "compile_caches" in unseen else ""
-    hits = f"{counted(totals['cache_hits'], 'cache hit')} saved {spent(totals['cache_saved_s'])}"
-    told = hits if totals["cache_hits"] else "no cache hits"
-    return f"{partly}{told}, {counted(totals['cache_misses'], 'miss', 'misses')}"
+    if "compile_caches" in missing and not seen:
+        return "cache lookups not collected"
+    partly = "cache lookups partly collected: " if "compile_caches" in missing else ""
+    saved = f" saved {format_seconds(totals['cache_saved_s'])}" if totals["cache_hits"] else ""
+    hits, misses = totals["cache_hits"], totals["cache_misses"]
+    return f"{partly}{format_amount(hits, 'cache hit')}{saved}, {format_amount(misses, 'miss', 'misses')}"
 
 
-def _tuning(totals: dict[str, Any], unseen: Set[str]) -> str:
-    """Nothing where nothing was tuned: most programs don't."""
+def _format_breaks(totals: TotalsDict, missing: Set[str]) -> str:
+    breaks = format_amount(totals["graph_breaks"], "graph break")
+    limits = f", {format_amount(totals['limit_hits'], 'recompile limit')} reached" if totals["limit_hits"] else ""
+    return ("graph breaks not collected" if "graph_breaks" in missing else breaks) + limits
+
+
+def _format_overhead(totals: TotalsDict) -> str:
+    share = totals["own_share"]
+    return f"compilediag overhead {format_seconds(totals['own_s'])}" + (
+        f" ({format_share(share)})" if share is not None else ""
+    )
+
+
+def _format_tuning(totals: TotalsDict, missing: Set[str]) -> str:
+    """Empty if nothing was tuned: most programs tune nothing."""
     if not totals["tuning_runs"]:
         return ""
-    failed = f", {counted(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
-    least = "at least " if "autotune" in unseen else ""
-    return f"{least}{counted(totals['tuning_runs'], 'tuning')} took {spent(totals['tuning_s'])}{failed}"
+    failed = f", {format_amount(totals['tuning_failed'], 'choice')} failed" if totals["tuning_failed"] else ""
+    least = "at least " if "autotune" in missing else ""
+    runs = format_amount(totals["tuning_runs"], "autotuning run")
+    return f"{least}{runs} took {format_seconds(totals['tuning_s'])}{failed}"
 
 
-def _graphs(totals: dict[str, Any], unseen: Set[str]) -> str:
-    """Nothing where no CUDA graph was captured or skipped."""
+def _format_graphs(totals: TotalsDict, missing: Set[str]) -> str:
+    """Empty if no CUDA graph was captured or skipped."""
     counts = {
         "captured": totals["graph_records"],
-        "captured again": totals["graph_rerecords"],
+        "re-recorded": totals["graph_rerecords"],
         "skipped": totals["graph_skips"],
         "replayed": totals["graph_replays"],
     }
-    told = ", ".join(f"{count:,}x {what}" for what, count in counts.items() if count)
-    least = "at least " if "cudagraphs" in unseen else ""
-    return f"CUDA graphs: {least}{told}" if told else ""
+    listed = ", ".join(f"{format_count(count)}x {action}" for action, count in counts.items() if count)
+    least = "at least " if "cudagraphs" in missing else ""
+    return f"CUDA graphs: {least}{listed}" if listed else ""
 
 
-def _calls(totals: dict[str, Any]) -> str:
-    """Nothing where calls were not counted, or all of them paid."""
-    once, eager = totals["used_once"], totals["eager_calls"]
-    parts = [
-        f"{counted(once, 'entry was', 'entries were')} compiled and used once: {spent(totals['used_once_s'])}"
-        if once
-        else "",
-        f"{counted(eager, 'call')} ran eagerly where torch gave up: {spent(totals['eager_s'])}" if eager else "",
-    ]
-    return "; ".join(filter(None, parts))
+def _format_calls(totals: TotalsDict) -> str:
+    """Empty if calls were not counted, or every entry was called again and no call fell back to eager."""
+    parts = []
+    if once := totals["used_once"]:
+        entries = format_amount(once, "entry was", "entries were")
+        parts.append(f"{entries} compiled and called once: {format_seconds(totals['used_once_s'])}")
+    if eager := totals["eager_calls"]:
+        parts.append(f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}")
+    return "; ".join(parts)
 
 
-def _breaks(totals: dict[str, Any], unseen: Set[str]) -> str:
-    breaks = counted(totals["graph_breaks"], "graph break")
-    limits = f", {counted(totals['limit_hits'], 'recompile limit')} hit" if totals["limit_hits"] else ""
-    return ("graph breaks not observed" if "graph_breaks" in unseen else breaks) + limits
-
-
-def _own_cost(totals: dict[str, Any]) -> str:
-    share = totals["own_share"]
-    return f"own cost {spent(totals['own_s'])}" + (f" ({100 * share:.1f} %)" if share is not None else "")
-
-
-def _findings(findings: list[Finding], totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> list[str]:
+def _list_findings(findings: list[Finding], totals: TotalsDict, missing: Set[str], has_gaps: bool) -> list[str]:
     if not findings:
-        return [_nothing_found(totals, unseen, has_gaps)]
-    lines = [line for number, f in enumerate(findings[:SHOWN], 1) for line in _finding(number, f)]
+        return [_explain_no_findings(totals, missing, has_gaps)]
+    lines = [line for number, finding in enumerate(findings[:SHOWN], 1) for line in _format_finding(number, finding)]
     rest = len(findings) - SHOWN
     return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
 
 
-def _nothing_found(totals: dict[str, Any], unseen: Set[str], has_gaps: bool) -> str:
-    """Nothing observed is not health: said apart from nothing to fix."""
-    if "compiles" not in unseen and not totals["compiles"]:
-        return "Nothing was compiled while this watched."
-    return "Nothing to fix in what was observed." if has_gaps else "Nothing to fix."
+def _explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) -> str:
+    """Data that was not collected is not a clean bill of health, so the text keeps the two apart."""
+    if "compiles" not in missing and not totals["compiles"]:
+        return "Nothing was compiled during this watch."
+    return "Nothing to fix in the collected data." if has_gaps else "Nothing to fix."
 
 
-def _finding(number: int, finding: Finding) -> list[str]:
+def _format_finding(number: int, finding: Finding) -> list[str]:
     lead = f"{number}. [{finding.severity}] "
-    lines = wrapped(finding.title, lead, "   ") + _user_line(finding) + wrapped(finding.suggestion, "   ", "   ")
+    lines = wrap(finding.title, lead, "   ") + _format_user_line(finding) + wrap(finding.suggestion, "   ", "   ")
     code = fix_code(finding.fix)
-    return lines + wrapped(f"To try it without an edit: {code}", "   ", "   ") if code else lines
+    return lines + wrap(f"To try it without editing code: {code}", "   ", "   ") if code else lines
 
 
-def _user_line(finding: Finding) -> list[str]:
-    """The line of the user's that made the guard; of a graph break the title has the place."""
+def _format_user_line(finding: Finding) -> list[str]:
+    """The user's line that made the guard. The title of a graph break already has the place."""
     if not finding.user_code:
         return []
-    place = position(finding.user_file, finding.user_line)
-    return wrapped(f"at {place}: {one_line(finding.user_code)}" if place else one_line(finding.user_code), "   ", "   ")
+    place = format_place(finding.user_file, finding.user_line)
+    return wrap(
+        f"at {place}: {format_line(finding.user_code)}" if place else format_line(finding.user_code), "   ", "   "
+    )
 
 
-def _gaps(gaps: dict[str, str]) -> list[str]:
-    """What was not observed, in one sentence a reason."""
+def _list_gaps(gaps: dict[str, str]) -> list[str]:
+    """What was not collected, one sentence per reason."""
     if not gaps:
         return []
-    missed: dict[str, list[str]] = {}
-    for what, why in gaps.items():
-        missed.setdefault(why, []).append(what)
-    sentences = (f"Not observed: {', '.join(subjects)}: {why}" for why, subjects in missed.items())
-    return ["", *(line for sentence in sentences for line in wrapped(sentence, "", "  "))]
+    subjects: dict[str, list[str]] = {}
+    for subject, reason in gaps.items():
+        subjects.setdefault(reason, []).append(subject)
+    sentences = (f"Not collected: {', '.join(names)}: {reason}" for reason, names in subjects.items())
+    return ["", *(line for sentence in sentences for line in wrap(sentence, "", "  "))]
 
 
 def _pointer(findings: list[Finding]) -> str:
     if findings:
         return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
     return "More: session.dashboard(), session.compiles"
-
-
-def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    """`text` in lines of at most WIDTH; `first` and `rest` stand before the first and the other lines."""
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    ) or [first.rstrip()]

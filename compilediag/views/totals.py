@@ -1,18 +1,28 @@
-"""The totals of a session: sums over rows as they come. Every view shows these and no others."""
+"""The totals of a session. Every view shows these totals and no others."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypedDict
 
-from ..diagnosis.rules.autotune_runs import UNTIMED, get_run_key
+from ..diagnosis import CallTotals, sum_calls
+from ..diagnosis.rules.autotune_runs import UNTIMED, RunKey, get_run_key
 from ..diagnosis.rules.lookup_groups import COMPILE_CACHES, COUNTED
+from ..events import (
+    KINDS,
+    AutotuneChoice,
+    CacheLookup,
+    Compile,
+    CudaGraphAction,
+    Event,
+    GraphBreak,
+    KernelCompile,
+    Recompile,
+    Rows,
+    SourceStatus,
+)
 
-Cells = dict[str, Any]
-
-COUNTS = ("compiles", "recompiles", "graph_breaks", "limit_hits", "events")
 #: CUDA graph action -> its total.
 GRAPH_TOTALS = {
     "record": "graph_records",
@@ -23,126 +33,245 @@ GRAPH_TOTALS = {
 }
 
 
-class Totals:
-    """Counts: compiles, recompiles, graph_breaks, limit_hits, events, dropped, kernels, tuning_runs (measured now,
-    not taken from a cache), tuning_choices, tuning_failed, graph_records (first captures), graph_rerecords,
-    graph_skips, graph_replays (None if they were not counted).
+class SingleCacheTotals(TypedDict):
+    """The lookups of one cache."""
 
-    cache_hits: compiled graphs that a cache gave, cache_misses: those that none had; by_cache: the hits, misses and
-    seconds saved of each cache by itself. compile_s: seconds of all compiles; lost_s: of those that recompiles
-    caused; cache_saved_s: that hits saved, by torch's account; tuning_s: that went into compiling and timing
-    choices; own_s: that our hooks and writer took; own_share: own_s / compile_s.
+    hits: int
+    misses: int
+    saved_s: float
+
+
+class TotalsDict(TypedDict):
+    """Counts and seconds of a session. None is a number that was not collected.
+
+    `cache_hits` counts compiled graphs that came from a cache, `cache_misses` those that no cache had; `by_cache` has
+    each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
+    `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
+    as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
+    writer took, `own_share` is own_s / compile_s.
     """
 
+    events: int
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    limit_hits: int
+    kernels: int
+    cache_hits: int
+    cache_misses: int
+    cache_saved_s: float
+    by_cache: dict[str, SingleCacheTotals]
+    tuning_runs: int
+    tuning_choices: int
+    tuning_failed: int
+    tuning_s: float
+    graph_records: int
+    graph_rerecords: int
+    graph_skips: int
+    graph_replays: int | None
+    compile_s: float
+    lost_s: float
+    own_s: float
+    own_share: float | None
+    dropped: int
+    compiled_calls: int | None
+    eager_calls: int | None
+    eager_s: float | None
+    used_once: int | None
+    used_once_s: float | None
+
+
+def compute_totals(data: Rows) -> TotalsDict:
+    """The totals of a session."""
+    totals = Totals()
+    for kind in KINDS:
+        if kind is not SourceStatus:
+            for event in data.rows(kind):
+                totals.add(event)
+    states = data.rows(SourceStatus)
+    totals.count_events(len(states))
+    return totals.to_dict(states, sum_calls(data))
+
+
+class Totals:
+    """Adds up events as they come. A recompile may come again, when its seconds are known."""
+
     def __init__(self) -> None:
-        self._counts = Counter(dict.fromkeys(COUNTS, 0))
+        self._events = 0
+        self._counts: Counter[type[Event]] = Counter()
+        self._limit_hits = 0
         self._compile_s = 0.0
+        self._lost_s: dict[int | None, float] = {}
         self._caches = _CacheTotals()
         self._tuning = _TuningTotals()
-        self._graphs = Counter(dict.fromkeys(GRAPH_TOTALS.values(), 0))
-        self._replays: int | None = None
+        self._graphs = _GraphTotals()
+        self._adders: dict[type[Event], Callable[[Any], None]] = {
+            Compile: self._add_compile,
+            Recompile: self._add_recompile,
+            CacheLookup: self._caches.add,
+            AutotuneChoice: self._tuning.add,
+            CudaGraphAction: self._graphs.add,
+        }
 
-    def add(self, table: str, cells: Cells) -> None:
-        self._counts["events"] += 1
-        if table in ("recompiles", "graph_breaks", "kernels"):
-            self._counts[table] += 1
-        elif table == "compiles":
-            self._counts["compiles"] += 1
-            self._counts["limit_hits"] += cells["limit"] is not None
-            self._compile_s += cells["duration_s"] or 0
-        elif table == "cache_lookups":
-            self._caches.add(cells)
-        elif table == "autotune":
-            self._tuning.add(cells)
-        elif table == "cudagraphs":
-            self._add_graph(cells)
+    def add(self, event: Event) -> None:
+        """Take an event."""
+        self._events += 1
+        self._counts[type(event)] += 1
+        if type(event) in self._adders:
+            self._adders[type(event)](event)
 
-    def _add_graph(self, cells: Cells) -> None:
-        if cells["action"] == "replays":
-            self._replays = (self._replays or 0) + (cells["count"] or 0)
-        elif cells["action"] in GRAPH_TOTALS:
-            self._graphs[GRAPH_TOTALS[cells["action"]]] += 1
+    def update_recompile(self, event: Recompile) -> None:
+        """Take the seconds of a recompile that was added before."""
+        self._add_recompile(event)
 
-    def as_dict(self, lost: dict[int, float], sources: Iterable[tuple[int, Cells]]) -> dict[str, Any]:
-        states = [cells for _, cells in sources]
-        own_s = sum(cells["overhead_s"] or 0 for cells in states)
+    def count_events(self, number: int) -> None:
+        """Count events of which nothing but their number is needed."""
+        self._events += number
+
+    def _add_compile(self, event: Compile) -> None:
+        self._limit_hits += event.limit is not None
+        self._compile_s += event.duration_s or 0
+
+    def _add_recompile(self, event: Recompile) -> None:
+        if event.lost_s is not None:
+            self._lost_s[event.event_id] = event.lost_s
+
+    def to_dict(self, states: Iterable[SourceStatus], calls: CallTotals) -> TotalsDict:
+        """The totals so far, with the last states of the sources and the totals of calls."""
+        states = list(states)
+        own_s = sum(state.overhead_s or 0 for state in states)
         return {
-            **{name: self._counts[name] for name in (*COUNTS, "kernels")},
-            **self._caches.as_dict(),
-            **self._tuning.as_dict(),
-            **self._graphs,
-            "graph_replays": self._replays,
+            "events": self._events,
+            "compiles": self._counts[Compile],
+            "recompiles": self._counts[Recompile],
+            "graph_breaks": self._counts[GraphBreak],
+            "limit_hits": self._limit_hits,
+            "kernels": self._counts[KernelCompile],
+            **self._caches.to_dict(),
+            **self._tuning.to_dict(),
+            **self._graphs.to_dict(),
             "compile_s": self._compile_s,
-            "lost_s": sum(lost.values()),
+            "lost_s": sum(self._lost_s.values()),
             "own_s": own_s,
             "own_share": own_s / self._compile_s if self._compile_s else None,
-            "dropped": sum(cells["dropped"] or 0 for cells in states),
+            "dropped": sum(state.dropped or 0 for state in states),
+            "compiled_calls": calls.compiled_calls,
+            "eager_calls": calls.eager_calls,
+            "eager_s": calls.eager_s,
+            "used_once": calls.used_once,
+            "used_once_s": calls.used_once_s,
         }
 
 
-class _CacheTotals:
-    """What the caches of compiled graphs gave, and each cache by itself.
+class _CacheDict(TypedDict):
+    cache_hits: int
+    cache_misses: int
+    cache_saved_s: float
+    by_cache: dict[str, SingleCacheTotals]
 
-    AOTAutogradCache's hit holds those of FxGraphCache beneath it, so of one compile FxGraphCache's look-ups count,
-    AOTAutogradCache's where there were none, and of the seconds saved the larger sum. A graph that the local tier
+
+class _CacheTotals:
+    """What the caches of compiled graphs answered, and each cache by itself.
+
+    A hit of AOTAutogradCache contains those of FxGraphCache. So the lookups of FxGraphCache count for a compile, those
+    of AOTAutogradCache where there were none, and of the seconds saved the larger sum. A graph that the local tier
     lacked and the remote one had is a hit.
     """
 
     def __init__(self) -> None:
-        self._by_compile: dict[tuple[Any, ...], dict[str, Counter[str]]] = {}
-        self._by_cache: dict[str, dict[str, float]] = {}
-        self._saved: dict[tuple[Any, ...], dict[str, float]] = {}
+        self._by_compile: dict[object, dict[str, Counter[str]]] = {}
+        self._by_cache: dict[str, SingleCacheTotals] = {}
+        self._saved: dict[object, Counter[str]] = {}
 
-    def add(self, cells: Cells) -> None:
-        cache, counted = cells["cache"] or "?", COUNTED.get(cells["outcome"])
+    def add(self, event: CacheLookup) -> None:
+        cache, counted = event.cache or "?", COUNTED.get(event.outcome or "")
         own = self._by_cache.setdefault(cache, {"hits": 0, "misses": 0, "saved_s": 0.0})
-        own["saved_s"] += cells["saved_s"] or 0.0
-        if counted in ("hits", "misses"):
-            own[counted] += 1
-        if cache not in COMPILE_CACHES:
-            return
-        key = (cells["rank"], cells["pid"], cells["compile_id"])
-        if counted in ("hits", "misses"):
-            tier = "remote " if cells["tier"] == "remote" else ""
-            self._by_compile.setdefault(key, {}).setdefault(cache, Counter())[tier + counted] += 1
-        if cells["saved_s"]:
-            saved = self._saved.setdefault(key, {})
-            saved[cache] = saved.get(cache, 0.0) + cells["saved_s"]
+        own["saved_s"] += event.saved_s or 0.0
+        own["hits"] += counted == "hits"
+        own["misses"] += counted == "misses"
+        if cache in COMPILE_CACHES:
+            self._add_to_compile(cache, counted, event)
 
-    def as_dict(self) -> dict[str, Any]:
+    def _add_to_compile(self, cache: str, counted: str | None, event: CacheLookup) -> None:
+        # Lookups outside of any compile count together, by process.
+        key = event.compile_key or (event.rank, event.pid, event.compile_id)
+        if counted in ("hits", "misses"):
+            tier = "remote " if event.tier == "remote" else ""
+            self._by_compile.setdefault(key, {}).setdefault(cache, Counter())[tier + counted] += 1
+        if event.saved_s:
+            self._saved.setdefault(key, Counter())[cache] += event.saved_s  # type: ignore[assignment]
+
+    def to_dict(self) -> _CacheDict:
         graphs = [found.get("fx_graph") or found["aot_autograd"] for found in self._by_compile.values()]
         return {
             "cache_hits": sum(g["hits"] + g["remote hits"] for g in graphs),
             "cache_misses": sum(max(g["misses"] - g["remote hits"], g["remote misses"]) for g in graphs),
             "cache_saved_s": sum(max(saved.values()) for saved in self._saved.values()),
-            "by_cache": {cache: dict(own) for cache, own in self._by_cache.items()},
+            "by_cache": {cache: {**own} for cache, own in self._by_cache.items()},
         }
 
 
+class _TuningDict(TypedDict):
+    tuning_runs: int
+    tuning_choices: int
+    tuning_failed: int
+    tuning_s: float
+
+
 class _TuningTotals:
-    """Each row of a run says what its whole stage, or the whole run, took: of those the largest counts."""
+    """Every choice has the seconds of its whole stage, or of the whole run: the largest counts once."""
 
     def __init__(self) -> None:
         self._choices = 0
         self._failed = 0
-        self._spent: dict[tuple[Any, ...], dict[str | None, float]] = {}
-        self._measured: set[tuple[Any, ...]] = set()
+        self._spent: dict[RunKey, dict[str, float]] = {}
+        self._measured: set[RunKey] = set()
 
-    def add(self, cells: Cells) -> None:
-        key = get_run_key(SimpleNamespace(**cells))
+    def add(self, event: AutotuneChoice) -> None:
+        key = get_run_key(event)
         self._choices += 1
-        self._failed += cells["time_ms"] is None and cells["fail_reason"] is not None
-        if cells["from_cache"] is None:
+        self._failed += event.time_ms is None and event.fail_reason is not None
+        if event.from_cache is None:
             self._measured.add(key)
         spent = self._spent.setdefault(key, {})
-        for name, part in (("benchmark_s", cells["stage"]), ("precompile_s", "")):
-            if part != UNTIMED:
-                spent[part] = max(spent.get(part, 0.0), cells[name] or 0.0)
+        spent["precompile"] = max(spent.get("precompile", 0.0), event.precompile_s or 0.0)
+        if event.stage != UNTIMED:
+            stage = f"stage {event.stage}"
+            spent[stage] = max(spent.get(stage, 0.0), event.benchmark_s or 0.0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> _TuningDict:
         return {
             "tuning_runs": len(self._measured),
             "tuning_choices": self._choices,
             "tuning_failed": self._failed,
             "tuning_s": sum(sum(spent.values()) for spent in self._spent.values()),
+        }
+
+
+class _GraphDict(TypedDict):
+    graph_records: int
+    graph_rerecords: int
+    graph_skips: int
+    graph_replays: int | None
+
+
+class _GraphTotals:
+    """The actions of CUDA graphs; replays are None if they were not counted."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._replays: int | None = None
+
+    def add(self, event: CudaGraphAction) -> None:
+        if event.action == "replays":
+            self._replays = (self._replays or 0) + (event.count or 0)
+        elif event.action in GRAPH_TOTALS:
+            self._counts[GRAPH_TOTALS[event.action]] += 1
+
+    def to_dict(self) -> _GraphDict:
+        return {
+            "graph_records": self._counts["graph_records"],
+            "graph_rerecords": self._counts["graph_rerecords"],
+            "graph_skips": self._counts["graph_skips"],
+            "graph_replays": self._replays,
         }

@@ -43,7 +43,7 @@ class DashboardWidget(anywidget.AnyWidget):
         self._make_text = make_text
         super().__init__(**traits)
         self.on_msg(self._handle_message)
-        if model.session.state == "watching":
+        if model.data.state == "watching":
             self.pump.start()
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ class Recorded:
         }
         self.recorder = Recorder(path, meta)
         self.session = Session(path, recorder=self.recorder)
-        self.model = ViewModel(self.session)
+        self.model = ViewModel(self.session.data)
         self.feed = Feed()
         self.clock = BEGIN_NS
 

@@ -114,7 +114,7 @@ def test_json_is_ascii_safe_in_a_script_and_knows_no_nan():
 def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
     recorded.compile(0)
     recorded.compile(1)
-    widget = make_dashboard(recorded.session)
+    widget = make_dashboard(recorded.session.data)
     try:
         snapshot = json.loads(widget.get_state("snapshot")["snapshot"])
         assert snapshot["reset"] and len(snapshot["rows"]["compiles"]) == 2
@@ -132,7 +132,7 @@ def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
 def test_a_session_that_is_over_needs_no_pump(recorded):
     recorded.compile(0)
     recorded.stop()
-    widget = make_dashboard(recorded.session)
+    widget = make_dashboard(recorded.session.data)
     assert not widget.pump._thread.is_alive()
     assert len(json.loads(widget.get_state("snapshot")["snapshot"])["rows"]["compiles"]) == 1
     widget.close()

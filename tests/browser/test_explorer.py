@@ -203,12 +203,12 @@ def test_a_guards_page_tells_values_company_and_verdict(story, open_explorer):
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
     assert heading(page) == "Bx.size(0)"
     assert page.text_content(".cdiag-verdict") == (
-        "Fixing this one alone would not have helped, because k failed too in every entry that came near."
+        "Fixing this guard alone would not have helped: k also failed in every entry that it failed in."
     )
     page.click('[data-key="guard k"]')
     assert heading(page) == "Ak"
     assert page.text_content(".cdiag-verdict").startswith(
-        "Fixing this one alone would have spared 2 of the 3 recompiles"
+        "Fixing this guard alone would have prevented 2 of the 3 recompiles"
     )
     points = page.locator(".cdiag-plot circle")
     assert points.locator("title").all_text_contents()[0] == "the first entry: 1"
@@ -332,7 +332,7 @@ def test_a_finding_of_the_dashboard_leads_to_its_guard(story, open_widget):
 
 
 def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_report, new_page, tmp_path):
-    path = write_report(story.session, tmp_path / "report.html")
+    path = write_report(story.session.data, tmp_path / "report.html")
     page = open_report(path)
     page.click("text=guard explorer")
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
@@ -351,7 +351,7 @@ def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_repor
 
 
 def test_a_redacted_report_has_the_grid_without_values_or_trees(story, new_page, tmp_path):
-    path = write_report(story.session, tmp_path / "report.html", redact=True)
+    path = write_report(story.session.data, tmp_path / "report.html", redact=True)
     page = new_page()
     page.goto(path.as_uri() + "#explorer")
     assert texts(page, ".cdiag-grid .cdiag-change-cell code") == ["k", "k", "k"]

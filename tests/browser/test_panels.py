@@ -214,10 +214,10 @@ def test_every_text_of_the_panels_can_be_read(run, open_widget, scheme, tab):
 
 
 def test_a_report_shows_the_panels_and_a_redacted_one_keeps_values_out(run, open_report, tmp_path):
-    page = open_report(write_report(run.session, tmp_path / "report.html"))
+    page = open_report(write_report(run.session.data, tmp_path / "report.html"))
     open_tab(page, "tunings", "triton_mm_1")
     assert "bf16[64, 64]" in text(page, ".cdiag-facts")
-    path = write_report(run.session, tmp_path / "redacted.html", redact=True)
+    path = write_report(run.session.data, tmp_path / "redacted.html", redact=True)
     assert not [
         s for s in ("bf16[64", "epilogue_fusion", "x.add_(1)", "data pointer", "/home") if s in path.read_text()
     ]

@@ -23,7 +23,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
     for number in range(3):
         recorded.compile(number)
     recorded.compile(0, function="<b>other</b>")
-    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="panel:by_function"]')
     assert text(page, '[data-tab="panel:by_function"]') == "by function2"
     assert [row[:2] for row in cells(page)] == [["<b>other</b>", "1"], ["forward", "3"]]
@@ -38,7 +38,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
 
 def test_a_panel_that_fails_says_why_in_its_tab(recorded, plugged, open_report, tmp_path):
     recorded.compile(0)
-    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="panel:broken_panel"]')
     assert page.text_content(".cdiag-note") == "panel broken_panel of sample-plugin: ValueError: no such table"
     page.click('[data-tab="compiles"]')

@@ -34,7 +34,7 @@ def of_ranks(tmp_path):
 
 
 def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_path):
-    page = open_report(write_report(of_ranks, tmp_path / "report.html"))
+    page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
     assert page.text_content(".cdiag-to-ranks") == "40 ranks ›"
     assert page.locator('.cdiag-finding[data-rule="ranks_diverge"]').count() == 1
     page.click(".cdiag-to-ranks")
@@ -49,7 +49,7 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
 
 
 def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_report, tmp_path):
-    page = open_report(write_report(of_ranks, tmp_path / "report.html"))
+    page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
     page.click(".cdiag-to-ranks")
     shown = page.locator(".cdiag-rank-graphs tr[data-compile]")
     first = shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")
@@ -63,7 +63,7 @@ def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_re
 
 
 def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
-    path = write_report(of_ranks, tmp_path / "report.html", redact=True)
+    path = write_report(of_ranks.data, tmp_path / "report.html", redact=True)
     page = open_report(path)
     assert "5 -\\u003e 6" not in path.read_text() and "ada" not in page.text_content("#cdiag-data")
     page.click(".cdiag-to-ranks")
@@ -72,5 +72,5 @@ def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
 
 def test_one_rank_has_no_such_page(recorded, open_report, tmp_path):
     recorded.compile(0)
-    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     assert page.locator(".cdiag-to-ranks").is_hidden()

@@ -23,7 +23,7 @@ def run(recorded):
 
 
 def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path, totals):
-    page = open_report(write_report(run.session, tmp_path / "report.html"))
+    page = open_report(write_report(run.session.data, tmp_path / "report.html"))
     assert totals(page)["recompiles"] == "2"
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
@@ -33,7 +33,7 @@ def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path,
 
 
 def test_the_policy_lets_nothing_in(run, tmp_path):
-    text = write_report(run.session, tmp_path / "report.html").read_text()
+    text = write_report(run.session.data, tmp_path / "report.html").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
     assert policy == "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
     assert text.count("</script>") == 2
@@ -45,7 +45,7 @@ def test_hostile_text_in_every_place_stays_text(recorded, open_report, tmp_path)
     recorded.compile(0, function=evil)
     recorded.graph_break(evil, user_code=evil)
     recorded.text(evil, evil, compile_id="0/0")
-    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="graph_breaks"]')
     assert evil.split("\u2028")[0] in page.text_content('.cdiag-row [data-column="reason"]')
     assert page.evaluate("window.bitten") is None
@@ -54,7 +54,7 @@ def test_hostile_text_in_every_place_stays_text(recorded, open_report, tmp_path)
 def test_a_report_of_a_running_session_does_not_pretend_to_go_on(recorded, open_report, tmp_path):
     recorded.compile(0)
     recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
-    page = open_report(write_report(recorded.session, tmp_path / "report.html"))
+    page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     assert page.text_content(".cdiag-state") == "written while watching"
     assert page.locator(".cdiag-now").is_hidden() and page.locator(".cdiag-pause").is_hidden()
 
@@ -63,7 +63,7 @@ def test_a_redacted_report_has_no_code_value_or_path_of_the_user(recorded, open_
     recorded.compile(0, fail_reason=SECRET)
     recorded.graph_break(SECRET, user_code=SECRET, explanation=SECRET, user_file=f"/home/{SECRET}/model.py")
     recorded.text("dynamo_output_graph", SECRET, compile_id="0/0")
-    path = write_report(recorded.session, tmp_path / "report.html", redact=True)
+    path = write_report(recorded.session.data, tmp_path / "report.html", redact=True)
     assert SECRET not in path.read_text() and "/home/me" not in path.read_text()
     page = open_report(path)
     assert page.locator(".cdiag-badge", has_text="redacted").is_visible()
@@ -78,7 +78,7 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
     long = "\n".join(f"{noise.getrandbits(256):x}" for _ in range(80_000))
     recorded.text("short", "a short one", compile_id="0/0")
     recorded.text("long", long, compile_id="0/0")
-    path = write_report(recorded.session, tmp_path / "report.html")
+    path = write_report(recorded.session.data, tmp_path / "report.html")
     assert path.stat().st_size < 3_000_000
     page = open_report(path)
     page.click('[data-tab="compiles"]')
@@ -95,18 +95,18 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
 
 def test_a_path_that_cannot_be_written_is_one_line_and_leaves_nothing(run, tmp_path):
     with pytest.raises(CompilediagError) as error:
-        write_report(run.session, tmp_path / "missing" / "report.html")
+        write_report(run.session.data, tmp_path / "missing" / "report.html")
     assert "\n" not in str(error.value) and "missing" in str(error.value)
     (tmp_path / "folder").mkdir()
     with pytest.raises(CompilediagError):
-        write_report(run.session, tmp_path / "folder")
+        write_report(run.session.data, tmp_path / "folder")
     assert sorted(p.name for p in tmp_path.iterdir() if "compilediag-" in p.name) == []
 
 
 def test_a_report_replaces_an_older_one_and_can_be_read_by_others(run, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
-    assert write_report(run.session, path) == path
+    assert write_report(run.session.data, path) == path
     assert path.read_text().startswith("<!doctype html>")
     assert [p.name for p in tmp_path.glob("*.html")] == ["report.html"]
     mask = os.umask(0)

@@ -139,7 +139,7 @@ def test_a_report_of_ten_thousand_events_is_small_and_quick(recorded, new_page, 
             f"buf{k} = empty_strided_cpu(({n * 31 + k * 7919 % 4093}, 8), (8, 1), torch.float32)" for k in range(500)
         )
         recorded.text("inductor_output_code", text, compile_id=f"{n % 40}/0")
-    path = write_report(recorded.session, tmp_path / "report.html")
+    path = write_report(recorded.session.data, tmp_path / "report.html")
     page = new_page()
     page.add_init_script(f"({FIRST_ROW})()")
     page.goto(path.as_uri())

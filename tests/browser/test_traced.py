@@ -117,7 +117,7 @@ def test_failures_and_what_began_again_have_a_tab_of_their_own(run, open_widget)
 
 
 def test_symbolic_shapes_with_both_stacks(session, open_widget):
-    page = open_widget(ViewModel(session("shapes")).snapshot())
+    page = open_widget(ViewModel(session("shapes").data).snapshot())
     page.click('[data-tab="symbolic_shapes"]')
     page.fill(".cdiag-search", "specialized")
     page.locator(".cdiag-row").click()
@@ -128,7 +128,7 @@ def test_symbolic_shapes_with_both_stacks(session, open_widget):
 
 
 def test_problems_of_an_export(session, open_widget):
-    page = open_widget(ViewModel(session("export")).snapshot())
+    page = open_widget(ViewModel(session("export").data).snapshot())
     page.click('[data-tab="export_problems"]')
     assert page.locator(".cdiag-row").count() == 3
     page.locator(".cdiag-row", has_text="data dependent").click()
@@ -139,7 +139,7 @@ def test_problems_of_an_export(session, open_widget):
 
 
 def test_collectives_of_two_ranks(session, open_widget):
-    page = open_widget(ViewModel(session("rank0", "rank1")).snapshot())
+    page = open_widget(ViewModel(session("rank0", "rank1").data).snapshot())
     page.click('[data-tab="collectives"]')
     assert page.locator(".cdiag-row").count() == 8
     page.locator(".cdiag-row", has_text="all_gather").first.click()
@@ -161,7 +161,7 @@ def open_graphs(page):
 
 
 def test_a_line_of_a_graph_lights_what_it_became(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance"), tmp_path / "r.html"))
+    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
     open_graphs(page)
     lit = "all => all.map((line) => line.textContent.trim())"
     page.locator('[data-pane="post"] .is-linked', has_text="aten.mm").hover()
@@ -182,7 +182,7 @@ def test_a_line_of_a_graph_lights_what_it_became(session, open_report, tmp_path)
 
 
 def test_a_graph_that_torch_did_not_trace_still_tells_the_users_lines(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance"), tmp_path / "r.html"))
+    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
     open_graphs(page)
     page.click("text=graph 2 of 2")
     page.wait_for_selector("text=torch did not trace the nodes of this graph")
@@ -191,7 +191,7 @@ def test_a_graph_that_torch_did_not_trace_still_tells_the_users_lines(session, o
 
 
 def test_texts_stand_in_the_order_of_the_pipeline_and_code_is_coloured(session, open_report, tmp_path):
-    page = open_report(write_report(session("provenance"), tmp_path / "r.html"))
+    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
     page.click('[data-tab="compiles"]')
     page.locator(".cdiag-row").last.click()
     section = page.locator('[data-section="artifacts"]')
@@ -226,7 +226,7 @@ def test_a_link_can_be_followed_and_nothing_else_can(recorded, open_widget):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_at_any_width(session, open_report, tmp_path, scheme):
-    page = open_report(write_report(session("provenance"), tmp_path / "r.html"), color_scheme=scheme)
+    page = open_report(write_report(session("provenance").data, tmp_path / "r.html"), color_scheme=scheme)
     open_graphs(page)
     page.locator(".is-linked").first.focus()
     for width in (1300, 700):

@@ -54,7 +54,7 @@ def test_hostile_values_and_names_are_recorded_and_shown(text):
     assert len(session.recompiles) == 1
     assert session.recompiles["guard_source"].tolist() == ["key"]
     assert session.recompiles["actual"].notna().all()
-    page = dumps(ViewModel(session).snapshot())
+    page = dumps(ViewModel(session.data).snapshot())
     assert page.isascii() and "<" not in page
     assert {row["reason"] for row in programs.at_work(session).values()} == {None}
     assert session.summary().encode()

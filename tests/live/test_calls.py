@@ -78,7 +78,7 @@ def test_calls_after_the_limit_are_counted_and_those_without_torch_compile_are_n
     assert calls(session, "compiled") == {("by_name", "0/0"): 2, ("by_name", "0/1"): 1}
     (limit,) = [found for found in session.findings() if found.rule == "recompile_limit"]
     assert "hit recompile_limit: 3 calls ran eagerly since, " in limit.title and "not counted" not in limit.suggestion
-    assert "3 calls ran eagerly where torch gave up" in session.summary()
+    assert "3 calls fell back to eager" in session.summary()
     assert session.break_even()["eager_s"].notna().all()
 
 
@@ -429,8 +429,8 @@ def test_without_monitoring_it_is_unavailable_and_nothing_is_called_0(monkeypatc
     found = session.break_even()
     assert len(found) == 2 and found[["calls", "won_s", "break_even", "once"]].isna().all(axis=None)
     text = session.summary()
-    assert "Not observed: calls of compiled functions: counting calls needs Python 3.12's sys.monitoring" in text
-    assert "it runs eagerly, in silence" in text and "ran eagerly where" not in text
+    assert "Not collected: calls of compiled functions: counting calls needs Python 3.12's sys.monitoring" in text
+    assert "it runs eagerly, in silence" in text and "fell back to eager" not in text
     (limit,) = [found for found in session.findings() if found.rule == "recompile_limit"]
     assert "How many calls ran eagerly since is not counted: watch(calls=True)" in limit.suggestion
 
@@ -467,7 +467,7 @@ def test_the_command_line_asks_for_it(python, tmp_path):
     assert checked.returncode == 1
     assert "train.py:4): it hit recompile_limit" in checked.stdout
     if sys.version_info < (3, 12):
-        assert "Not observed: calls of compiled functions" in done.stderr and "ran eagerly" not in checked.stdout
+        assert "Not collected: calls of compiled functions" in done.stderr and "ran eagerly" not in checked.stdout
     else:
         assert calls(session, "eager") == {("f", "0/2"): 10}
         assert "hit recompile_limit: 10 calls ran eagerly since" in done.stderr

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.explorer.documents import unpacked
-from compilediag.views.explorer.explorer_text import explorer_text
+from compilediag.views.explorer.document_types import unpack_document
+from compilediag.views.explorer.explorer_text import format_explorer
 from compilediag.views.model import ViewModel
 
 
@@ -36,12 +36,12 @@ def rows():
             counting(torch.randn(size, 8))
         for n, act in enumerate((lambda x: x.sin(), lambda x: x.cos(), lambda x: x + 1)):
             applied(torch.randn(3), act, ["a"] * (1 + n // 2))
-    yield {**ViewModel(session).snapshot()["rows"], "text": explorer_text(session, "utf-8")}
+    yield {**ViewModel(session.data).snapshot()["rows"], "text": format_explorer(session.data, "utf-8")}
     torch._dynamo.reset()
 
 
 def document(rows, function):
-    (found,) = [unpacked(found) for _, found in rows["functions"] if found["function"] == function]
+    (found,) = [unpack_document(found) for _, found in rows["functions"] if found["function"] == function]
     return found, {guard["name"]: guard for guard in found["guards"]}
 
 
@@ -50,7 +50,7 @@ def test_values_over_time_and_what_failed_together(rows):
     assert [text for text, _ in guards["x.size(0)"]["values"]] == ["4", "6", "9"]
     assert [number for _, number in guards["self.step"]["values"]] == [0.0, 1.0, 2.0]
     assert guards["x.size(0)"]["verdict"] == (
-        "Fixing this one alone would not have helped, because self.step failed too in every entry that came near."
+        "Fixing this guard alone would not have helped: self.step also failed in every entry that it failed in."
     )
     assert [entry["order"] for entry in found["entries"]] == [3, 2, 1]
     assert all(entry["guard_latency_us"] > 0 and entry["seconds"] > 0 for entry in found["entries"])

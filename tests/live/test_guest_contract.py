@@ -414,12 +414,12 @@ ALSO = {
     "compiles": {"dynamo_cache"},
 }
 TOLD = {
-    "compiles": "compiles not observed",
-    "recompiles": "recompiles not observed",
-    "graph_breaks": "graph breaks not observed",
-    "fx_graph_cache": "cache look-ups not observed",
-    "aot_autograd_cache": "cache look-ups not observed",
-    "remote_cache": "cache look-ups not observed",
+    "compiles": "compiles not collected",
+    "recompiles": "recompiles not collected",
+    "graph_breaks": "graph breaks not collected",
+    "fx_graph_cache": "cache lookups not collected",
+    "aot_autograd_cache": "cache lookups not collected",
+    "remote_cache": "cache lookups not collected",
 }
 
 
@@ -445,7 +445,7 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     from compilediag.diagnosis import FEEDS
     from compilediag.views.model import ViewModel
 
-    observed = ViewModel(session).snapshot()["observed"]
+    observed = ViewModel(session.data).snapshot()["observed"]
     blind = {table for table in FEEDS if not observed[table]} - {"calls"}  # Nobody asked for these.
     assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
 

@@ -56,7 +56,7 @@ def test_a_cell_under_watch_gives_its_result_as_ever(shell, capsys):
     result = run(shell, f"%%compilewatch\n{TWO_RECOMPILES}double(torch.ones(2)).sum().item()")
     out = capsys.readouterr().out
     assert (result.success, result.result) == (True, 4.0)
-    assert re.search(r"compilediag: 3 compiles, .* s compiling; 2 recompiles, .* s lost to them\n", out)
+    assert re.search(r"compilediag: 3 compiles took .*; 2 recompiles cost .*\n", out)
     assert out.index("4.0") < out.index("compilediag: 3 compiles")
     assert shell.user_ns["_"] == 4.0
     assert shell.user_ns["In"][-1].endswith(".item()")
@@ -76,7 +76,7 @@ def test_an_exception_is_shown_once_with_the_line_of_the_cell(shell, capsys):
     assert isinstance(result.error_in_exec, ValueError)
     assert out.count("Traceback (most recent call last)") == 1
     assert "----> 3 math.sqrt(-1)" in out
-    assert "compilediag: 0 compiles, " in out
+    assert "compilediag: 0 compiles; 0 recompiles" in out
     assert compilediag.current() is None
 
 
@@ -149,7 +149,7 @@ def test_without_a_recompile_the_cell_passes(shell):
 def test_recompiles_that_nobody_could_see_fail_the_cell(shell, monkeypatch):
     monkeypatch.delattr("torch._dynamo.convert_frame.get_and_maybe_log_recompilation_reasons")
     result = run(shell, "%%compilewatch --fail-on-recompile --quiet\npass")
-    assert "recompiles were not observed" in str(result.error_in_exec)
+    assert "recompiles were not collected" in str(result.error_in_exec)
 
 
 def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
@@ -157,7 +157,7 @@ def test_a_watch_that_is_on_stays_on_and_the_cell_counts_its_own(shell, capsys):
         run(shell, TWO_RECOMPILES)
         assert run(shell, "%%compilewatch --fail-on-recompile\ndouble(torch.ones(2))").success
         run(shell, "%%compilewatch\ndouble(torch.ones(5))")
-        assert re.search("compilediag: 1 compile, .*; 1 recompile, ", capsys.readouterr().out)
+        assert re.search("compilediag: 1 compile took .*; 1 recompile cost ", capsys.readouterr().out)
         assert compilediag.current() is session
     assert len(session.recompiles) == 3
 
@@ -166,7 +166,7 @@ def test_another_detail_than_that_of_the_watch_that_is_on_is_refused(shell, caps
     with compilediag.watch(detail="lean"):
         for cell in ("%compilewatch on --detail full", "%%compilewatch --detail full\npass"):
             assert not run(shell, cell).success
-            assert capsys.readouterr().err.startswith("UsageError: a watch with detail lean is on")
+            assert capsys.readouterr().err.startswith("UsageError: a watch with detail 'lean' is already running")
         assert run(shell, "%%compilewatch --quiet\npass").success
 
 
@@ -179,7 +179,7 @@ def test_calls_are_counted_if_it_is_asked_for(shell, capsys):
     assert shell.user_ns["session"].meta["asked_for"] == ["calls"]
     with compilediag.watch():
         assert not run(shell, "%%compilewatch --calls\npass").success
-        assert capsys.readouterr().err.startswith("UsageError: a watch that counts no calls is on")
+        assert capsys.readouterr().err.startswith("UsageError: a watch that does not count calls is already running")
 
 
 def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
@@ -192,7 +192,7 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
     out = capsys.readouterr().out
     assert "recompiles" in out and "active" in out
     assert "double" in out and "mark_dynamic" in out
-    assert "compilediag: stopped" in out
+    assert "compilediag: watch stopped" in out
     assert compilediag.current() is None
     assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
     assert "double" in (tmp_path / "x.html").read_text()

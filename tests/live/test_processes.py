@@ -184,7 +184,7 @@ def test_a_session_that_another_process_records_is_followed_until_that_one_ends(
         assert process.stdout.readline() == "recorded\n"
         session, sent = cd.load(path), []
         assert session.state == "watching"
-        pump = Pump(ViewModel(session), sent.append)
+        pump = Pump(ViewModel(session.data), sent.append)
         pump.start()
         process.communicate("\n", timeout=120)
         pump._thread.join(30)

@@ -10,7 +10,7 @@ from torch._dynamo import utils
 import compilediag as cd
 from compilediag import sources
 from compilediag.events import BY_TABLE
-from compilediag.views.model import totals
+from compilediag.views.totals import compute_totals
 from tests.live import programs
 
 
@@ -56,7 +56,7 @@ def test_compiles_are_torchs_metrics_to_the_last_figure():
         assert frame[column].tolist() == pytest.approx([t and t / 1e6 for t in map(float_or_nan, theirs)], nan_ok=True)
     lengths = [(m.end_time_us - m.start_time_us) / 1e6 for m in metrics]
     assert frame["duration_s"].tolist() == pytest.approx(lengths)
-    assert totals(session)["compile_s"] == pytest.approx(sum(lengths))
+    assert compute_totals(session.data)["compile_s"] == pytest.approx(sum(lengths))
 
 
 def float_or_nan(value):
@@ -70,7 +70,7 @@ def test_counts_are_those_of_torchs_counters():
     assert utils.counters["stats"]["unique_graphs"] == (frame["outcome"] == "ok").sum()
     assert len(session.graph_breaks) >= sum(utils.counters["graph_break"].values()) > 0
     assert len(session.recompiles) == sum(m.recompile_reason is not None for m in metrics)
-    assert totals(session)["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
+    assert compute_totals(session.data)["recompiles"] == frame["is_recompile"].sum() == len(session.recompiles)
 
 
 def test_a_backward_is_named_after_its_function():
@@ -144,7 +144,7 @@ def test_outcomes_limits_and_restarts():
     hit = frame.loc["0/2"]
     assert (hit["limit"], hit["function"], hit["is_recompile"]) == ("recompile_limit", "limited", True)
     assert "recompile limit exceeded" in hit["fail_reason"]
-    assert frame["limit"].notna().sum() == totals(session)["limit_hits"] == 1
+    assert frame["limit"].notna().sum() == compute_totals(session.data)["limit_hits"] == 1
     restarted = frame.loc["2/0"]
     assert restarted["attempt"] == 1 and len(restarted["restart_reasons"]) == 1
     assert "graph_break()" in restarted["restart_reasons"][0]
@@ -369,7 +369,7 @@ def test_warm_caches_hit_and_save_what_the_compile_took(cached):
     cold = lookups(cached["cold"], "aot_autograd")
     assert aot["key"].iloc[0] == cold["key"].iloc[0]
     assert aot["saved_s"].iloc[0] == pytest.approx(cold["taken_s"].max(), rel=0.01)
-    assert totals(cached["warm"])["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
+    assert compute_totals(cached["warm"].data)["cache_saved_s"] == pytest.approx(aot["saved_s"].iloc[0])
     assert cached["warm"].compiles["inductor_s"].isna().all()
 
 
@@ -430,7 +430,7 @@ def test_sources_say_what_they_did_and_what_it_cost():
     assert found["phases"]["events"] + found["trace"]["events"] == sum(map(len, both))
     own = sum(row["overhead_s"] for row in found.values())
     assert 0 < own < 0.5 * session.compiles["duration_s"].sum()
-    assert totals(session)["own_s"] == pytest.approx(own)
+    assert compute_totals(session.data)["own_s"] == pytest.approx(own)
 
 
 def test_probing_says_what_would_work_and_leaves_nothing():

@@ -111,7 +111,7 @@ def test_what_compiles_now_is_shown_from_another_thread():
 
     function = programs.compiled(slowly, backend=slow_backend)
     with cd.watch() as session:
-        model = ViewModel(session)
+        model = ViewModel(session.data)
         leave.set()
         function(torch.ones(2), "")
         earlier = session.compiles["duration_s"].iloc[0]

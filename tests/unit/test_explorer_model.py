@@ -1,16 +1,19 @@
-"""The explorer's documents: entries, recompiles against them, guards and what mending one would have spared."""
+"""The explorer's documents: entries, recompiles against them, guards, and what fixing one would have prevented."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views.explorer.documents import MOST, unpacked
-from compilediag.views.explorer.explorer_text import explorer_text, render
+from compilediag.views.explorer.document_types import unpack_document
+from compilediag.views.explorer.explorer_text import format_explorer, render_explorer
+from compilediag.views.explorer.function_entries import MAX_ITEMS
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from tests.unit.session_builder import SECOND, saved
+from tests.unit.tables_builder import add_keys
 
 PLACE = {"function": "f", "file": "/m.py", "line": 3}
 K = {"guard_source": "k", "guard_kind": "value"}
@@ -42,9 +45,16 @@ def recompiled(number, failed, when=None, **more):
     yield compiled(number, when=when)
 
 
+def keyed(folder, *items):
+    """A session whose events have a key for each compile id."""
+    return saved(
+        folder, *((add_keys(item[0]), item[1]) if isinstance(item, tuple) else add_keys(item) for item in items)
+    )
+
+
 def documents(folder, *items, **options):
-    session = saved(folder, *items)
-    return [unpacked(document) for _, document in ViewModel(session, **options).snapshot()["rows"]["functions"]]
+    data = keyed(folder, *items).data
+    return [unpack_document(document) for _, document in ViewModel(data, **options).snapshot()["rows"]["functions"]]
 
 
 def document(folder, *items, **options):
@@ -82,7 +92,7 @@ def test_entries_know_why_they_were_made_what_they_cost_and_their_turn(tmp_path)
     assert [entry["order"] for entry in entries] == [2, 3, 1], "the newest first, then as they were looked at"
     assert entries[0]["guard_latency_us"] == 3.5 and entries[1]["guard_latency_us"] is None
     assert entries[0]["tree"] is not None and entries[1]["tree"] is None
-    assert entries[0]["failed"] == [[0, 2, 2, "1"]], "guard, recompiles, torch's last count, what it needs"
+    assert entries[0]["failed"] == [(0, 2, 2, "1")], "guard, recompiles, torch's last count, what it needs"
     assert entries[2]["failed"] == []
 
 
@@ -104,19 +114,20 @@ def test_entries_know_how_often_they_were_called_where_that_was_counted(tmp_path
     assert (two["calls"], two["mean_s"], two["break_even"]) == (0, None, None)
     assert found["eager"] == {"calls": 4, "total_s": pytest.approx(0.08), "mean_s": pytest.approx(0.02)}
     assert found["once"] == {"count": 0, "seconds": 0}
-    told = render([found], None)
-    assert "7 calls, pays after 50" in told and "4 calls ran eagerly, 80 ms" in " ".join(told.split())
+    told = render_explorer([found], None)
+    assert "7 calls, pays off after 50" in told and "4 calls ran eagerly, 80 ms" in " ".join(told.split())
 
 
 def test_what_nobody_counted_is_not_0(tmp_path):
     found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}))
     assert found["eager"] is None and found["once"] is None and {entry["calls"] for entry in found["entries"]} == {None}
-    assert "(calls are not counted)" in render([found], None)
+    assert "(calls were not counted)" in render_explorer([found], None)
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
     again = [compiled(1, when=30), called("compiled", 1, 2, when=31)]
-    found = document(tmp_path, COUNTING, called("compiled", 1, 6, when=5), *again)
+    before = replace(called("compiled", 1, 6, when=5), compile_key="before")
+    found = document(tmp_path, COUNTING, before, *again)
     assert {entry["event"] is None: entry["calls"] for entry in found["entries"]} == {False: 2, True: 6}
 
 
@@ -124,7 +135,7 @@ def test_entries_that_were_called_once_are_told_with_what_they_cost(tmp_path):
     calls = [called("compiled", 0, 1), called("compiled", 1, 1)]
     found = document(tmp_path, COUNTING, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *calls)
     assert found["once"] == {"count": 2, "seconds": 1.0}
-    assert "2 entries called once, 1.0 s" in " ".join(render([found], None).split())
+    assert "2 entries called once, 1.0 s" in " ".join(render_explorer([found], None).split())
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):
@@ -133,11 +144,19 @@ def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):
     before = found["entries"][1]
     assert (before["event"], before["time"], before["seconds"], before["made_at"]) == (None, None, None, None)
     assert found["rows"][0]["cells"][0][0] == 1
-    assert found["guards"][0]["points"][0] == [0, 0, False]
+    assert found["guards"][0]["points"][0] == (0, 0, False)
+
+
+def keys_of(event):
+    """(name, key) of each compile key that an event has."""
+    found = add_keys(event)
+    names = ("compile_key", "closest_compile_key", "entry_compile_key")
+    return [(name, getattr(found, name)) for name in names if getattr(found, name, None) is not None]
 
 
 def test_ids_that_begin_again_are_other_entries(tmp_path):
     again = [compiled(0, when=100), *recompiled(1, {"0/0": [(K, "7", "8")]}, when=110)]
+    again = [replace(event, **{name: f"again.{key}" for name, key in keys_of(event)}) for event in again]
     found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *again)
     assert [entry["compile_id"] for entry in found["entries"]] == ["0/0", "0/1", "0/0", "0/1"]
     assert [row["closest"] for row in found["rows"]] == [0, 2]
@@ -156,29 +175,29 @@ VERDICTS = {
     "alone": (
         [{"0/0": [(K, "1", "2")]}],
         "k",
-        "Fixing this one alone would have spared the recompile at which it failed.",
+        "Fixing this guard alone would have prevented the only recompile at which it failed.",
     ),
     "both": (
         [{"0/0": [(K, "1", "2")]}, {"0/1": [(K, "2", "3")], "0/0": [(K, "1", "3")]}],
         "k",
-        "Fixing this one alone would have spared both recompiles at which it failed.",
+        "Fixing this guard alone would have prevented both recompiles at which it failed.",
     ),
     "never": (
         [{"0/0": [(K, "1", "2"), (SIZE, "4", "6")]}],
         "k",
-        "Fixing this one alone would not have helped, because x.size(0) failed too in every entry that came near.",
+        "Fixing this guard alone would not have helped: x.size(0) also failed in every entry that it failed in.",
     ),
     "sometimes": (
         [{"0/0": [(K, "1", "2")]},
          {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
         "k",
-        "Fixing this one alone would have spared 1 of the 2 recompiles at which it failed; at others x.size(0) failed "
-        "too in every entry that came near.",
+        "Fixing this guard alone would have prevented 1 of the 2 recompiles at which it failed; at the others, "
+        "x.size(0) also failed.",
     ),
     "in another entry than the closest": (
         [{"0/0": [(K, "1", "2")]}, {"0/1": [(SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
         "x.size(0)",
-        "Fixing this one alone would have spared the recompile at which it failed.",
+        "Fixing this guard alone would have prevented the only recompile at which it failed.",
     ),
 }  # fmt: skip
 
@@ -196,8 +215,8 @@ def test_values_in_order_with_numbers_where_they_are_numbers(tmp_path):
     sizes = [recompiled(n, {f"0/{n - 1}": [(SIZE, str(n), str(n + 1))]}) for n in (1, 2)]
     found = document(tmp_path, compiled(0), *(e for events in sizes for e in events))
     (guard,) = found["guards"]
-    assert guard["values"] == [["1", 1.0], ["2", 2.0], ["3", 3.0]]
-    assert guard["points"] == [[0, 0, False], [1, 1, True], [2, 2, True]]
+    assert guard["values"] == [("1", 1.0), ("2", 2.0), ("3", 3.0)]
+    assert guard["points"] == [(0, 0, False), (1, 1, True), (2, 2, True)]
 
 
 def test_objects_that_look_alike_are_told_apart(tmp_path):
@@ -220,7 +239,7 @@ def test_objects_that_look_alike_are_told_apart(tmp_path):
 def test_the_bound_of_a_dynamic_shape_is_no_value(tmp_path):
     bound = {"guard_source": "x.size()[0]", "guard_kind": "symbolic_shape"}
     found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(bound, "x.size()[0] >= 2", "1")]}))
-    assert found["guards"][0]["values"] == [["1", 1.0]]
+    assert found["guards"][0]["values"] == [("1", 1.0)]
 
 
 def test_lean_knows_all_guards_of_the_closest_only(tmp_path, monkeypatch):
@@ -229,9 +248,9 @@ def test_lean_knows_all_guards_of_the_closest_only(tmp_path, monkeypatch):
     monkeypatch.setitem(session_builder.META, "detail", "lean")
     failed = {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3")]}
     (told, *rest) = recompiled(2, failed)
-    told.closest_compile_id = "0/1"
+    told = replace(told, closest_compile_id="0/1")
     found = document(tmp_path, compiled(0), compiled(1), told, *rest)
-    assert found["guards"][0]["verdict"].startswith("Fixing this one alone would not have helped")
+    assert found["guards"][0]["verdict"].startswith("Fixing this guard alone would not have helped")
 
 
 def test_the_users_line_is_shown_with_those_around_it(tmp_path):
@@ -240,15 +259,17 @@ def test_the_users_line_is_shown_with_those_around_it(tmp_path):
     told = {**K, "user_file": str(module), "user_line": 2}
     failed = {"0/0": [({**told, "guard": "L['k'] == 1  # y = x * k  # model.py:2 in f"}, "1", "2")]}
     main, failure, done = recompiled(1, {"0/0": [(told, "1", "2")]})
-    failure.guard = failed["0/0"][0][0]["guard"]
+    failure = replace(failure, guard=failed["0/0"][0][0]["guard"])
     found = document(tmp_path, compiled(0), main, failure, done)
-    assert found["guards"][0]["around"] == [[1, "def f(x, k):"], [2, "    y = x * k"], [3, "    return y"]]
+    assert found["guards"][0]["around"] == [(1, "def f(x, k):"), (2, "    y = x * k"), (3, "    return y")]
     assert found["guards"][0]["texts"] == ["k == 1"]
 
 
 def test_a_line_of_torchs_own_is_not_the_users(tmp_path):
     main, failure, done = recompiled(1, {"0/0": [(SIZE, "4", "6")]})
-    failure.guard = "check_tensor(L['x'], ...)  # return F.linear(input)  # nn/modules/linear.py:134 in forward"
+    failure = replace(
+        failure, guard="check_tensor(L['x'], ...)  # return F.linear(input)  # nn/modules/linear.py:134 in forward"
+    )
     (guard,) = document(tmp_path, compiled(0), main, failure, done)["guards"]
     assert (guard["user_file"], guard["user_code"], guard["around"]) == (None, None, None)
     assert (guard["framework"], guard["framework_code"]) == ("nn/modules/linear.py:134", "return F.linear(input)")
@@ -260,12 +281,12 @@ def test_redacted_documents_have_no_value_code_or_path(tmp_path):
     main, failure, done = recompiled(
         1, {"0/0": [(told, secret, secret)]}, reason=f"0/0: k == {secret}", user_code=secret
     )
-    failure.guard = f"L['k'] == {secret}"
+    failure = replace(failure, guard=f"L['k'] == {secret}")
     tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), f"+- RootGuardManager {secret}")
-    session = saved(tmp_path, compiled(0), main, failure, done, tree)
-    snapshot = ViewModel(session, redact=True).snapshot()
+    session = keyed(tmp_path, compiled(0), main, failure, done, tree)
+    snapshot = ViewModel(session.data, redact=True).snapshot()
     assert secret not in dumps(snapshot)
-    assert unpacked(snapshot["rows"]["functions"][0][1])["guards"][0]["name"] == "k"
+    assert unpack_document(snapshot["rows"]["functions"][0][1])["guards"][0]["name"] == "k"
 
 
 TREES = [
@@ -279,7 +300,7 @@ def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
     items = [
         (Artifact(**at(n, compile_id=f"0/{n}"), name="dynamo_cpp_guards_str"), text) for n, text in enumerate(TREES, 1)
     ]
-    rows = ViewModel(saved(tmp_path, *items)).snapshot()["rows"]["trees"]
+    rows = ViewModel(keyed(tmp_path, *items).data).snapshot()["rows"]["trees"]
     lines = []
     for row, text in zip(rows, TREES, strict=True):
         _, key, fresh, runs = json.loads(json.dumps(row))
@@ -292,26 +313,26 @@ def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
 
 
 def test_a_document_holds_the_latest_and_counts_all(tmp_path):
-    count = MOST + 5
+    count = MAX_ITEMS + 5
     compiles = [compiled(n, when=10 * n + 1) for n in range(count)]
     told = [Recompile(**at(10 * n, compile_id=f"0/{n}"), **K, expected=str(n), actual=str(n + 1), **PLACE)
             for n in range(1, count)]  # fmt: skip
     found = document(tmp_path, *compiles, *told)
     assert (found["compiles"], found["recompiles"], len(found["rows"]), len(found["entries"])) == (
-        count, count - 1, MOST, MOST,
+        count, count - 1, MAX_ITEMS, MAX_ITEMS,
     )  # fmt: skip
     assert found["rows"][-1]["expected"] == str(count - 1)
 
 
 def test_the_text_form_tells_functions_entries_recompiles_and_guards(tmp_path):
     events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
-    text = explorer_text(saved(tmp_path, compiled(0), *events), "utf-8")
-    assert "1. f (m.py:3): 1 recompile, 2 compiles, 500 ms lost" in text
+    text = format_explorer(keyed(tmp_path, compiled(0), *events).data, "utf-8")
+    assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
     assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.size(0)]" in text
-    assert "Fixing this one alone would not have helped, because x.size(0)" in " ".join(text.split())
+    assert "Fixing this guard alone would not have helped: x.size(0) also failed" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
 
 
 def test_the_text_form_of_nothing_says_what_was_not_seen():
-    assert render([], None) == "Nothing was recompiled.\n"
-    assert render([], "this torch has no x") == "Not observed: recompiles: this torch has no x\n"
+    assert render_explorer([], None) == "Nothing was recompiled.\n"
+    assert render_explorer([], "this torch has no x") == "Not collected: recompiles: this torch has no x\n"

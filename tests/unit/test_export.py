@@ -87,7 +87,7 @@ def test_what_can_not_be_written_is_one_line(session, tmp_path):
     for path, format, why in [
         (tmp_path / "no" / "a.json", "perfetto", "no folder"),
         (tmp_path / "no" / "a", "csv", "can't write"),
-        (tmp_path / "a", "xml", "no format 'xml'"),
+        (tmp_path / "a", "xml", "unknown format 'xml'"),
     ]:
         with pytest.raises(CompilediagError, match=why):
             session.export(path, format)

@@ -39,7 +39,7 @@ def test_each_figure_draws_something_and_none_fails_on_nothing(session, tmp_path
         assert sum(len(trace.y) for trace in session.figure(name).data) > 0
     (tmp_path / "empty").mkdir()
     empty = saved(tmp_path / "empty").figure(name)
-    assert [a.text for a in empty.layout.annotations] == ["nothing of it in this session"]
+    assert [a.text for a in empty.layout.annotations] == ["no data in this session"]
     assert empty.to_json()
     assert "bdata" not in session.figure(name).to_json(), "numbers are written as numbers"
 
@@ -60,19 +60,19 @@ def test_choices_stand_by_their_time_against_the_winners(session):
 def test_margins_are_those_of_the_runs(session):
     found = traces(session.figure("autotune_margins"))
     runs = find_tuning_runs(session)[::-1]
-    following = found["the next choice takes longer by"].x
+    following = found["vs. runner-up"].x
     assert list(following) == pytest.approx([100 * run.margin_next for run in runs])
-    extern = found["the extern kernel takes longer by"].x
+    extern = found["vs. extern kernel"].x
     assert list(extern) == [None, 0.0, pytest.approx(2.0)]
 
 
 def test_what_tuning_took_stands_against_what_it_saves(session):
     found = traces(session.figure("autotune_payoff"))
-    assert list(found["pays"].x) == [0.8] and list(found["pays"].y) == pytest.approx([0.002])
-    assert found["pays"].customdata[0][1] == "pays after 400,001 calls"
-    never = found["never pays: the extern kernel won"]
-    assert never.customdata[0][1] == "never pays" and never.y[0] < 0.002
-    line = found["pays after 1,000,000 calls"]
+    assert list(found["pays off"].x) == [0.8] and list(found["pays off"].y) == pytest.approx([0.002])
+    assert found["pays off"].customdata[0][1] == "pays off after 400,001 calls"
+    never = found["never pays off: the extern kernel won"]
+    assert never.customdata[0][1] == "never pays off" and never.y[0] < 0.002
+    line = found["pays off after 1,000,000 calls"]
     assert list(line.y) == pytest.approx([0.8 * 1e3 / 1e6] * 2), "0.8 s in so many calls"
 
 
@@ -83,7 +83,7 @@ def test_cache_outcomes_are_counted_by_cache_and_tier(session):
     assert list(found["hit"].y) == [1, 1]
 
 
-def test_every_outcome_has_a_colour():
+def test_every_outcome_has_a_color():
     from compilediag.events import CACHE_OUTCOMES
 
     assert set(OUTCOMES) == set(CACHE_OUTCOMES)
@@ -91,7 +91,7 @@ def test_every_outcome_has_a_colour():
 
 def test_actions_are_counted_by_function(session):
     found = traces(session.figure("cudagraphs"))
-    assert set(found) == {"warm-up", "captured", "captured again", "skipped", "given up: captured again too often"}
+    assert set(found) == {"warm-up", "captured", "re-recorded", "skipped", "re-record limit reached"}
     assert dict(zip(found["skipped"].y, found["skipped"].x, strict=True)) == {"g:30": 1, "h:30": 1}
 
 
@@ -122,5 +122,5 @@ def test_functions_with_one_reason_share_a_bar(session):
 def test_captures_stand_over_time_by_what_broke(session):
     found = traces(session.figure("cudagraphs_captures"))
     assert list(found["captured"].x) == [0.0]
-    assert list(found["captured again"].x) == [2.0]
-    assert list(found["captured again"].y) == ["forward:30: StaticInputIdxMismatch"]
+    assert list(found["re-recorded"].x) == [2.0]
+    assert list(found["re-recorded"].y) == ["forward:30: StaticInputIdxMismatch"]

@@ -21,11 +21,12 @@ from compilediag.events import (
     SourceStatus,
 )
 from compilediag.storage.tables import table_columns
-from compilediag.views.derived_tables import COLUMNS, MADE_OF
-from compilediag.views.model import ViewModel, totals
+from compilediag.views.group_tables import COLUMNS, MADE_OF
+from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
+from compilediag.views.totals import compute_totals
 from tests.unit.session_builder import SECOND, put, recording, saved
-from tests.unit.tables_builder import FORWARD, graph, kernel, lookup, tuning
+from tests.unit.tables_builder import FORWARD, add_keys, graph, kernel, lookup, tuning
 
 
 class Page:
@@ -61,14 +62,12 @@ def frame(number, recompiled=True):
         told = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": "9"}
         events.append(Recompile(time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, **told))
         events.append(GuardFailure(time_ns=at, compile_id=compile_id, is_first=True, **told))
-    return [
-        *events,
-        (Artifact(time_ns=at, compile_id=compile_id, name="graph"), f"graph {number}\n" * 50),
-        Compile(
-            time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, trigger="dynamo",
-            duration_s=0.5, is_recompile=recompiled, outcome="ok", restart_reasons=["why"],
-        ),
-    ]  # fmt: skip
+    compiled = Compile(
+        time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, trigger="dynamo",
+        duration_s=0.5, is_recompile=recompiled, outcome="ok", restart_reasons=["why"],
+    )  # fmt: skip
+    text = (add_keys(Artifact(time_ns=at, compile_id=compile_id, name="graph")), f"graph {number}\n" * 50)
+    return [*map(add_keys, events), text, add_keys(compiled)]
 
 
 EVENTS = [
@@ -89,7 +88,7 @@ EVENTS = [
 
 def test_totals_are_what_the_tables_say(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    found = totals(session)
+    found = compute_totals(session.data)
     assert found["compiles"] == len(session.compiles) == 4
     assert found["recompiles"] == len(session.recompiles) == 2
     assert found["graph_breaks"] == len(session.graph_breaks) == 1
@@ -109,7 +108,7 @@ def test_totals_are_what_the_tables_say(tmp_path):
     assert found["tuning_s"] == pytest.approx(2 * 0.8), "of each run once"
     assert (found["graph_records"], found["graph_rerecords"], found["graph_skips"]) == (1, 1, 1)
     assert found["graph_replays"] == 7
-    assert found["events"] == len(session.events) == len(EVENTS) + 1  # and the recorder's feed
+    assert found["events"] == sum(len(session.table(table)) for table in BY_TABLE) == len(EVENTS)
     assert found["own_s"] == pytest.approx(session.sources["overhead_s"].sum())
     assert found["own_share"] == pytest.approx(found["own_s"] / found["compile_s"])
 
@@ -117,7 +116,7 @@ def test_totals_are_what_the_tables_say(tmp_path):
 def lookups(*items):
     """Look-ups, each told by its cache, tier, outcome and compile id."""
     names = ("cache", "tier", "outcome", "compile_id")
-    return [lookup(**dict(zip(names, item, strict=True))) for item in items]
+    return [add_keys(lookup(**dict(zip(names, item, strict=True)))) for item in items]
 
 
 @pytest.mark.parametrize(
@@ -138,23 +137,23 @@ def lookups(*items):
     ],
 )
 def test_a_hit_is_a_graph_that_needed_no_compile(tmp_path, items, hits, misses):
-    found = totals(saved(tmp_path, *lookups(*items)))
+    found = compute_totals(saved(tmp_path, *lookups(*items)).data)
     assert (found["cache_hits"], found["cache_misses"]) == (hits, misses)
 
 
 def test_replays_that_nobody_counted_are_unknown(tmp_path):
-    found = totals(saved(tmp_path, graph("record")))
+    found = compute_totals(saved(tmp_path, graph("record")).data)
     assert (found["graph_records"], found["graph_replays"]) == (1, None)
 
 
 def test_totals_of_nothing_are_zero_and_a_share_of_nothing_is_missing(tmp_path):
-    found = totals(saved(tmp_path))
+    found = compute_totals(saved(tmp_path).data)
     assert (found["compiles"], found["compile_s"], found["lost_s"], found["own_share"]) == (0, 0.0, 0, None)
 
 
 def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    snapshot = ViewModel(session).snapshot()
+    snapshot = ViewModel(session.data).snapshot()
     for table, rows in snapshot["rows"].items():
         if table in MADE_OF or table == "functions":  # the explorer alone reads these
             continue
@@ -176,19 +175,19 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     assert compiles[0]["triton_s"] is None
 
 
-def test_a_miss_comes_with_the_words_of_explain_miss_and_a_redacted_one_without(tmp_path):
+def test_a_miss_is_explained_as_explain_miss_does_and_a_redacted_one_is_not(tmp_path):
     misses = [
         lookup("miss", key="k1", nearest_key="k0", key_diff=["cpp_runtime_thread_count: 2 -> 1"], **FORWARD),
         lookup("guard_miss", key="k0", guard="s0 <= 8", **FORWARD),
         lookup("hit", key="k0", **FORWARD),
     ]
     session = saved(tmp_path, *misses, state("keys"))
-    shown = [row[-2] for row in ViewModel(session).snapshot()["rows"]["cache_lookups"]]
+    shown = [row[-2] for row in ViewModel(session.data).snapshot()["rows"]["cache_lookups"]]
     assert shown[2] is None
     ids = session.cache_lookups["event_id"].tolist()
     assert ["\n".join(lines) for lines in shown[:2]] == [session.explain_miss(i).partition("\n")[2] for i in ids[:2]]
     assert "  cpp_runtime_thread_count: 2 -> 1" in shown[0]
-    redacted = ViewModel(session, redact=True).snapshot()["rows"]["cache_lookups"]
+    redacted = ViewModel(session.data, redact=True).snapshot()["rows"]["cache_lookups"]
     assert [row[-2] for row in redacted] == [None, None, None]
 
 
@@ -207,20 +206,20 @@ def test_look_ups_are_grouped_by_cache_and_function(tmp_path):
         lookup("cleared", function="g", reason="the cache was cleared"),
     ]
     session = saved(tmp_path, *items)
-    one, remote, g = derived(ViewModel(session).snapshot(), "cache_groups")
+    one, remote, g = derived(ViewModel(session.data).snapshot(), "cache_groups")
     assert (one["function"], one["hits"], one["misses"], one["stored"], one["last"]) == ("forward", 1, 2, 1, "saved")
     assert (one["saved_s"], one["taken_s"]) == (2.0, 1.5)
     assert one["why"] == "inductor_config[epilogue_fusion]: True -> False", "what kept the latest miss from being a hit"
     assert (remote["tier"], remote["hits"], remote["why"]) == ("remote", 1, None)
     assert (g["bypassed"], g["other"], g["why"], g["saved_s"]) == (1, 1, "Unsupported op", None)
     assert (one["reasons"], g["reasons"]) == ([f"1x {one['why']}"], ["1x Unsupported op"])
-    parts = [row[-1] for row in ViewModel(session).snapshot()["rows"]["cache_lookups"]]
+    parts = [row[-1] for row in ViewModel(session.data).snapshot()["rows"]["cache_lookups"]]
     assert parts == [*4 * [one["event_id"]], remote["event_id"], *2 * [g["event_id"]]]
 
 
 def test_what_is_a_list_and_what_is_a_dict_reach_the_page_as_such(tmp_path):
     (choice, *_) = tuning("1", {"triton_mm_1": 0.1}, parameters={"BLOCK_M": 64, "num_warps": 4})
-    (row,) = ViewModel(saved(tmp_path, choice)).snapshot()["rows"]["autotune"]
+    (row,) = ViewModel(saved(tmp_path, choice).data).snapshot()["rows"]["autotune"]
     cells = dict(zip([*table_columns("autotune"), "part_of"], row, strict=True))
     assert cells["parameters"] == {"BLOCK_M": 64, "num_warps": 4}
     assert cells["inputs"] == ["bf16[64, 64]", "bf16[64, 64]"]
@@ -228,7 +227,7 @@ def test_what_is_a_list_and_what_is_a_dict_reach_the_page_as_such(tmp_path):
 
 def test_a_tuning_is_one_row_that_grows_with_its_choices(tmp_path):
     session, recorder, _ = recording(tmp_path)
-    model, page = ViewModel(session), Page()
+    model, page = ViewModel(session.data), Page()
     page.apply(model.snapshot())
     *early, late = tuning("1", {"mm": 0.102, "triton_mm_2": 0.125, "triton_mm_1": 0.1})
     put(recorder, *early)
@@ -254,7 +253,7 @@ def test_cuda_graphs_are_counted_by_function(tmp_path):
         graph("rerecord", 4, duration_ms=2.0, mismatch="StaticInputIdxMismatch", input="2 (weight)", reason="changed"),
         graph("skip", 5, function="g", reason="skipping cudagraphs due to cpu device"),
     ]
-    forward, g = derived(ViewModel(saved(tmp_path, *actions)).snapshot(), "graph_functions")
+    forward, g = derived(ViewModel(saved(tmp_path, *actions).data).snapshot(), "graph_functions")
     assert [forward[n] for n in ("warmups", "captured", "rerecorded", "skipped", "replays")] == [1, 2, 1, 0, 40]
     assert [forward[n] for n in ("state", "mismatch", "input")] == ["captured", "StaticInputIdxMismatch", "2 (weight)"]
     assert (forward["capture_ms"], forward["pool_bytes"]) == (5.0, 1000)
@@ -262,7 +261,7 @@ def test_cuda_graphs_are_counted_by_function(tmp_path):
 
 
 def test_every_column_of_every_table_is_described(tmp_path):
-    columns = ViewModel(saved(tmp_path)).snapshot()["columns"]
+    columns = ViewModel(saved(tmp_path).data).snapshot()["columns"]
     assert set(columns) == {*BY_TABLE, *MADE_OF}
     types = {c["type"] for spec in columns.values() for c in spec}
     numbers = {"s", "ms", "us", "int", "share", "bytes"}
@@ -271,7 +270,7 @@ def test_every_column_of_every_table_is_described(tmp_path):
 
 
 def test_a_model_with_nothing_new_gives_no_patch(tmp_path):
-    model = ViewModel(saved(tmp_path, *EVENTS))
+    model = ViewModel(saved(tmp_path, *EVENTS).data)
     assert model.patch()["seq"] == 1
     assert model.patch() is None
     assert model.seq == 1
@@ -280,8 +279,8 @@ def test_a_model_with_nothing_new_gives_no_patch(tmp_path):
 @pytest.mark.parametrize("seed", range(4))
 def test_patches_in_order_give_what_the_snapshot_gives(tmp_path, seed):
     session, recorder, _ = recording(tmp_path)
-    model, page, rng = ViewModel(session), Page(), random.Random(seed)
-    model._slow_due = float("inf") if seed % 2 else 0.0  # findings only at the end, or as soon as may be
+    model, page, rng = ViewModel(session.data), Page(), random.Random(seed)
+    model._diagnosed._pace.due = float("inf") if seed % 2 else 0.0  # findings only at the end, or as soon as may be
     page.apply(model.snapshot())
     left = list(EVENTS)
     while left:
@@ -311,7 +310,7 @@ def by_state(rows):
 
 def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
     session, recorder, _ = recording(tmp_path)
-    model, page = ViewModel(session), Page()
+    model, page = ViewModel(session.data), Page()
     page.apply(model.snapshot())
     *before, compiled = frame(1)
     put(recorder, *before)
@@ -319,7 +318,6 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
     column = list(table_columns("recompiles")).index("lost_s")
     assert [row[column] for row in page.rows["recompiles"].values()] == [None]
     put(recorder, compiled)
-    model._slow_due = 0.0
     patch = model.patch()
     page.apply(patch)
     assert [row[column] for row in patch["rows"]["recompiles"]] == [0.5]
@@ -328,16 +326,16 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
     recorder.close()
 
 
-def test_a_table_whose_source_was_not_active_is_not_observed(tmp_path):
+def test_a_table_whose_source_was_not_active_is_not_collected(tmp_path):
     session = saved(tmp_path, state("compiles"), state("recompiles", "unavailable", reason="this torch has no x"))
-    observed = ViewModel(session).snapshot()["observed"]
+    observed = ViewModel(session.data).snapshot()["observed"]
     assert set(observed) == {*FEEDS, *PARTS, *MADE_OF}
     assert observed["compiles"] and not observed["recompiles"] and not observed["guard_failures"]
 
 
 def test_a_source_that_failed_later_was_active_before_and_keeps_its_row(tmp_path):
     session, recorder, _ = recording(tmp_path, state("fx_graph_cache"))
-    model, page = ViewModel(session), Page()
+    model, page = ViewModel(session.data), Page()
     page.apply(model.patch())
     put(recorder, state("fx_graph_cache", "failed", reason="switched off after 5 errors", dropped=2))
     page.apply(model.patch())
@@ -363,10 +361,10 @@ def test_what_runs_now_is_shown_with_what_the_last_time_took(tmp_path):
 
     session, recorder, _ = recording(tmp_path, *frame(0, recompiled=False))
     recorder.progress[1] = Running()
-    model = ViewModel(session)
+    model = ViewModel(session.data)
     assert model.patch()["now"] == [
         {
-            "compile_id": "0/3", "function": "f", "file": "/m.py", "line": 3, "trigger": "dynamo",
+            "compile_id": "0/3", "compile_key": None, "function": "f", "file": "/m.py", "line": 3, "trigger": "dynamo",
             "phase": "code_gen", "phases": ["entire_frame_compile", "code_gen"], "started_ms": 7000.0, "before_s": 0.5,
         }
     ]  # fmt: skip
@@ -381,7 +379,7 @@ def text_of(entry):
 
 def test_texts_are_those_of_the_artifacts(tmp_path):
     session = saved(tmp_path, *EVENTS)
-    texts = ViewModel(session).snapshot()["texts"]
+    texts = ViewModel(session.data).snapshot()["texts"]
     assert set(texts) == {str(i) for i in session.artifacts["event_id"]}
     for event_id, entry in texts.items():
         assert text_of(entry) == session.artifact(int(event_id)) and entry["cut"] is False
@@ -390,7 +388,7 @@ def test_texts_are_those_of_the_artifacts(tmp_path):
 def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):
     noise = random.Random(0)
     items = [(Artifact(time_ns=1, name="code"), noise.randbytes(20_000).hex()) for _ in range(4)]
-    texts = ViewModel(saved(tmp_path, *items), text_budget=60_000).snapshot()["texts"]
+    texts = ViewModel(saved(tmp_path, *items).data, text_budget=60_000).snapshot()["texts"]
     assert [entry["cut"] for entry in texts.values()] == [False, True, True, True]
     assert all(len(text_of(entry)) == 4_000 for entry in texts.values() if entry["cut"])
 
@@ -398,7 +396,7 @@ def test_beyond_the_budget_texts_are_cut_and_say_so(tmp_path):
 def test_a_snapshot_survives_hostile_text_and_is_ascii_without_tags(tmp_path):
     hostile = "</script>\u2028\ud800\0\x85&amp;<!--" + "x" * 1000
     items = [GraphBreak(time_ns=1, reason=hostile, hints=[hostile]), (Artifact(time_ns=1, name=hostile), hostile)]
-    text = dumps(ViewModel(saved(tmp_path, *items)).snapshot())
+    text = dumps(ViewModel(saved(tmp_path, *items).data).snapshot())
     assert text.isascii() and not set("<>&") & set(text)
     shown = json.loads(text)["rows"]["graph_breaks"][0]
     assert shown[-4] == [hostile] or [hostile] in shown
@@ -406,13 +404,13 @@ def test_a_snapshot_survives_hostile_text_and_is_ascii_without_tags(tmp_path):
 
 def test_times_that_are_infinite_or_no_number_become_null(tmp_path):
     items = [Compile(time_ns=1, duration_s=float("inf")), Compile(time_ns=2, duration_s=float("nan"))]
-    text = dumps(ViewModel(saved(tmp_path, *items)).snapshot())
+    text = dumps(ViewModel(saved(tmp_path, *items).data).snapshot())
     assert "Infinity" not in text and "NaN" not in text
 
 
 def test_a_text_that_many_ranks_have_is_there_once(tmp_path):
     items = [(Artifact(time_ns=n, name="code"), ("long " * 2_000) if n % 2 else "short") for n in range(6)]
-    texts = ViewModel(saved(tmp_path, *items)).snapshot()["texts"]
+    texts = ViewModel(saved(tmp_path, *items).data).snapshot()["texts"]
     whole = {number: entry for number, entry in texts.items() if "z" in entry}
     assert sorted(text_of(entry)[:5] for entry in whole.values()) == ["long ", "short"] and len(texts) == 6
     assert {entry["same"] for entry in texts.values() if "same" in entry} == set(map(int, whole))
@@ -422,5 +420,5 @@ def test_a_text_that_many_ranks_have_is_there_once(tmp_path):
 def test_far_beyond_the_budget_texts_are_left_out(tmp_path):
     noise = random.Random(0)
     items = [(Artifact(time_ns=n, name="code"), f"{noise.getrandbits(80_000):x}") for n in range(40)]
-    texts = ViewModel(saved(tmp_path, *items), text_budget=40_000).snapshot()["texts"]
+    texts = ViewModel(saved(tmp_path, *items).data, text_budget=40_000).snapshot()["texts"]
     assert 2 < len(texts) < 30 and sum(len(entry["z"]) for entry in texts.values()) < 90_000

@@ -8,7 +8,7 @@ import pytest
 import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
-from compilediag.views.plugin_panels import MAX_ROWS, _accepted, panels
+from compilediag.views.plugin_panels import MAX_ROWS, make_panels, validate_panel
 from tests.unit.sample_plugin import on_the_path
 from tests.unit.tables_builder import compiled, tables
 
@@ -49,7 +49,7 @@ def test_what_fails_is_told_once_counted_and_left_out_after_five_errors(installe
 
 
 def test_panels_are_tables_and_one_that_fails_says_why(installed):
-    broken, sums = panels(tables(compiled(), compiled(duration_s=0.5), compiled(function=None)))
+    broken, sums = make_panels(tables(compiled(), compiled(duration_s=0.5), compiled(function=None)))
     assert (broken["rows"], broken["note"]) == ([], "panel broken_panel of sample-plugin: ValueError: no such table")
     assert (sums["name"], sums["label"], sums["note"]) == ("panel:by_function", "by function", None)
     assert sums["columns"] == ["function", "compiles", "seconds"]
@@ -57,12 +57,14 @@ def test_panels_are_tables_and_one_that_fails_says_why(installed):
 
 
 def test_panels_are_cut_and_hold_nothing_but_plain_cells():
-    told = _accepted({"columns": ["a", "b"], "rows": ([n, {"n": float("nan")}, "more"] for n in range(MAX_ROWS + 9))})
+    told = validate_panel(
+        {"columns": ["a", "b"], "rows": ([n, {"n": float("nan")}, "more"] for n in range(MAX_ROWS + 9))}
+    )
     assert len(told["rows"]) == MAX_ROWS and told["note"] == f"the first {MAX_ROWS} rows"
     assert told["rows"][1] == [1, "{'n': nan}"]
-    assert _accepted({"columns": ["a", "b"], "rows": [[float("inf")]]})["rows"] == [[None, None]]
+    assert validate_panel({"columns": ["a", "b"], "rows": [[float("inf")]]})["rows"] == [[None, None]]
     with pytest.raises(ValueError):
-        _accepted({"columns": "ab", "rows": []})
+        validate_panel({"columns": "ab", "rows": []})
 
 
 def test_a_record_that_only_a_plugin_knows_is_decoded_and_one_that_nobody_knows_is_counted(installed, tmp_path):
@@ -93,6 +95,6 @@ def test_a_process_with_the_package_on_its_path_says_what_failed_and_shows_the_p
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     text = " ".join(run.stdout.split())
-    assert "Not observed: rule broken of sample-plugin, a plug-in: it failed" in text
+    assert "Not collected: rule broken of sample-plugin, a plug-in: it failed" in text
     assert "{'name': 'rule missing of sample-plugin', 'status': 'failed', 'reason': \"ModuleNotFoundError" in text
     assert '"panel:by_function"' in report.read_text()

@@ -10,7 +10,7 @@ from compilediag.diagnosis.ranks.divergence import find_divergences
 from compilediag.diagnosis.ranks.rank_comparison import Ranks, make_graph_rows, make_rank_rows
 from compilediag.diagnosis.ranks.rank_steps import find_steps
 from compilediag.events import Collective, Recompile
-from compilediag.views.rank_page import rank_part
+from compilediag.views.rank_page import make_rank_page
 
 from .log_builder import compile_, record, string
 from .tables_builder import SECOND, EventTables, compiled, graph_break, lookup, recompile, source, tables
@@ -197,7 +197,7 @@ def test_a_recompile_that_is_not_over_counts():
 
 def test_one_rank_or_none_has_nothing_to_be_told_against():
     assert found(compile_of(0, 0)) == [] and found(compiled()) == [] and found() == []
-    assert rank_part(tables(compile_of(0, 0)), live=False) is None
+    assert make_rank_page(tables(compile_of(0, 0)), is_live=False) is None
 
 
 def test_stragglers_come_first():
@@ -237,7 +237,7 @@ def test_text_and_tables():
 
 
 def test_the_page_has_what_each_rank_has():
-    part = rank_part(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)), live=False)
+    part = make_rank_page(tables(*START, *size(1, 2, 8, 9), *both(scale, 5)), is_live=False)
     assert part["count"] == 2 and part["shown"] == [0, 1] and part["graph_count"] == 4
     cells = {row["compile_id"]: row["cells"] for row in part["graphs"]}
     assert cells["0/2"][0] is None and (cells["0/2"][1]["expected"], cells["0/2"][1]["actual"]) == ("8", "9")
@@ -246,7 +246,7 @@ def test_the_page_has_what_each_rank_has():
 
 def test_of_very_many_ranks_those_that_differ_are_shown():
     events = [compile_of(rank, 0, seconds=1 + rank / 1000) for rank in range(200)] + size(3, 1, 4, 8)
-    part = rank_part(tables(*events), live=False)
+    part = make_rank_page(tables(*events), is_live=False)
     assert part["count"] == 200 and len(part["shown"]) == 64 == len(part["ranks"]) and 3 in part["shown"]
     assert len(part["graphs"][0]["cells"]) == 64
 

@@ -180,7 +180,7 @@ def whole(tmp_path_factory):
 def legible(path):
     """Events that can be read from each table of a file; every table must open."""
     session = load(path)
-    assert ViewModel(session).snapshot()["totals"] and session.summary()
+    assert ViewModel(session.data).snapshot()["totals"] and session.summary()
     assert list(session.events.columns) == list(EVENT_COLUMNS)
     return {table: len(getattr(session, table)) for table in BY_TABLE}
 

@@ -4,7 +4,8 @@ import pytest
 
 from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
 from compilediag.diagnosis.rules import coverage
-from compilediag.views.summary import WIDTH, printable, render
+from compilediag.views.summary import render_summary
+from compilediag.views.text_layout import WIDTH, escape_unprintable
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 
 TOTALS = {
@@ -38,19 +39,19 @@ TOTALS = {
 
 def text_of(*events, **changed):
     made = tables(*events)
-    return render({**TOTALS, **changed}, diagnose(made), explain_gaps(made), find_gaps(made))
+    return render_summary({**TOTALS, **changed}, diagnose(made), explain_gaps(made), find_gaps(made))
 
 
 def test_the_header_has_the_totals():
     lines = text_of().splitlines()
-    assert lines[0] == "compilediag: 14 compiles, 21.4 s compiling; 6 recompiles, 12.6 s lost to them"
-    assert lines[1] == "3 cache hits saved 9.8 s, 11 misses; 1 graph break; own cost 60 ms (0.3 %)"
+    assert lines[0] == "compilediag: 14 compiles took 21.4 s; 6 recompiles cost 12.6 s"
+    assert lines[1] == "3 cache hits saved 9.8 s, 11 misses; 1 graph break; compilediag overhead 60 ms (0.3 %)"
 
 
 def test_a_healthy_session():
     lines = text_of(compiled(), compiles=1, recompiles=0, lost_s=0.0, cache_hits=0, own_share=None).splitlines()
-    assert lines[0] == "compilediag: 1 compile, 21.4 s compiling; 0 recompiles"
-    assert lines[1] == "no cache hits, 11 misses; 1 graph break; own cost 60 ms"
+    assert lines[0] == "compilediag: 1 compile took 21.4 s; 0 recompiles"
+    assert lines[1] == "0 cache hits, 11 misses; 1 graph break; compilediag overhead 60 ms"
     assert "Nothing to fix." in lines
 
 
@@ -63,7 +64,7 @@ def test_findings_stand_ranked_with_what_to_do():
     flat = " ".join(text.split())
     assert "1. [high] forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12" in flat
     assert "Mark it dynamic: torch._dynamo.mark_dynamic(x, 0)." in flat
-    assert "To try it without an edit: torch.compiler.config.dynamic_sources = \"L['x']\"" in flat
+    assert "To try it without editing code: torch.compiler.config.dynamic_sources = \"L['x']\"" in flat
     assert (
         "2. [low] forward (model.py:30) recompiled once, 1.0 s lost: flag was True, then False at m.py:7: if flag:"
         in flat
@@ -72,25 +73,25 @@ def test_findings_stand_ranked_with_what_to_do():
     assert text.splitlines()[-1].startswith("More: session.dashboard()")
 
 
-def test_what_was_not_observed_is_told_in_place_of_numbers():
+def test_what_was_not_collected_is_reported_instead_of_numbers():
     gone = [
         source(name, "unavailable", "no such hook")
         for name in ("compiles", "recompiles", "fx_graph_cache", "graph_breaks")
     ]
     text = text_of(*gone, compiles=0, recompiles=0, cache_hits=0, cache_misses=0)
-    assert text.startswith("compilediag: compiles not observed; recompiles not observed\n")
-    assert "cache look-ups not observed; graph breaks not observed" in text
-    assert "Nothing to fix in what was observed." in text
-    missed = next(line for line in text.splitlines() if line.startswith("Not observed: "))
-    assert missed == "Not observed: compiles, recompiles, lookups in FxGraphCache, graph breaks: no such hook"
+    assert text.startswith("compilediag: compiles not collected; recompiles not collected\n")
+    assert "cache lookups not collected; graph breaks not collected" in text
+    assert "Nothing to fix in the collected data." in text
+    missed = next(line for line in text.splitlines() if line.startswith("Not collected: "))
+    assert missed == "Not collected: compiles, recompiles, lookups in FxGraphCache, graph breaks: no such hook"
     assert "0 recompiles" not in text
 
 
 def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
     tuned = {"tuning_runs": 8, "tuning_s": 29.94, "tuning_failed": 18}
     graphs = {"graph_records": 2, "graph_rerecords": 9, "graph_skips": 1, "graph_replays": 1234}
-    line = "8 tunings took 29.9 s, 18 choices failed; CUDA graphs: 2x captured, 9x captured again, 1x skipped, "
-    assert text_of(**tuned, **graphs).splitlines()[2:4] == [line.strip(), "1,234x replayed"]
+    line = "8 autotuning runs took 29.9 s, 18 choices failed; CUDA graphs: 2x captured, 9x re-recorded, 1x"
+    assert text_of(**tuned, **graphs).splitlines()[2:4] == [line, "skipped, 1,234x replayed"]
     assert "tuning" not in text_of() and "CUDA" not in text_of()
     assert text_of(graph_skips=1).splitlines()[2] == "CUDA graphs: 1x skipped"
 
@@ -98,7 +99,7 @@ def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
 def test_entries_that_were_used_once_and_eager_calls_have_a_line_where_calls_were_counted():
     counts = {"used_once": 4, "used_once_s": 8.2, "eager_calls": 1, "eager_s": 0.3}
     lines = text_of(**counts).splitlines()
-    assert lines[2] == ("4 entries were compiled and used once: 8.2 s; 1 call ran eagerly where torch gave up: 300 ms")
+    assert lines[2] == "4 entries were compiled and called once: 8.2 s; 1 call fell back to eager: 300 ms"
     assert text_of(used_once=0, used_once_s=0.0, eager_calls=0, eager_s=0.0).splitlines()[2] == "", "all is well"
     assert text_of().splitlines()[2] == "", "nobody counted"
 
@@ -108,12 +109,12 @@ def test_what_was_observed_in_part_is_a_lower_bound(monkeypatch):
     monkeypatch.setattr(coverage, "PARTS", {"compile_caches": ("compile_caches",)})
     gone = [source(name, "failed", "why") for name in (*coverage.FEEDS, *coverage.PARTS)]
     text = text_of(*gone, tuning_runs=1, tuning_s=2.0, graph_records=1)
-    assert "not all cache look-ups observed: 3 cache hits saved 9.8 s, 11 misses" in text
-    assert "at least 1 tuning took 2.0 s; CUDA graphs: at least 1x captured" in text
+    assert "cache lookups partly collected: 3 cache hits saved 9.8 s, 11 misses" in text
+    assert "at least 1 autotuning run took 2.0 s; CUDA graphs: at least 1x captured" in text
 
 
 def test_recompile_limits_are_in_the_header():
-    assert "1 graph break, 2 recompile limits hit;" in text_of(limit_hits=2)
+    assert "1 graph break, 2 recompile limits reached;" in text_of(limit_hits=2)
 
 
 def test_only_so_many_findings_are_told():
@@ -136,7 +137,7 @@ def test_no_line_is_wider_than_a_terminal():
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_it_prints_where_the_users_characters_do_not(encoding):
     rows = changes("größe", "value", "'☃'", "'\ud800'", function="прямо", user_code="x = '☃'")
-    text = printable(text_of(*rows), encoding)
+    text = escape_unprintable(text_of(*rows), encoding)
     assert text.encode(encoding)
     assert "\\ud800" in text
 

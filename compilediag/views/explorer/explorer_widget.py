@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from ..dashboard import load_widget_class
 from ..model import ViewModel
-from .explorer_text import explorer_text
+from .explorer_text import format_explorer
 
 if TYPE_CHECKING:
     from ...diagnosis import Finding
-    from ...session import Session
+    from ...storage.data import SessionData
     from ..widget import DashboardWidget
 
 
-def make_explorer(session: Session, finding: Finding | None = None) -> DashboardWidget:
+def make_explorer(data: SessionData, finding: Finding | None = None) -> DashboardWidget:
     """Return the widget, opened at the guard behind `finding` if one is given.
 
     CompilediagError if anywidget is not installed.
     """
     events = [] if finding is None else list(finding.evidence)
-    return load_widget_class()(ViewModel(session), lambda: explorer_text(session), page="explorer", events=events)
+    return load_widget_class()(ViewModel(data), lambda: format_explorer(data), page="explorer", events=events)

@@ -1,195 +1,252 @@
-"""The guards of one function as the explorer shows them: values over time, the user's line, what failed with them."""
+"""The guards of one function: their values over time, the user's line, and what failed together with each of them."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from ...decode.guards.guard_text import parse_guard
 from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
-from ...diagnosis.wording import listed, spoken
+from ...events import GuardFailure, Recompile
+from ...formatting import format_names, format_source
+from .document_types import Company, EntryDocument, FailedGuard, GuardDocument, RecompileDocument
 from .source_lines import SourceLines
-
-Row = dict[str, Any]
 
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?")
 _ANOTHER = " (another object)"
 _HINT = re.compile(r"\(HINT: (.*)\)\s*$", re.S)
 _STACK = "User stack trace:\n"
-#: Texts of one guard that are told: they differ in the values only.
-MOST_TEXTS = 6
-#: What a guard of these kinds needs is a bound or a set, not one value.
-_NO_VALUE = frozenset({"symbolic_shape"})
+#: Texts of one guard that are shown: they differ only in the values.
+MAX_TEXTS = 6
+#: Guards of these kinds need a bound or a set, not one value.
+_KINDS_WITHOUT_VALUE = frozenset({"symbolic_shape"})
 
 
-class Guards:
-    """The guards that failed, numbered as they come. What was guarded is one guard, whatever of it was checked."""
+@dataclass
+class GridRow:
+    """A recompile as a line of the grid, with what each guard saw at it."""
+
+    document: RecompileDocument
+    actual: dict[int, str | None] = field(default_factory=dict)
+
+    def has_failed(self, guard: int) -> bool:
+        """True if the guard failed in an entry, or was the reason for the recompile."""
+        return guard in self.actual or self.document["guard"] == guard
+
+    def has_failed_everywhere(self, guard: int) -> bool:
+        """True if the guard failed in every entry that was checked."""
+        cells = self.document["cells"]
+        is_in_all = all(any(f.guard == guard for f in found) for _, found in cells)
+        return len(cells) == (self.document["entries_checked"] or 0) and is_in_all
+
+
+class GuardList:
+    """The guards that failed, numbered in the order of appearance. All checks of one source are one guard."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._found: list[_Guard] = []
+        self._guards: list[_GuardHistory] = []
 
-    def number(self, cells: Row) -> int:
-        """The number of the guard that a row of `guard_failures` or `recompiles` tells of."""
-        key = cells["guard_source"] or f"{cells['guard_kind'] or 'other'}: {cells.get('guard') or ''}"[:200]
-        at = self._numbers.get(key)
-        if at is None:
-            at = self._numbers[key] = len(self._found)
-            self._found.append(_Guard(key))
-        self._found[at].note(cells)
-        return at
+    def add(self, event: GuardFailure | Recompile) -> int:
+        """Take the guard that an event names; its number."""
+        text = event.guard if isinstance(event, GuardFailure) else None
+        key = event.guard_source or f"{event.guard_kind or 'other'}: {text or ''}"[:200]
+        number = self._numbers.setdefault(key, len(self._guards))
+        if number == len(self._guards):
+            self._guards.append(_GuardHistory(key))
+        self._guards[number].add(event)
+        return number
 
-    def documents(
-        self, rows: list[Row], entries: list[Row], every_guard: bool, lines: SourceLines | None
-    ) -> list[dict[str, Any]]:
+    def make_documents(
+        self, rows: list[GridRow], entries: list[EntryDocument], has_every_guard: bool, lines: SourceLines | None
+    ) -> list[GuardDocument]:
+        """The documents of all guards. `lines` reads the user's code; None leaves it out."""
+        names = [guard.name for guard in self._guards]
         return [
             {
-                **guard.document(lines),
-                **_series(at, guard, rows, entries),
-                **_company(at, rows, [other.name for other in self._found], every_guard),
-                "recompiles": sum(at in row["actual"] or row["guard"] == at for row in rows),
-                "lost_s": _lost(at, rows),
+                **guard.describe(lines),
+                **_collect_values(number, guard, rows, entries),
+                **_find_company(number, rows, names, has_every_guard),
+                "recompiles": sum(row.has_failed(number) for row in rows),
+                "lost_s": _sum_lost(number, rows),
             }
-            for at, guard in enumerate(self._found)
+            for number, guard in enumerate(self._guards)
         ]
 
 
-class _Guard:
-    """What is known of one guard from all rows that tell of it."""
+class _Description(TypedDict):
+    """The part of a guard's document that says what it is."""
+
+    key: str
+    source: str | None
+    name: str
+    kinds: list[str]
+    texts: list[str]
+    user_file: str | None
+    user_line: int | None
+    user_code: str | None
+    around: list[tuple[int, str]] | None
+    framework: str | None
+    framework_code: str | None
+    stack: str | None
+    hint: str | None
+
+
+class _GuardHistory:
+    """One guard, from all events that name it."""
 
     def __init__(self, key: str):
         self.key = key
         self.source: str | None = None
         self.kinds: dict[str, None] = {}
         self.texts: dict[str, None] = {}
-        self.user_file = self.user_line = self.user_code = self.reason = None
+        self.user_file: str | None = None
+        self.user_line: int | None = None
+        self.user_code: str | None = None
+        self.reason: str | None = None
 
     @property
     def name(self) -> str:
-        return spoken(self.source) if self.source else next(iter(self.kinds)).replace("_", " ")
+        return format_source(self.source) if self.source else next(iter(self.kinds)).replace("_", " ")
 
-    def note(self, cells: Row) -> None:
-        self.source = self.source or cells["guard_source"]
-        self.kinds.setdefault(cells["guard_kind"] or "other")
-        if cells.get("guard"):
-            self.texts.setdefault(cells["guard"])
-        if cells["user_file"] is not None and self.user_line is None:
-            self.user_file, self.user_line = cells["user_file"], cells["user_line"]
-        self.user_code = self.user_code or cells.get("user_code")
-        self.reason = self.reason or cells.get("reason")
+    def add(self, event: GuardFailure | Recompile) -> None:
+        self.source = self.source or event.guard_source
+        self.kinds.setdefault(event.guard_kind or "other")
+        if event.user_file is not None and self.user_line is None:
+            self.user_file, self.user_line = event.user_file, event.user_line
+        if isinstance(event, Recompile):
+            self.user_code = self.user_code or event.user_code
+            self.reason = self.reason or event.reason
+        elif event.guard:
+            self.texts.setdefault(event.guard)
 
-    def document(self, lines: SourceLines | None) -> dict[str, Any]:
+    def describe(self, lines: SourceLines | None) -> _Description:
         parsed = parse_guard(next(iter(self.texts))) if self.texts else None
         # Only torch's line is known if the guard was made in its own code.
         framework = parsed if parsed and parsed.user_file and self.user_file is None else None
         code = self.user_code or (parsed.user_code if parsed and framework is None else None)
-        stack = (self.reason or "").partition(_STACK)[2].rstrip() or None
         names = ObjectNames()
         return {
             "key": self.key,
             "source": self.source,
             "name": self.name,
             "kinds": list(self.kinds),
-            "texts": [describe_guard(text, names) for text in list(self.texts)[:MOST_TEXTS]],
+            "texts": [describe_guard(text, names) for text in list(self.texts)[:MAX_TEXTS]],
             "user_file": self.user_file,
             "user_line": self.user_line,
             "user_code": code if lines else None,
-            "around": lines.around(self.user_file, self.user_line, code) if lines else None,
+            "around": lines.read_around(self.user_file, self.user_line, code) if lines else None,
             "framework": f"{framework.user_file}:{framework.user_line}" if framework else None,
             "framework_code": framework.user_code if framework else None,
-            "stack": stack,
+            "stack": (self.reason or "").partition(_STACK)[2].rstrip() or None,
             "hint": next((found[1] for text in self.texts if (found := _HINT.search(text))), None),
         }
 
 
-def _series(at: int, guard: _Guard, rows: list[Row], entries: list[Row]) -> dict[str, Any]:
-    """`values`: [text, number or None]; `points`: [step, value, came].
+class _Values(TypedDict):
+    """[text, number or None] of each value; [step, value, whether a call brought it] of each point in time."""
 
-    Step 0 is the first entry, step n the n-th recompile. `came` is false for what an entry needs that was made then.
-    """
-    values = _Values()
-    points: list[list[Any]] = []
-    if not _NO_VALUE.issuperset(guard.kinds):
-        needs = (need for entry in entries if entry["made_at"] is None for need in entry["failed"])
-        first = next((expected for number, _, _, expected in needs if number == at), None)
+    values: list[tuple[str, float | None]]
+    points: list[tuple[int, int, bool]]
+
+
+def _collect_values(
+    number: int, guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]
+) -> _Values:
+    """The values of a guard over time. Step 0 is the value that the first entry needs, step n the n-th recompile."""
+    values = _ValueList()
+    points: list[tuple[int, int, bool]] = []
+    if not _KINDS_WITHOUT_VALUE.issuperset(guard.kinds):
+        first_entries = (entry for entry in entries if entry["made_at"] is None)
+        needs = (need.expected for entry in first_entries for need in entry["failed"] if need.guard == number)
+        first = next(needs, None)
         if first is not None:
-            points.append([0, values.number(first, is_new=False), False])
+            points.append((0, values.add(first, is_new=False), False))
     for step, row in enumerate(rows, 1):
-        actual = row["actual"].get(at)
+        actual = row.actual.get(number)
         if actual is not None:
-            points.append([step, values.number(actual, _failed_everywhere(at, row)), True])
-    return {"values": values.told, "points": points}
+            points.append((step, values.add(actual, row.has_failed_everywhere(number)), True))
+    return {"values": values.listed, "points": points}
 
 
-class _Values:
-    """The values that were seen, each once; objects that look the same are told apart where that is known."""
+class _ValueList:
+    """The values that a guard saw, each once. Objects that look the same are told apart where that is known."""
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._objects: Counter[str] = Counter()
-        self.told: list[list[Any]] = []
+        self.listed: list[tuple[str, float | None]] = []
 
-    def number(self, text: str, is_new: bool) -> int:
-        """The number of a value. `is_new`: no entry had the same object, so what looks alike is another one."""
+    def add(self, text: str, is_new: bool) -> int:
+        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one."""
         label = text.removesuffix(_ANOTHER)
         if label != text:
             self._objects[label] += is_new
             label = f"{label} #{self._objects[label] + 1}" if is_new else f"{label}, an earlier one"
-        if label not in self._known:
-            self._known[label] = len(self.told)
+        if label not in self._numbers:
+            self._numbers[label] = len(self.listed)
             number = float(label) if _NUMBER.fullmatch(label) else None
-            self.told.append([label, number if number is not None and math.isfinite(number) else None])
-        return self._known[label]
+            self.listed.append((label, number if number is not None and math.isfinite(number) else None))
+        return self._numbers[label]
 
 
-def _failed_everywhere(at: int, row: Row) -> bool:
-    cells = row["cells"]
-    return len(cells) == (row["entries_checked"] or 0) and all(any(f[0] == at for f in found) for _, found in cells)
+def _sum_lost(number: int, rows: Iterable[GridRow]) -> float | None:
+    """Seconds of the recompiles that this guard was the reason for."""
+    lost = [row.document["lost_s"] for row in rows if row.document["guard"] == number]
+    known = [seconds for seconds in lost if seconds is not None]
+    return sum(known) if known else None
 
 
-def _lost(at: int, rows: list[Row]) -> float | None:
-    """Seconds of the recompiles that this guard was the reason of."""
-    lost = [row["lost_s"] for row in rows if row["guard"] == at and row["lost_s"] is not None]
-    return sum(lost) if lost else None
+def _find_company(number: int, rows: Iterable[GridRow], names: Sequence[str], has_every_guard: bool) -> Company:
+    """Which guards failed with this one, and what fixing this one alone would have prevented.
 
-
-def _company(at: int, rows: list[Row], names: list[str], every_guard: bool) -> dict[str, Any]:
-    """Which guards failed with this one, and what that means for whoever would mend this one alone.
-
-    `alone`: recompiles at which some entry had nothing against it but this guard.
+    `alone` counts the recompiles at which this was the only failing guard of some entry.
     """
-    struck = [row for row in rows if at in row["actual"]]
-    beside: Counter[int] = Counter(g for row in struck for g in row["actual"] if g != at)
-    needed = [_least_company(at, row, every_guard) for row in struck]
-    alone = sum(other == frozenset() for other in needed)
-    stubborn = Counter(other for other in needed if other)
-    with_it = min(stubborn, key=lambda other: (-stubborn[other], len(other), sorted(other)), default=None)
-    told = _verdict(alone, len(struck), [names[g] for g in sorted(with_it)] if with_it else [])
-    return {"with": [[g, n] for g, n in beside.most_common()], "alone": alone, "verdict": told}
+    failed = [row for row in rows if number in row.actual]
+    beside: Counter[int] = Counter(guard for row in failed for guard in row.actual if guard != number)
+    smallest = [_find_smallest_company(number, row, has_every_guard) for row in failed]
+    alone = sum(others == frozenset() for others in smallest)
+    counts = Counter(others for others in smallest if others)
+    usual = min(counts, key=lambda others: (-counts[others], len(others), sorted(others)), default=frozenset())
+    verdict = _judge(alone, len(failed), [names[guard] for guard in sorted(usual)])
+    return {"with": list(beside.most_common()), "alone": alone, "verdict": verdict}
 
 
-def _least_company(at: int, row: Row, every_guard: bool) -> frozenset[int] | None:
-    """The fewest other guards that failed beside this one in an entry; None if no entry tells."""
-    sets = [
-        frozenset(f[0] for f in found if f[0] != at)
-        for entry, found in row["cells"]
-        if any(f[0] == at for f in found) and (every_guard or entry == row["closest"])
+def _find_smallest_company(number: int, row: GridRow, has_every_guard: bool) -> frozenset[int] | None:
+    """The fewest other guards that failed together with this one in an entry; None if no entry shows it.
+
+    Only the closest entry shows it if the failing guards of the others were not all recorded.
+    """
+    closest = row.document["closest"]
+    companies = [
+        _without(number, found)
+        for entry, found in row.document["cells"]
+        if any(f.guard == number for f in found) and (has_every_guard or entry == closest)
     ]
-    return min(sets, key=lambda other: (len(other), sorted(other)), default=None)
+    return min(companies, key=lambda others: (len(others), sorted(others)), default=None)
 
 
-def _verdict(alone: int, struck: int, others: list[str]) -> str | None:
-    if not struck:
+def _without(number: int, found: Iterable[FailedGuard]) -> frozenset[int]:
+    return frozenset(f.guard for f in found if f.guard != number)
+
+
+def _judge(alone: int, failed: int, others: Sequence[str]) -> str | None:
+    """What fixing this guard alone would have prevented, in a sentence; None if that is not known."""
+    if not failed:
         return None
-    times = "recompile" if struck == 1 else f"{struck} recompiles"
-    if alone == struck:
-        all_times = {1: "the recompile", 2: "both recompiles"}.get(struck, f"all {times}")
-        return f"Fixing this one alone would have spared {all_times} at which it failed."
+    recompiles = {1: "the only recompile", 2: "both recompiles"}.get(failed, f"all {failed} recompiles")
+    if alone == failed:
+        return f"Fixing this guard alone would have prevented {recompiles} at which it failed."
     if not others:
         return None
-    also = f"{listed(others)} failed too in every entry that came near"
+    also = format_names(others)
     if alone == 0:
-        return f"Fixing this one alone would not have helped, because {also}."
-    return f"Fixing this one alone would have spared {alone} of the {times} at which it failed; at others {also}."
+        return f"Fixing this guard alone would not have helped: {also} also failed in every entry that it failed in."
+    return (
+        f"Fixing this guard alone would have prevented {alone} of the {failed} recompiles at which it failed; "
+        f"at the others, {also} also failed."
+    )

@@ -1,4 +1,4 @@
-"""The user's code around a line, read when a page is made, and only if it is surely what was compiled."""
+"""Read the user's code around a line when a page is made, and only if it certainly is what was compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 
 from ...notebook_cells import running_shell
 
-#: Lines before and after.
+#: Lines that are shown before and after the line itself.
 AROUND = 4
 MAX_BYTES = 1_000_000
 _CELL = re.compile(r"Cell In\[(\d{1,9})\]")
@@ -16,19 +16,19 @@ _MAX_CHARS = 300
 
 
 class SourceLines:
-    """Reads Python files of this machine, and cells of this notebook if the session is `own`.
+    """Reads Python files of this machine, and cells of this notebook if the session was recorded in it (`is_own`).
 
-    A session does not keep files, and what it names may have changed, or have been made up by whoever sent the
-    session. So a line is shown with those around it only if it is in a regular file of Python, of at most 1 MB, and
-    there still is the text that torch recorded for it.
+    A session does not keep files. What it names may have changed since, and a session from elsewhere may name any
+    file. So lines are shown only if they are in a regular Python file of at most 1 MB, and the line itself still has
+    the text that torch recorded.
     """
 
-    def __init__(self, own: bool):
-        self._own = own
+    def __init__(self, is_own: bool):
+        self._is_own = is_own
         self._files: dict[str, list[str] | None] = {}
 
-    def around(self, file: str | None, line: int | None, code: str | None) -> list[list[object]] | None:
-        """[number, text] of the lines around, in order; None if they are not known for sure."""
+    def read_around(self, file: str | None, line: int | None, code: str | None) -> list[tuple[int, str]] | None:
+        """(number, text) of the lines around a line, in order; None if they cannot be verified."""
         if file is None or line is None or not code:
             return None
         if file not in self._files:
@@ -37,33 +37,33 @@ class SourceLines:
         if lines is None or not 1 <= line <= len(lines) or lines[line - 1].strip() != code.strip():
             return None
         first, last = max(1, line - AROUND), min(len(lines), line + AROUND)
-        return [[number, lines[number - 1][:_MAX_CHARS]] for number in range(first, last + 1)]
+        return [(number, lines[number - 1][:_MAX_CHARS]) for number in range(first, last + 1)]
 
     def _read(self, file: str) -> list[str] | None:
         if cell := _CELL.fullmatch(file):
-            return _cell_lines(int(cell[1])) if self._own else None
-        return _file_lines(file) if file.endswith(".py") and os.path.isabs(file) else None
+            return _read_cell(int(cell[1])) if self._is_own else None
+        return _read_file(file) if file.endswith(".py") and os.path.isabs(file) else None
 
 
-def _file_lines(file: str) -> list[str] | None:
+def _read_file(file: str) -> list[str] | None:
     try:
-        with open(file, "rb", opener=_without_waiting) as opened:
-            status = os.fstat(opened.fileno())
+        with open(file, "rb", opener=_open_without_waiting) as stream:
+            status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
                 return None
-            return opened.read(MAX_BYTES).decode("utf-8").splitlines()
+            return stream.read(MAX_BYTES).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError, ValueError):
         return None
 
 
-def _without_waiting(file: str, flags: int) -> int:
-    """A pipe that is named like a file must not keep the page waiting."""
+def _open_without_waiting(file: str, flags: int) -> int:
+    """Open a file without blocking: a pipe with the name of a Python file must not block the page."""
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _cell_lines(number: int) -> list[str] | None:
-    """The lines of a notebook cell as they ran (IPython drops empty ones before the first), from its own history."""
-    ran = getattr(getattr(running_shell(), "history_manager", None), "input_hist_parsed", None)
-    if not isinstance(ran, list) or not 0 < number < len(ran):
+def _read_cell(number: int) -> list[str] | None:
+    """The lines of a notebook cell as they ran, from IPython's history (it drops empty lines at the top)."""
+    cells = getattr(getattr(running_shell(), "history_manager", None), "input_hist_parsed", None)
+    if not isinstance(cells, list) or not 0 < number < len(cells):
         return None
-    return ran[number].splitlines()
+    return cells[number].splitlines()

@@ -1,17 +1,22 @@
-"""Figures of compiles: when they ran, what caused recompiles, what caches answered, where the time went."""
+"""Figures of compiles: when they ran, what caused recompiles, what caches answered, which phases took the time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from ...diagnosis.causes.grouping import find_causes
+from ...events import CacheLookup, Compile, Phase, Rows
+from ...formatting import format_source
 
 if TYPE_CHECKING:
-    from ...session import Session
+    from plotly.graph_objects import Figure
 
-#: The colours of the dashboard, which hold in light and dark.
+#: The colors of the dashboard; they work in light and dark themes.
 COLORS = {"compile": "#4c78a8", "recompile": "#e45756"}
-#: Cache outcome -> colour, in the order of the bars' parts.
+#: Cache outcome -> color, in the order of the bars' parts.
 OUTCOMES = {
     "hit": "#54a24b",
     "miss": "#eeca3b",
@@ -24,81 +29,107 @@ OUTCOMES = {
     "cleared": "#d8b5a5",
     "failed": "#e45756",
 }
-#: Phases that hold nearly all others say nothing in a sum of phases.
+#: These phases contain nearly all others, so their own time is left out.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
 SHOWN_PHASES = 25
 
 
-def timeline(session: Session, go: Any) -> Any:
-    """A lane a function, a bar a compile; x in seconds since the first one."""
-    compiles = session.compiles
+def draw_timeline(data: Rows, go: ModuleType) -> Figure:
+    """One lane per function, one bar per compile; x is in seconds since the first compile."""
+    compiles = data.rows(Compile)
+    begin_ns = min((row.time_ns for row in compiles), default=0)
     figure = go.Figure(layout={"title": "Compiles over time", "barmode": "overlay"})
-    begin = compiles["time"].min()
-    recompiled = compiles["is_recompile"].fillna(False).astype(bool)
-    for label, color, rows in (
-        ("first compile", COLORS["compile"], compiles[~recompiled]),
-        ("recompile", COLORS["recompile"], compiles[recompiled]),
+    for label, color, is_recompile in (
+        ("first compile", COLORS["compile"], False),
+        ("recompile", COLORS["recompile"], True),
     ):
+        rows = [row for row in compiles if bool(row.is_recompile) is is_recompile]
         figure.add_bar(
             orientation="h",
             name=label,
             marker_color=color,
-            y=_lanes(rows),
-            base=(rows["time"] - begin).dt.total_seconds(),
-            x=rows["duration_s"],
-            customdata=rows[["compile_id", "outcome", "trigger"]].astype(object).fillna(""),
+            y=[_name_lane(row) for row in rows],
+            base=[(row.time_ns - begin_ns) / 1e9 for row in rows],
+            x=[row.duration_s for row in rows],
+            customdata=[(row.compile_id or "", row.outcome or "", row.trigger or "") for row in rows],
             hovertemplate="%{y} %{customdata[0]}<br>%{x:.3f} s, %{customdata[1]}, %{customdata[2]}<extra></extra>",
         )
     figure.update_xaxes(title="seconds since the first compile")
     return figure.update_yaxes(autorange="reversed")
 
 
-def causes(session: Session, go: Any) -> Any:
-    """Seconds lost to recompiles, a bar a root cause, the dearest on top."""
-    recompiles = session.recompiles
-    cause = recompiles["function"].fillna("?") + ": " + recompiles["guard_source"].fillna(recompiles["guard_kind"])
-    lost = recompiles.assign(cause=cause).groupby("cause")["lost_s"].agg(["sum", "size"]).sort_values("sum")
+def _name_lane(row: Compile) -> str:
+    name = row.function or "?"
+    return name if row.line is None else f"{name}:{row.line}"
+
+
+def draw_causes(data: Rows, go: ModuleType) -> Figure:
+    """Seconds lost to recompiles, one bar per root cause, the most expensive on top."""
+    causes = sorted(find_causes(data), key=lambda cause: cause.seconds)
+    names = [f"{cause.place}: {format_source(cause.source) or cause.kind.replace('_', ' ')}" for cause in causes]
     figure = go.Figure(layout={"title": "Seconds lost to recompiles, by cause"})
     figure.add_bar(
         orientation="h",
-        y=lost.index,
-        x=lost["sum"],
+        y=_make_unique(names),
+        x=[cause.seconds for cause in causes],
         marker_color=COLORS["recompile"],
-        customdata=lost["size"],
+        customdata=[cause.count for cause in causes],
         hovertemplate="%{y}<br>%{x:.3f} s in %{customdata} recompiles<extra></extra>",
     )
     return figure.update_xaxes(title="seconds")
 
 
-def caches(session: Session, go: Any) -> Any:
-    """Look-ups and stores by cache and outcome; a remote tier is a bar of its own."""
-    lookups = session.cache_lookups
-    tier = lookups["tier"].where(lookups["tier"] == "remote").map(" ({})".format, na_action="ignore").fillna("")
-    counts = lookups.groupby([lookups["cache"] + tier, "outcome"]).size().unstack(fill_value=0)
-    figure = go.Figure(layout={"title": "Caches: what became of look-ups and stores", "barmode": "stack"})
-    for outcome in sorted(counts.columns, key=list(OUTCOMES).index):
-        figure.add_bar(name=outcome, x=counts.index, y=counts[outcome], marker_color=OUTCOMES[outcome])
-    return figure.update_yaxes(title="times")
+def _make_unique(names: Iterable[str]) -> list[str]:
+    """Number the names that appear again: bars of one name would cover each other."""
+    seen: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return unique
 
 
-def phases(session: Session, go: Any) -> Any:
-    """Seconds of each phase by itself, what is inside it taken off; the longest on top."""
-    own = _own_seconds(session.phases)
-    figure = go.Figure(layout={"title": "Where the seconds go, by phase"})
-    figure.add_bar(orientation="h", y=own.index, x=own, marker_color=COLORS["compile"])
+def draw_caches(data: Rows, go: ModuleType) -> Figure:
+    """Lookups and stores by cache and outcome; a remote tier is a bar of its own."""
+    lookups = data.rows(CacheLookup)
+    counts = Counter((_name_cache(row), row.outcome) for row in lookups)
+    caches = sorted({_name_cache(row) for row in lookups})
+    figure = go.Figure(layout={"title": "Cache lookups and stores, by outcome", "barmode": "stack"})
+    for outcome, color in OUTCOMES.items():
+        heights = [counts[cache, outcome] for cache in caches]
+        if any(heights):
+            figure.add_bar(name=outcome, x=caches, y=heights, marker_color=color)
+    return figure.update_yaxes(title="count")
+
+
+def _name_cache(row: CacheLookup) -> str:
+    return f"{row.cache} (remote)" if row.tier == "remote" else row.cache or "?"
+
+
+def draw_phases(data: Rows, go: ModuleType) -> Figure:
+    """Seconds of each phase without the phases inside it, the longest on top."""
+    own = sum_own_seconds(data.rows(Phase))
+    longest = sorted(own.items(), key=lambda item: item[1])[-SHOWN_PHASES:]
+    figure = go.Figure(layout={"title": "Compile time by phase"})
+    figure.add_bar(
+        orientation="h",
+        y=[name for name, _ in longest],
+        x=[seconds for _, seconds in longest],
+        marker_color=COLORS["compile"],
+    )
     return figure.update_xaxes(title="seconds in the phase itself")
 
 
-def _own_seconds(phases: pd.DataFrame) -> pd.Series:
-    who = ["pid", "compile_id"]
-    inner = phases.groupby([*who, "parent"], dropna=False)["duration_s"].sum()
-    total = phases.groupby([*who, "name"], dropna=False)["duration_s"].sum()
-    inner.index.names = total.index.names
-    own = total.sub(inner.reindex(total.index), fill_value=0).clip(lower=0)
-    summed = own.groupby("name").sum()
-    return summed.drop(labels=list(OUTER_PHASES), errors="ignore").nlargest(SHOWN_PHASES)[::-1]
-
-
-def _lanes(compiles: pd.DataFrame) -> pd.Series:
-    line = compiles["line"].astype("string")
-    return compiles["function"].fillna("?") + (":" + line).fillna("")
+def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:
+    """Phase -> seconds in all compiles, without those of the phases inside it; without OUTER_PHASES."""
+    total: dict[tuple[object, str | None], float] = defaultdict(float)
+    inner: dict[tuple[object, str | None], float] = defaultdict(float)
+    for row in phases:
+        compile: object = row.compile_key or (row.rank, row.pid, row.compile_id)
+        total[compile, row.name] += row.duration_s or 0.0
+        inner[compile, row.parent] += row.duration_s or 0.0
+    own: dict[str, float] = defaultdict(float)
+    for (compile, name), seconds in total.items():
+        if name is not None and name not in OUTER_PHASES:
+            own[name] += max(0.0, seconds - inner.get((compile, name), 0.0))
+    return own

@@ -1,141 +1,140 @@
-"""Figures of autotuning: choices by time, margins, and what tuning cost against what it saves."""
+"""Figures of autotuning: choices by time, margins, and the time of tuning compared with what it saves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
-
-from ...diagnosis import wording
-from ...diagnosis.rules.autotune_runs import (
-    TuningRun,
-    find_tuning_runs,
-    group_by_run,
-    make_runs_frame,
-    sort_final_times,
-    summarize_run,
-)
-from ...events import AutotuneChoice
+from ...diagnosis.rules.autotune_runs import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
+from ...events import AutotuneChoice, Rows
+from ...formatting import format_count, format_line
 
 if TYPE_CHECKING:
-    from ...session import Session
+    from plotly.graph_objects import Figure
 
-#: The colour of a kind of choice, as on the page.
+#: The color of a kind of choice, as on the page.
 KINDS = {"extern": "#4c78a8", "triton": "#54a24b", "cpp": "#2c9c94", "cutlass": "#7b61c9"}
 OTHER = "#9d9da1"
 COLORS = {"next": "#9ecae9", "extern": KINDS["extern"], "pays": "#54a24b", "never": "#e45756"}
-#: What a choice is in the figure of choices.
-CHOICE = ["lane", "kind", "ratio", "choice", "ms", "parameters"]
-#: Runs of one figure; the dearest are shown.
+#: One figure shows so many runs, those that took longest.
 SHOWN = 30
-#: Calls after which a tuning pays, drawn as lines.
+#: The numbers of calls that are drawn as lines: a tuning below a line pays off later.
 CALLS = (1_000, 1_000_000)
 
 
-def autotune(session: Session, go: Any) -> Any:
-    """Each choice of each run by its time, as a multiple of the winner's; a lane a run."""
-    found = {run: rows for rows in group_by_run(session) if (run := summarize_run(rows)).winner_ms}
-    runs = _dearest(list(found))
-    figure = go.Figure(layout={"title": "Choices by time: how much longer than the winner"})
-    choices = pd.DataFrame([choice for run in runs for choice in _choices(run, found[run])], columns=CHOICE)
-    for kind, rows in choices.groupby("kind", sort=False):
+class TimedChoice(NamedTuple):
+    """A choice of a run: `ratio` is its time as a multiple of the winner's."""
+
+    lane: str
+    kind: str
+    ratio: float
+    choice: str | None
+    ms: float
+    parameters: str
+
+
+def draw_choices(data: Rows, go: ModuleType) -> Figure:
+    """Every choice of each run by its time, as a multiple of the winner's; one lane per run."""
+    found = {run: rows for rows in group_by_run(data) if (run := summarize_run(rows)).winner_ms}
+    runs = _select_longest(list(found))
+    choices = [choice for run in runs for choice in _list_choices(run, found[run])]
+    figure = go.Figure(layout={"title": "Autotuning choices: time compared with the winner"})
+    for kind in dict.fromkeys(choice.kind for choice in choices):
+        own = [choice for choice in choices if choice.kind == kind]
         figure.add_scatter(
             mode="markers",
-            name=str(kind),
-            x=rows["ratio"],
-            y=rows["lane"],
-            marker={"color": KINDS.get(str(kind), OTHER), "size": 9, "opacity": 0.65},
-            customdata=rows[["choice", "ms", "parameters"]],
+            name=kind,
+            x=[choice.ratio for choice in own],
+            y=[choice.lane for choice in own],
+            marker={"color": KINDS.get(kind, OTHER), "size": 9, "opacity": 0.65},
+            customdata=[[choice.choice, choice.ms, choice.parameters] for choice in own],
             hovertemplate="%{y}<br>%{customdata[0]}: %{customdata[1]:.4g} ms, %{x:.3f} of the winner"
             "<br>%{customdata[2]}<extra></extra>",
         )
     figure.update_xaxes(title="time of one call / time of the winner", type="log")
-    return figure.update_yaxes(categoryorder="array", categoryarray=[_lane(run) for run in runs][::-1])
+    return figure.update_yaxes(categoryorder="array", categoryarray=[_name_lane(run) for run in runs][::-1])
 
 
-def _choices(run: TuningRun, rows: list[AutotuneChoice]) -> list[tuple[Any, ...]]:
-    """The cells of `CHOICE` of each choice of a run that has a time."""
+def _list_choices(run: TuningRun, rows: Iterable[AutotuneChoice]) -> list[TimedChoice]:
+    """The choices of a run that have a time."""
     return [
-        (
-            _lane(run),
-            row.choice_kind or "other",
-            (row.time_ms or 0.0) / (run.winner_ms or 1.0),
-            row.choice,
-            (row.time_ms or 0.0),
-            _said(row),
+        TimedChoice(
+            lane=_name_lane(run),
+            kind=row.choice_kind or "other",
+            ratio=(row.time_ms or 0.0) / (run.winner_ms or 1.0),
+            choice=row.choice,
+            ms=row.time_ms or 0.0,
+            parameters=", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items()),
         )
         for row in sort_final_times(rows)
     ]
 
 
-def _said(row: AutotuneChoice) -> str:
-    return ", ".join(f"{name}={value}" for name, value in (row.parameters or {}).items())
-
-
-def margins(session: Session, go: Any) -> Any:
-    """How much longer than the winner the next choice and the extern kernel take, in percent; a pair of bars a run."""
-    runs = [run for run in _dearest(find_tuning_runs(session)) if run.margin_next is not None]
-    figure = go.Figure(layout={"title": "The winner's margin", "barmode": "group"})
-    lanes = [_lane(run) for run in runs][::-1]
-    for name, key in (("the next choice takes longer by", "next"), ("the extern kernel takes longer by", "extern")):
-        values = [getattr(run, f"margin_{key}") for run in runs][::-1]
+def draw_margins(data: Rows, go: ModuleType) -> Figure:
+    """How much longer than the winner the runner-up and the extern kernel take, in percent; two bars per run."""
+    runs = [run for run in _select_longest(find_tuning_runs(data)) if run.margin_next is not None][::-1]
+    figure = go.Figure(layout={"title": "Margin of the winner", "barmode": "group"})
+    for name, color, margins in (
+        ("vs. runner-up", COLORS["next"], [run.margin_next for run in runs]),
+        ("vs. extern kernel", COLORS["extern"], [run.margin_extern for run in runs]),
+    ):
         figure.add_bar(
             orientation="h",
             name=name,
-            y=lanes,
-            x=[None if value is None else 100 * value for value in values],
-            marker_color=COLORS[key],
-            customdata=[run.winner for run in runs][::-1],
-            hovertemplate="%{y}<br>winner: %{customdata}<br>%{x:.1f} %<extra>" + name + "</extra>",
+            y=[_name_lane(run) for run in runs],
+            x=[None if margin is None else 100 * margin for margin in margins],
+            marker_color=color,
+            customdata=[run.winner for run in runs],
+            hovertemplate="%{y}<br>winner: %{customdata}<br>%{x:.1f} % longer<extra>" + name + "</extra>",
         )
     return figure.update_xaxes(title="percent of the winner's time")
 
 
-def payoff(session: Session, go: Any) -> Any:
-    """Seconds that a tuning took against what each call saves since; a point a run, with the calls until it pays."""
-    frame = make_runs_frame(session)
-    frame = frame[frame["spent_s"].gt(0) & frame["saved_ms"].notna()]
-    figure = go.Figure(layout={"title": "What tuning took, and what a call saves since"})
-    paying = frame[frame["saved_ms"] > 0]
-    never = frame[frame["saved_ms"] <= 0]
-    told = "%{customdata[0]}<br>%{x:.2f} s of tuning, %{customdata[1]}<extra></extra>"
-    for name, rows, heights, color in (
-        ("pays", paying, paying["saved_ms"], COLORS["pays"]),
-        ("never pays: the extern kernel won", never, [_floor(paying)] * len(never), COLORS["never"]),
+def draw_payoff(data: Rows, go: ModuleType) -> Figure:
+    """Seconds of tuning compared with what each call saves since; one point per run."""
+    runs = [run for run in find_tuning_runs(data) if run.spent_s and run.saved_ms is not None]
+    paying = [run for run in runs if (run.saved_ms or 0) > 0]
+    never = [run for run in runs if (run.saved_ms or 0) <= 0]
+    # On a logarithmic axis, runs that save nothing are drawn below all that save something.
+    floor = min((run.saved_ms or 0 for run in paying), default=3e-3) / 3
+    figure = go.Figure(layout={"title": "Cost and benefit of autotuning"})
+    for name, own, heights, color, symbol in (
+        ("pays off", paying, [run.saved_ms for run in paying], COLORS["pays"], "circle"),
+        ("never pays off: the extern kernel won", never, [floor] * len(never), COLORS["never"], "x"),
     ):
         figure.add_scatter(
             mode="markers",
             name=name,
-            x=rows["spent_s"],
+            x=[run.spent_s for run in own],
             y=heights,
-            marker={"color": color, "size": 10, "symbol": "circle" if name == "pays" else "x"},
-            customdata=[(label, _pays(calls)) for label, calls in zip(rows["label"], rows["break_even"], strict=True)],
-            hovertemplate=told,
+            marker={"color": color, "size": 10, "symbol": symbol},
+            customdata=[(run.label, _format_payoff(run)) for run in own],
+            hovertemplate="%{customdata[0]}<br>%{x:.2f} s of tuning, %{customdata[1]}<extra></extra>",
         )
-    for calls in CALLS if len(paying) else ():
-        ends = [frame["spent_s"].min(), frame["spent_s"].max()]
-        line = {"color": OTHER, "dash": "dot", "width": 1}
-        figure.add_scatter(
-            mode="lines", name=f"pays after {calls:,} calls", x=ends, y=[1e3 * s / calls for s in ends], line=line
-        )
+    _add_payoff_lines(figure, [run.spent_s or 0.0 for run in runs] if paying else [])
     figure.update_xaxes(title="seconds of tuning", type="log")
-    return figure.update_yaxes(title="ms saved a call", type="log")
+    return figure.update_yaxes(title="ms saved per call", type="log")
 
 
-def _floor(paying: pd.DataFrame) -> float:
-    """Where on a logarithmic axis what saves nothing is drawn: below all that saves something."""
-    return float(paying["saved_ms"].min()) / 3 if len(paying) else 1e-3
+def _add_payoff_lines(figure: Figure, spent: list[float]) -> None:
+    """Lines of equal payoff: what a call must save so that the tuning pays off after CALLS calls."""
+    for calls in CALLS if spent else ():
+        ends = [min(spent), max(spent)]
+        line = {"color": OTHER, "dash": "dot", "width": 1}
+        name = f"pays off after {format_count(calls)} calls"
+        figure.add_scatter(mode="lines", name=name, x=ends, y=[1e3 * s / calls for s in ends], line=line)
 
 
-def _pays(calls: Any) -> str:
-    return "never pays" if pd.isna(calls) else f"pays after {calls:,} calls"
+def _format_payoff(run: TuningRun) -> str:
+    return "never pays off" if run.break_even is None else f"pays off after {format_count(run.break_even)} calls"
 
 
-def _dearest(runs: list[TuningRun]) -> list[TuningRun]:
+def _select_longest(runs: list[TuningRun]) -> list[TuningRun]:
     """The runs that took longest, in order of time."""
     kept = sorted(runs, key=lambda run: -(run.spent_s or 0.0))[:SHOWN]
     return [run for run in runs if run in kept]
 
 
-def _lane(run: TuningRun) -> str:
-    return f"{wording.one_line(run.label, 60)} · {run.run_id or run.event_id}"
+def _name_lane(run: TuningRun) -> str:
+    return f"{format_line(run.label, 60)} · {run.run_id or run.event_id}"

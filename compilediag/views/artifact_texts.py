@@ -1,0 +1,73 @@
+"""The texts of artifacts for the page, within a budget. They stay compressed, as the session stores them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from ..events import Artifact
+from ..storage.store import deflate, inflate
+from .explorer.documents import ExplorerDocuments
+
+#: torch's name of the artifact that holds an entry's guards.
+GUARD_TREE = "dynamo_cpp_guards_str"
+#: A text beyond the budget is cut to so many characters.
+CUT_CHARS = 4_000
+
+
+class PageText(TypedDict, total=False):
+    """A text: `z` is base64 of its deflated UTF-8, `cut` says whether it is only the beginning, or `same` is the id of
+    the artifact that has the same text.
+    """
+
+    z: str
+    cut: bool
+    same: int
+
+
+class TextBudget:
+    """Bounds the texts of a page to `size` bytes of base64."""
+
+    def __init__(self, size: int):
+        self._size = self._free = size
+
+    def make_texts(self, bodies: Mapping[int, bytes]) -> dict[str, PageText]:
+        """The texts of these artifacts, the short ones first; beyond the budget only their beginnings, beyond twice
+        the budget none. A text that several artifacts have is there once.
+        """
+        texts: dict[str, PageText] = {}
+        first: dict[bytes, int] = {}
+        for event_id, body in sorted(bodies.items(), key=lambda item: (len(item[1]), item[0])):
+            if body in first:
+                texts[str(event_id)] = {"same": first[body]}
+            elif self._free > -self._size:
+                is_cut = len(body) * 4 // 3 > self._free
+                encoded = base64.b64encode(_cut(body) if is_cut else body).decode()
+                self._free -= len(encoded)
+                texts[str(event_id)] = {"z": encoded, "cut": is_cut}
+                first[body] = event_id
+        return texts
+
+
+def make_tree_rows(
+    artifacts: Sequence[Artifact], bodies: Mapping[int, bytes], explorer: ExplorerDocuments
+) -> list[list[Any]]:
+    """The rows of the guard trees among the artifacts."""
+    rows = []
+    for artifact in artifacts:
+        body = bodies.get(artifact.event_id or 0)
+        if artifact.name == GUARD_TREE and body is not None:
+            with contextlib.suppress(zlib.error, UnicodeDecodeError):  # A damaged text is reported where it is shown.
+                rows.append(explorer.add_tree(artifact, inflate(body)))
+    return rows
+
+
+def _cut(body: bytes) -> bytes:
+    """The first characters of a deflated text; nothing of a damaged one."""
+    try:
+        return deflate(inflate(body)[:CUT_CHARS])
+    except (zlib.error, UnicodeDecodeError):
+        return deflate("")

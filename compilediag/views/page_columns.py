@@ -1,0 +1,63 @@
+"""The columns of the page's tables: name, label, type (how the page formats a cell) and meaning."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from ..events import BY_TABLE
+from ..storage.tables import table_columns
+
+NS_PER_MS = 1_000_000
+
+
+class PageColumn(TypedDict):
+    """A column as the page gets it."""
+
+    name: str
+    label: str
+    type: str
+    doc: str
+
+
+#: What event rows have in addition on the page: the first for lookups, the second for all that are part of a group.
+EXPLAINED: PageColumn = {"name": "explained", "label": "explained", "type": "list", "doc": "why the lookup missed"}
+PART_OF: PageColumn = {
+    "name": "part_of",
+    "label": "part of",
+    "type": "id",
+    "doc": "id of the group row that this event is part of",
+}
+_TYPES = {"Int64": "int", "boolean": "bool", "json": "list"}
+
+
+def make_column(name: str, type: str, doc: str) -> PageColumn:
+    """A column whose label is its name."""
+    return {"name": name, "label": name.replace("_", " "), "type": type, "doc": doc}
+
+
+def get_event_columns(table: str) -> list[PageColumn]:
+    """The columns of a table of events, as its documentation has them."""
+    return [make_column(name, _get_type(name, spec), spec["doc"]) for name, spec in table_columns(table).items()]
+
+
+def get_all_event_columns() -> dict[str, list[PageColumn]]:
+    """Table -> its columns, for all tables of events."""
+    return {table: get_event_columns(table) for table in BY_TABLE}
+
+
+def to_ms(time_ns: int) -> float:
+    """A time as the page has it, in ms."""
+    return time_ns / NS_PER_MS
+
+
+def _get_type(name: str, spec: dict[str, Any]) -> str:
+    if name == "event_id":
+        return "id"
+    by_name = {"time": "time", "file": "path", "user_file": "path", "user_code": "code", "guard": "code"}
+    if name in by_name:
+        return by_name[name]
+    if spec["dtype"] == "float64":
+        return {"_us": "us", "_ms": "ms"}.get(name[-3:], "s")
+    if name in ("size", "bytes", "pool_bytes"):
+        return "bytes"
+    return _TYPES.get(spec["dtype"], "text")
