@@ -27,6 +27,7 @@ def main() -> None:
     named("Caches", "cache", events.CACHES)
     named("Cache actions", "action", events.CACHE_ACTIONS)
     named("Cache outcomes", "outcome", events.CACHE_OUTCOMES)
+    named("Source reasons", "reason_code", events.SOURCE_REASONS)
     named("Tuning stages", "stage", events.TUNING_STAGES)
     named("What ran", "ran", events.RAN)
     named("CUDA graph actions", "action", events.CUDAGRAPH_ACTIONS)

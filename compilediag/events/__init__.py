@@ -20,7 +20,7 @@ from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import GUARD_KINDS, GuardFailure, Recompile
 from .rows import RowList, Rows
-from .sources import SourceStatus
+from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
@@ -52,6 +52,8 @@ __all__ = [
     "RowList",
     "Rows",
     "SHAPE_ACTIONS",
+    "SOURCE_REASONS",
+    "SOURCE_STATES",
     "SourceStatus",
     "StackFrame",
     "SymbolicShape",

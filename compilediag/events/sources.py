@@ -7,6 +7,23 @@ from typing import ClassVar
 
 from .base import Event, column
 
+#: What a `status` column of a source can name.
+SOURCE_STATES = ("active", "off", "unavailable", "failed")
+#: What a `reason_code` column of a source can name. The first four are no gap in the data: the user did not ask for
+#: the source, the detail level leaves it out, this machine has nothing to watch, or the watch is over. `not_in_logs`:
+#: TORCH_TRACE logs do not contain it; `unread_files`: parts of the session could not be read.
+SOURCE_REASONS = (
+    "not_requested",
+    "detail_level",
+    "nothing_to_watch",
+    "watch_ended",
+    "not_started",
+    "missing_api",
+    "errors",
+    "not_in_logs",
+    "unread_files",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus(Event):
@@ -17,7 +34,8 @@ class SourceStatus(Event):
 
     name: str | None = column("string", "name of the source")
     status: str | None = column("string", "active, unavailable, failed or off")
-    reason: str | None = column("string", "why it is not active")
+    reason_code: str | None = column("string", "one of the source reasons: why it is not active")
+    reason: str | None = column("string", "the same in words")
     events: int | None = column("Int64", "events that it recorded")
     dropped: int | None = column("Int64", "events or payloads that it could not keep")
     overhead_s: float | None = column("float64", "s that its hooks took inside the user's program")

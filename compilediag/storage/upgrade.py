@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import NotASession
-from ..events import KINDS, Calls, Compile, CudaGraphAction, GuardFailure, Recompile
+from ..events import KINDS, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
 from .store import SCHEMA_VERSION, SQL_TYPES, Store, own_fields, remove, temporary_file
 
 #: Rank and pid of a process; with a compile id, what torch names a compile by.
@@ -26,6 +26,16 @@ CompileName = tuple[int | None, int | None, str]
 #: Events of a compiled entry: those before its first attempt are of one that was there before the recording.
 OF_AN_ENTRY = (Calls.kind, CudaGraphAction.kind)
 NS_PER_S = 1e9
+#: Status of a source, what the text of its reason begins with in older files, and its code. The first that fits counts.
+REASON_CODES = (
+    ("off", "not asked for", "not_requested"),
+    ("off", "detail is ", "detail_level"),
+    ("off", "nothing to watch", "nothing_to_watch"),
+    ("off", "the watch has ended", "watch_ended"),
+    ("unavailable", "torch's trace log does not tell", "not_in_logs"),
+    ("unavailable", "", "missing_api"),
+    ("failed", "", "errors"),
+)
 
 
 def open_current(path: Path) -> Store:
@@ -66,8 +76,19 @@ def upgrade(db: sqlite3.Connection) -> None:
     for kind, name in ((Recompile, "closest"), (GuardFailure, "entry")):
         keys = list(_find_entry_keys(db, attempts, kind.table, f"{name}_compile_id"))
         db.executemany(f"UPDATE {kind.table} SET {name}_compile_key = ? WHERE event_id = ?", keys)
+    _add_reason_codes(db)
     db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     db.commit()
+
+
+def _add_reason_codes(db: sqlite3.Connection) -> None:
+    """Give the states of sources the code of their reason. Older files have only its text."""
+    for status, beginning, code in REASON_CODES:
+        db.execute(
+            f"UPDATE {SourceStatus.table} SET reason_code = ? "
+            "WHERE reason_code IS NULL AND status = ? AND coalesce(reason, '') LIKE ?",
+            (code, status, f"{beginning}%"),
+        )
 
 
 def _add_columns(db: sqlite3.Connection, table: str, columns: dict[str, str]) -> None:

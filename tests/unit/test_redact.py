@@ -35,7 +35,7 @@ SHOWN = {
     "export_problems": {"problem", "op", "user_stack", "torch_stack"},
     "collectives": {"op"},
     "calls": {"function", "ran"},
-    "sources": {"name", "status", "reason"},
+    "sources": {"name", "status", "reason_code", "reason"},
 }
 
 

@@ -8,7 +8,16 @@ import pandas as pd
 import pytest
 
 from compilediag.errors import NotASession
-from compilediag.events import BY_TABLE, Calls, Compile, GuardFailure, Phase, Recompile
+from compilediag.events import (
+    BY_TABLE,
+    SOURCE_REASONS,
+    Calls,
+    Compile,
+    GuardFailure,
+    Phase,
+    Recompile,
+    SourceStatus,
+)
 from compilediag.session import load
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import SCHEMA_VERSION, Store
@@ -37,6 +46,7 @@ def older(session):
     db.execute("ALTER TABLE events DROP COLUMN compile_key")
     db.execute("ALTER TABLE recompiles DROP COLUMN closest_compile_key")
     db.execute("ALTER TABLE guard_failures DROP COLUMN entry_compile_key")
+    db.execute("ALTER TABLE sources DROP COLUMN reason_code")
     db.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
     db.commit()
     db.close()
@@ -159,6 +169,27 @@ def test_a_part_of_an_older_schema_is_upgraded_as_it_is_merged(tmp_path):
     session = load(tmp_path / "all.cdiag")
     assert len(session.compiles) == sum(len(load(file).compiles) for file in OLD)
     assert session.recompiles["lost_s"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "code"),
+    [
+        ("active", None, None),
+        ("off", None, None),
+        ("off", "not asked for", "not_requested"),
+        ("off", "detail is lean", "detail_level"),
+        ("off", "nothing to watch: triton is not installed", "nothing_to_watch"),
+        ("off", "the watch has ended", "watch_ended"),
+        ("unavailable", "torch's trace log does not tell", "not_in_logs"),
+        ("unavailable", "torch has no such function", "missing_api"),
+        ("failed", "switched off after 5 errors, the last KeyError: 1", "errors"),
+    ],
+)
+def test_the_state_of_a_source_in_an_older_file_gets_the_code_of_its_reason(status, reason, code, tmp_path):
+    file = older(saved(tmp_path, SourceStatus(time_ns=1, name="trace", status=status, reason=reason)))
+    (state,) = (row for row in load(file).data.rows(SourceStatus) if row.name == "trace")
+    assert (state.status, state.reason, state.reason_code) == (status, reason, code)
+    assert code is None or code in SOURCE_REASONS
 
 
 # Two threads
