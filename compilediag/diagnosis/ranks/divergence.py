@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...events import Rows
 from ..evidence import group_by
-from . import rank_words as words
+from . import divergence_text as text
 from .rank_steps import GraphRun, RankStep, Steps, find_graph_runs
 
 if TYPE_CHECKING:
@@ -117,16 +117,16 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     step, other = here[ranks[0]], here[others[0]]
     own, usual = steps[ranks[0]], steps[others[0]]
     if step is not None and other is not None and _skips_step(own, usual, position):
-        return _report_skipped(position, groups, step, other, words.describe_known_values(own[:position], other))
+        return _report_skipped(position, groups, step, other, text.describe_known_values(own[:position], other))
     before = own[position - 1] if position else None
     last = next(found for found in (step, before, other) if found is not None)
-    known = words.describe_known_values(usual[:position], step)
+    known = text.describe_known_values(usual[:position], step)
     if step is None:
-        event = f"compiled nothing{f' more after {words.locate(last)}' if position else ''}"
+        event = f"compiled nothing{f' more after {text.locate(last)}' if position else ''}"
     else:
-        event = f"diverged at {words.locate(last)}: {words.describe_cause(step)}"
-    instead = words.describe_instead(other, step, known)
-    sentence = f"{words.name_ranks(ranks)} {event}; {words.name_ranks(others)} {instead}"
+        event = f"diverged at {text.locate(last)}: {text.describe_cause(step)}"
+    instead = text.describe_instead(other, step, known)
+    sentence = f"{text.name_ranks(ranks)} {event}; {text.name_ranks(others)} {instead}"
     values = _get_actual(step), known or _get_actual(other)
     return _make_divergence("way", position, groups, last, sentence, values, [step, other])
 
@@ -142,10 +142,10 @@ def _skips_step(own: list[RankStep], usual: list[RankStep], position: int) -> bo
 
 
 def _report_skipped(position: int, groups: list[list[int]], step: RankStep, other: RankStep, known: str) -> Divergence:
-    ranks, others = words.name_ranks(groups[1]), words.name_ranks(groups[0])
+    ranks, others = text.name_ranks(groups[1]), text.name_ranks(groups[0])
     sentence = (
-        f"{ranks} did not compile {words.locate(other)}: {words.describe_cause(other)} on {others}; "
-        f"{ranks} {words.describe_next(step, known)}"
+        f"{ranks} did not compile {text.locate(other)}: {text.describe_cause(other)} on {others}; "
+        f"{ranks} {text.describe_next(step, known)}"
     )
     return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
 
@@ -165,9 +165,9 @@ def _compare_aspect(kind: str, position: int, groups: list[list[int]], here: Ste
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
     assert step is not None and other is not None, "ranks without a step differ in their target"
-    own, usual = words.describe_aspect(kind, step, other)
-    event = f"{_OTHERWISE[kind]} at {words.locate(step)}: {own}"
-    sentence = f"{words.name_ranks(ranks)} {event}; {words.name_ranks(others)}: {usual}"
+    own, usual = text.describe_aspect(kind, step, other)
+    event = f"{_OTHERWISE[kind]} at {text.locate(step)}: {own}"
+    sentence = f"{text.name_ranks(ranks)} {event}; {text.name_ranks(others)}: {usual}"
     return _make_divergence(kind, position, groups, step, sentence, (own, usual), [step, other])
 
 
@@ -194,7 +194,7 @@ def _make_divergence(
         value=values[0] or None,
         other_value=values[1] or None,
         evidence=tuple(number for each in evidence if each is not None for number in each.evidence),
-        sentence=sentence + words.count_groups(groups[2:]),
+        sentence=sentence + text.count_groups(groups[2:]),
     )
 
 
@@ -212,8 +212,8 @@ def find_order_divergence(runs: dict[int, list[GraphRun]]) -> Divergence | None:
     last = runs[ranks[0]][min(position, len(runs[ranks[0]]) - 1)].artifact
     own_run, other_run = (f"ran graph {graph}" if graph else "ran no more graph" for graph in (own, name))
     sentence = (
-        f"{words.name_ranks(ranks)} {own_run} as number {position + 1}; {words.name_ranks(others)} {other_run}"
-        + words.count_groups(more)
+        f"{text.name_ranks(ranks)} {own_run} as number {position + 1}; {text.name_ranks(others)} {other_run}"
+        + text.count_groups(more)
     )
     return Divergence(
         kind="order",

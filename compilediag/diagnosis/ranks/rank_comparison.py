@@ -90,14 +90,14 @@ def make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[Rank
             compile_s=spent[rank],
             behind_s=spent[rank] - median,
             lookups="".join(step.letters for step in own)[:MOST_LETTERS],
-            first_difference=next((_label(one) for one in divergences if rank in one.ranks), None),
+            first_difference=next((_name_divergence(one) for one in divergences if rank in one.ranks), None),
         )
         for rank, own in steps.items()
     ]
     return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
 
 
-def _label(one: Divergence) -> str:
+def _name_divergence(one: Divergence) -> str:
     kind = "diverged" if one.kind == "way" else one.kind.replace("_", " ")
     return f"{kind} at {one.compile_id}" if one.compile_id else kind
 

@@ -170,11 +170,13 @@ class _Details:
     """Lookups, graph breaks and collectives by the compile that they belong to."""
 
     def __init__(self, data: Rows):
-        self._starts = {key: sorted(row.time_ns for row in rows) for key, rows in _by_key(data.rows(Compile)).items()}
+        self._starts = {
+            key: sorted(row.time_ns for row in rows) for key, rows in _group_by_key(data.rows(Compile)).items()
+        }
         lookups = (row for row in data.rows(CacheLookup) if row.cache in COMPILE_CACHES and _is_lookup(row))
-        self._lookups = _by_key(lookups)
-        self._breaks = _by_key(data.rows(GraphBreak))
-        self._collectives = _by_key(data.rows(Collective))
+        self._lookups = _group_by_key(lookups)
+        self._breaks = _group_by_key(data.rows(GraphBreak))
+        self._collectives = _group_by_key(data.rows(Collective))
 
     def add_to(self, rank: int, event: Compile | Recompile, recompile: Recompile | None) -> RankStep:
         """The step of an event with its details."""
@@ -205,7 +207,7 @@ def _is_lookup(row: CacheLookup) -> bool:
     return row.action in (None, "look_up")
 
 
-def _by_key(rows: Iterable[E]) -> dict[str, list[E]]:
+def _group_by_key(rows: Iterable[E]) -> dict[str, list[E]]:
     return group_by((row for row in rows if get_key(row) is not None), lambda row: get_key(row) or "")
 
 

@@ -109,11 +109,11 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
     paid = _sum_by_key(compiles)
     tallies, eager = _tally_entries(data), _tally_eager_calls(data)
     made = _list_made(compiles)
-    last = {_process_place(row): row for row in made}
+    last = {_get_process_place(row): row for row in made}
     are_counted = are_calls_counted(data)
     entries = []
     for row in made:
-        key, place = get_key(row), _process_place(row)
+        key, place = get_key(row), _get_process_place(row)
         paid_s = row.duration_s if key is None else paid.get(key)
         tally = tallies.get(key or "", CallTally()) if are_counted else None
         mean_s = eager[place].mean_s if place in eager else None
@@ -154,11 +154,11 @@ def _tally_eager_calls(data: Rows) -> dict[ProcessPlace, CallTally]:
     tallies: dict[ProcessPlace, CallTally] = defaultdict(CallTally)
     for row in data.rows(Calls):
         if row.ran == "eager":
-            tallies[_process_place(row)].add(row)
+            tallies[_get_process_place(row)].add(row)
     return dict(tallies)
 
 
-def _process_place(row: Compile | Calls) -> ProcessPlace:
+def _get_process_place(row: Compile | Calls) -> ProcessPlace:
     return row.rank, row.pid, row.function, row.file, row.line
 
 

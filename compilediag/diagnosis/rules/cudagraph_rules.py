@@ -25,25 +25,25 @@ USUAL_AGAIN = 1
 def find_cudagraph_problems(data: Rows) -> list[Finding]:
     """Problems of the graphs that torch.compile captures; the user's own graphs are only in the table."""
     rows = data.rows(CudaGraphAction)
-    again = _group(rows, "rerecord", lambda row: (*_function(row), row.mismatch, row.input))
-    abandoned = {_function(row) for row in rows if row.action == "limit"}
+    again = _group(rows, "rerecord", lambda row: (*_get_function(row), row.mismatch, row.input))
+    abandoned = {_get_function(row) for row in rows if row.action == "limit"}
     return [
-        *map(_report_skip, _group(rows, "skip", lambda row: (*_function(row), row.reason, *_user_line(row)))),
-        *(_report_again(g) for g in again if len(g) > USUAL_AGAIN and _function(g[0]) not in abandoned),
+        *map(_report_skip, _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row)))),
+        *(_report_again(g) for g in again if len(g) > USUAL_AGAIN and _get_function(g[0]) not in abandoned),
         *map(_report_sizes, _group_by_size(rows)),
         *map(_report_paths, _group_by_path(rows)),
-        *map(_report_limit, _group(rows, "limit", _function)),
-        *map(_report_stuck, _group(rows, "stuck", _function)),
-        *map(_report_overwritten, _group(rows, "overwritten", lambda row: (*_function(row), *_user_line(row)))),
-        *map(_report_failed, _group(rows, "failed", lambda row: (*_function(row), row.reason))),
+        *map(_report_limit, _group(rows, "limit", _get_function)),
+        *map(_report_stuck, _group(rows, "stuck", _get_function)),
+        *map(_report_overwritten, _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))),
+        *map(_report_failed, _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
     ]
 
 
-def _function(row: CudaGraphAction) -> tuple[str | None, str | None, int | None, str | None]:
+def _get_function(row: CudaGraphAction) -> tuple[str | None, str | None, int | None, str | None]:
     return row.function, row.file, row.line, row.mode
 
 
-def _user_line(row: CudaGraphAction) -> tuple[str | None, int | None]:
+def _get_user_line(row: CudaGraphAction) -> tuple[str | None, int | None]:
     return row.user_file, row.user_line
 
 
@@ -114,7 +114,7 @@ def _explain_again(rows: Actions) -> tuple[str, str]:
 
 def _group_by_size(rows: Iterable[CudaGraphAction]) -> list[Actions]:
     """The captures of functions that were captured for more than a few sizes."""
-    groups = _group((row for row in rows if row.sizes is not None), "record", _function)
+    groups = _group((row for row in rows if row.sizes is not None), "record", _get_function)
     return [group for group in groups if len({row.sizes for row in group}) > FEW_SIZES]
 
 
@@ -135,7 +135,7 @@ def _report_sizes(rows: Actions) -> Finding:
 
 def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
     """The captures of one graph at more than a few places: after other graphs each time."""
-    groups = _group(rows, "record", lambda row: (row.pid, row.function_id, *_function(row), row.sizes))
+    groups = _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes))
     return [group for group in groups if len({row.parent_id for row in group}) > FEW_PATHS]
 
 

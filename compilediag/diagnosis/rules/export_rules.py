@@ -38,7 +38,7 @@ def _report(rows: list[ExportProblem]) -> Finding:
     )
 
 
-def _at(rows: list[ExportProblem]) -> str:
+def _format_place(rows: list[ExportProblem]) -> str:
     place = format_place(find_first(row.user_file for row in rows), find_first(row.user_line for row in rows))
     return f" at {place}" if place else ""
 
@@ -73,7 +73,7 @@ def _describe_data_dependence(rows: list[ExportProblem]) -> Text:
     expression = format_line(find_first(row.expression for row in rows) or "an expression")
     result = format_line(find_first(row.result for row in rows) or "a constant")
     return (
-        f"Export: {expression}{_at(rows)} depends on the data; the exported program "
+        f"Export: {expression}{_format_place(rows)} depends on the data; the exported program "
         f"assumes {result}, as in the example",
         "If it always holds, declare it before that line with `torch._check(...)`. If both cases occur, use "
         "`torch.cond(...)` or `torch.where(...)`, or code that is correct in both cases.",
@@ -85,7 +85,7 @@ def _describe_constraint(rows: list[ExportProblem]) -> Text:
     symbols = find_first(row.symbols for row in rows) or {}
     sizes = ", ".join(f"{symbol} is {source}" for symbol, source in symbols.items())
     return (
-        f"Export: the sizes marked dynamic require {expression}{_at(rows)}"
+        f"Export: the sizes marked dynamic require {expression}{_format_place(rows)}"
         + (f" ({format_line(sizes)})" if sizes else ""),
         "Declare it in dynamic_shapes (`Dim(name, min=..., max=...)`, one Dim for equal sizes), let torch choose with "
         "`Dim.AUTO`, or make that size static.",

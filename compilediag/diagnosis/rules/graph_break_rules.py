@@ -42,11 +42,12 @@ def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBr
     most = max(by_line.values(), key=len)
     lines = format_names([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
     file = get_basename(find_first(row.user_file for row in rows) or "unknown file")
+    where = f"{len(by_line)} lines of {file} ({lines})"
     return replace(
         _report_break(most),
         rule="graph_break_storm",
         severity="medium",
-        title=f"graph breaks at {len(by_line)} lines of {file} ({lines}), {format_times(len(rows))}: {_reason(rows)}",
+        title=f"graph breaks at {where}, {format_times(len(rows))}: {_get_reason(rows)}",
         evidence=get_ids(rows),
         suggestion=f"{_advise(rows)} Each graph break splits the function into compiled parts with eager code between.",
         count=len(rows),
@@ -62,7 +63,7 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     return Finding(
         rule="graph_break",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"graph break at {where}, {format_times(len(rows))}: {_reason(rows)}",
+        title=f"graph break at {where}, {format_times(len(rows))}: {_get_reason(rows)}",
         seconds_lost=0.0,
         evidence=get_ids(rows),
         suggestion=_advise(rows),
@@ -76,7 +77,7 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     )
 
 
-def _reason(rows: list[GraphBreak]) -> str:
+def _get_reason(rows: list[GraphBreak]) -> str:
     return format_first_line(find_first(row.reason for row in rows) or "no reason given")
 
 
@@ -85,10 +86,10 @@ def _advise(rows: list[GraphBreak]) -> str:
     hints = next((row.hints for row in rows if row.hints), [])
     advice = format_line(hints[0] if hints else find_first(row.explanation for row in rows) or "", 300)
     break_id = find_first(row.break_id for row in rows)
-    page = f"See {_page_url(break_id)}" if break_id else ""
+    page = f"See {_make_page_url(break_id)}" if break_id else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."
 
 
-def _page_url(break_id: str) -> str:
+def _make_page_url(break_id: str) -> str:
     """The address of torch's page on this kind of graph break."""
     return f"{BREAK_PAGE}{format_line(break_id, 20).lower()}.html"

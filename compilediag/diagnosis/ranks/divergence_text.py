@@ -1,4 +1,4 @@
-"""Describe in words what ranks did."""
+"""The sentences of a divergence: what each rank did."""
 
 from __future__ import annotations
 
