@@ -7,8 +7,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .diagnosis.diff import Change, changes, counts, uncompared
-from .diagnosis.wording import spent
+from .diagnosis.diff import Change, find_changes, find_uncompared
+from .events import Compile
+from .formatting import format_seconds
 from .logs import opened
 from .session import Session
 
@@ -32,8 +33,8 @@ class Diff:
     def __init__(self, before: Session, after: Session):
         self.before = before
         self.after = after
-        self.changes: list[Change] = changes(before, after)
-        self.uncompared = uncompared(before, after)
+        self.changes: list[Change] = find_changes(before.data, after.data)
+        self.uncompared = find_uncompared(before.data, after.data)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -64,12 +65,19 @@ class Diff:
 
     def totals(self) -> list[str]:
         """The sums of both sessions, in lines."""
-        old, new = counts(self.before), counts(self.after)
-        names = ("compiles", "recompiles", "graph_breaks")
-        parts = [f"{name.replace('_', ' ')} {old[name]} -> {new[name]}" for name in names]
-        lines = [f"compilediag: {', '.join(parts)}, compiling {spent(old['compile_s'])} -> {spent(new['compile_s'])}"]
-        if old["processes"] != new["processes"]:
-            lines.append(f"Processes that compiled: {old['processes']} -> {new['processes']}; counts are of all.")
+        from .views.totals import compute_totals
+
+        old, new = (compute_totals(session.data) for session in (self.before, self.after))
+        parts = [
+            f"compiles {old['compiles']} -> {new['compiles']}",
+            f"recompiles {old['recompiles']} -> {new['recompiles']}",
+            f"graph breaks {old['graph_breaks']} -> {new['graph_breaks']}",
+            f"compiling {format_seconds(old['compile_s'])} -> {format_seconds(new['compile_s'])}",
+        ]
+        lines = [f"compilediag: {', '.join(parts)}"]
+        before, after = _count_processes(self.before), _count_processes(self.after)
+        if before != after:
+            lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
 
     def _listed(self) -> list[str]:
@@ -95,3 +103,7 @@ class Diff:
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
         page = DiffPage((before, after), self.totals(), self.changes, self.gaps(), self.summary())
         return page.write(path)
+
+
+def _count_processes(session: Session) -> int:
+    return len({(row.rank, row.pid) for row in session.data.rows(Compile)})

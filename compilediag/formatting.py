@@ -182,14 +182,14 @@ def format_first_line(text: object, limit: int = 160) -> str:
     return format_line(stripped.splitlines()[0] if stripped else "", limit)
 
 
-def format_source(source: str) -> str:
+def format_expression(source: str) -> str:
     """Format a guard's source as Python code would name it: `x.size()[0]` is `x.size(0)`."""
     return format_line(_DIM.sub(r".\1(\2)", source), 100)
 
 
 def format_names(names: Sequence[str], limit: int = 3) -> str:
     """List names: `a, b and c`; of more than `limit`, `a, b, c and 4 more`."""
-    shown = [format_source(name) for name in names[:limit]]
+    shown = [format_expression(name) for name in names[:limit]]
     if len(names) > limit:
         return f"{', '.join(shown)} and {len(names) - limit} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .diagnosis import Finding
-    from .diagnosis.causes.whatif import WhatIf
+    from .diagnosis.causes.what_if import WhatIf
     from .diagnosis.ranks.rank_comparison import Ranks
     from .recording import Recorder
     from .trials.advise import Advised
@@ -199,7 +199,7 @@ class Session(TableProperties):
         For a size: static, dynamic, or padded to `buckets` or to steps, with padding's waste; for a limit: a higher
         one. None where the finding leaves no choice, ValueError if the buckets don't hold the largest size.
         """
-        from .diagnosis.causes.whatif import what_if
+        from .diagnosis.causes.what_if import what_if
 
         return what_if(finding, self, buckets)
 

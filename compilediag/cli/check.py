@@ -15,6 +15,7 @@ from compilediag.output_paths import check_output
 
 if TYPE_CHECKING:
     from compilediag.session import Session
+    from compilediag.storage.data import SessionData
 
 
 class Check:
@@ -42,7 +43,8 @@ class Check:
         if args.report:
             check_output(args.report)
 
-        from compilediag.diagnosis.gate import Limits, check, totals
+        from compilediag.diagnosis.gate import Limits, check
+        from compilediag.views.totals import compute_totals, describe_totals
 
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
         limits = Limits(**{name: getattr(args, name) for name in names}, baseline=_baseline(args.baseline))
@@ -52,17 +54,18 @@ class Check:
             session, code = _session(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)
             if args.report:
                 session.report(args.report)
-            broken = check(session, limits)
-            print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals(session)}")
+            broken = check(session.data, limits)
+            totals = describe_totals(compute_totals(session.data))
+            print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")
             for limit in broken:
                 print(limit)
         return code or int(bool(broken))
 
 
-def _baseline(path: str | None) -> Session | None:
+def _baseline(path: str | None) -> SessionData | None:
     from compilediag.logs import opened
 
-    return None if path is None else opened(path)
+    return None if path is None else opened(path).data
 
 
 def _session(paths: list[str], file: Path, calls: bool) -> tuple[Session, int]:

@@ -1,17 +1,18 @@
-"""From tables to findings: what cost time, why, and what to change. Pure: tables in, findings out.
+"""Find what cost time, why, and what to change: typed rows in, findings out, and nothing else.
 
-Rules of plug-ins (docs/plugins.md) are asked as well.
+The rules of plug-ins (docs/plugins.md) add theirs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from .. import plugins
-from .causes.grouping import find_causes, strikes_of
-from .causes.limits import limit_findings, limits_hit
-from .causes.recompiles import finding_of
-from .finding import SEVERITIES, Finding, fix_code, merged, rank_key
+from ..events import Rows
+from .causes.grouping import count_strikes, find_causes
+from .causes.limit_findings import count_limit_hits, find_limits
+from .causes.recompile_findings import make_finding
+from .finding import SEVERITIES, Finding, fix_code, make_rank_key, merge_fixes
 from .rules.autotune_rules import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
 from .rules.cache_misses import explain_miss
@@ -27,59 +28,66 @@ __all__ = [
     "FEEDS",
     "CallTotals",
     "Finding",
-    "find_gaps",
     "break_even",
-    "sum_calls",
+    "count_occurrences",
     "diagnose",
-    "explain_miss",
-    "fix_code",
-    "merged",
-    "map_collected",
-    "strikes",
     "explain_gaps",
+    "explain_miss",
+    "find_causes",
+    "find_gaps",
+    "fix_code",
+    "map_collected",
+    "merge_fixes",
+    "merged",
+    "strikes",
+    "sum_calls",
 ]
 
 
-def diagnose(tables: Any) -> list[Finding]:
-    """The findings of `tables`, most seconds lost first; the same tables always give the same list.
+def diagnose(data: Rows) -> list[Finding]:
+    """Find what to change, most seconds lost first; the same rows always give the same list.
 
-    `tables` is anything with the DataFrames of a session as attributes; those that are absent are taken as
-    empty. A program that compiled each function once, without graph breaks, has no findings.
+    A program that compiled each function once, without graph breaks, has no findings.
     """
-    recompiled = [finding_of(cause) for cause in find_causes(tables)]
-    found = [
-        *limit_findings(tables, recompiled),
-        *add_empty_compiles(tables, recompiled),
-        *find_failures(tables),
-        *find_rank_problems(tables),
-        *find_entries_used_once(tables),
-        *find_graph_breaks(tables),
-        *find_cache_problems(tables),
-        *find_tuning_problems(tables),
-        *find_cudagraph_problems(tables),
-        *find_export_problems(tables),
-        *find_missing_data(tables),
-        *_plugged(tables),
+    recompiles = [make_finding(cause) for cause in find_causes(data)]
+    findings = [
+        *find_limits(data, recompiles),
+        *add_empty_compiles(data, recompiles),
+        *find_failures(data),
+        *find_rank_problems(data),
+        *find_entries_used_once(data),
+        *find_graph_breaks(data),
+        *find_cache_problems(data),
+        *find_tuning_problems(data),
+        *find_cudagraph_problems(data),
+        *find_export_problems(data),
+        *find_missing_data(data),
+        *_call_plugins(data),
     ]
-    return sorted(found, key=rank_key)
+    return sorted(findings, key=make_rank_key)
 
 
-def _plugged(tables: Any) -> list[Finding]:
-    """What the rules of plug-ins found."""
-    return [finding for plugin in plugins.found("rules") for finding in plugin.call(_accepted, tables) or ()]
+def _call_plugins(data: Rows) -> list[Finding]:
+    """The findings of the rules of plug-ins."""
+    return [finding for plugin in plugins.found("rules") for finding in plugin.call(_validate, data) or ()]
 
 
-def _accepted(told: Any) -> list[Finding]:
-    found = list(told or ())
-    if not all(isinstance(finding, Finding) and finding.severity in SEVERITIES for finding in found):
-        raise TypeError("a rule gives findings: compilediag.diagnosis.Finding")
-    return found
+def _validate(result: object) -> list[Finding]:
+    findings = list(result) if isinstance(result, Iterable) else []
+    if not all(isinstance(finding, Finding) and finding.severity in SEVERITIES for finding in findings):
+        raise TypeError("a rule has to return compilediag.diagnosis.Finding objects")
+    return findings
 
 
-def strikes(finding: Finding, tables: Any) -> int:
-    """How often what `finding` tells of happened in `tables`, which may be of another run: recompiles by the same
-    cause, or hits of the same limit, in its functions. 0 for findings that are neither.
+def count_occurrences(finding: Finding, data: Rows) -> int:
+    """Count how often the cause of `finding` occurs in `data`, which may be of another run.
+
+    Counted are recompiles by the same cause, or hits of the same limit, in its functions; 0 for other findings.
     """
     if finding.rule == "recompile_limit":
-        return limits_hit(tables, finding.kind, finding.places)
-    return strikes_of(tables, finding.kind, finding.source, finding.places)
+        return count_limit_hits(data, finding.kind, finding.places)
+    return count_strikes(data, finding.kind, finding.source, finding.places)
+
+
+#: The former names, until every module uses the new ones.
+merged, strikes = merge_fixes, count_occurrences

@@ -1,41 +1,54 @@
-"""What is different between two sessions: failures, recompiles by cause, graph breaks, compiles, look-ups, phases.
+"""Compare two sessions: failures, recompiles by cause, graph breaks, compiles, cache look-ups, autotuning, phases.
 
-The two may come from other machines and other revisions of a program: a function is the same if its name and the end of
-its file's path are, and of several of one name in a file (lambdas) the first is told against the first.
+The two may come from other machines and other revisions of a program. A function is the same if its name and the end of
+its file's path are; of several with one name in a file (lambdas), they are paired in their order.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from ..events import SourceStatus
-from . import wording
-from .rows import Row, first, ids, place_in, rows_of, seconds
+from ..events import AutotuneChoice, CacheLookup, Compile, Event, GraphBreak, Phase, Recompile, Rows, SourceStatus
+from ..formatting import (
+    format_expression,
+    format_function,
+    format_line,
+    format_milliseconds,
+    format_place,
+    format_seconds,
+)
+from .evidence import PlacedEvent, get_ids, get_place, group_by, sum_seconds
 from .rules import coverage
 
-#: What a change can be of, in the order in which they are told.
+E = TypeVar("E", bound=Event)
+
+#: What a change can be of, in the order in which changes are listed.
 KINDS = ("failure", "recompile", "graph_break", "compile", "cache", "autotune", "phase")
 #: Seconds that differ by less than this, or by a smaller share, are noise.
 FLOOR_S, SHARE = 0.1, 0.2
 #: Outcomes of a look-up of which fewer are worse.
-GOOD = ("hit",)
-#: Outcomes of which there are as many as there was something to keep: neither better nor worse.
-NEITHER = ("saved", "written")
-PLACE = ("function", "file", "line")
+GOOD_OUTCOMES = ("hit",)
+#: Outcomes that are as frequent as there was something to keep: neither better nor worse.
+NEUTRAL_OUTCOMES = ("saved", "written")
+#: The failure of a compile that hit no limit.
+COMPILE_FAILED = "failed"
+#: Events that a phase's change lists, the last ones.
+_SHOWN_EVENTS = 20
 
 Key = tuple[Hashable, ...]
-Groups = dict[Key, list[Row]]
+Groups = dict[Key, list[E]]
 
 
 @dataclass(frozen=True)
 class Change:
     """One difference. `change`: new, gone, more, fewer, slower, faster or other.
 
-    `before` and `after` are numbers or names; `seconds_more` is what it costs more now, None if it has no time. `worse`
-    is None of what is neither better nor worse. Evidence: event ids in the one and in the other session.
+    `before` and `after` are numbers or names. `seconds_more` is the additional cost in s; None if it has no time.
+    `worse` is None if the change is neither better nor worse. `evidence_before` and `evidence_after` are event ids in
+    the two sessions.
     """
 
     kind: str
@@ -52,112 +65,115 @@ class Change:
     line: int | None = None
 
 
-def changes(before: Any, after: Any) -> list[Change]:
-    """All differences of two sessions: what got worse first, by kind, the costly ones first.
+def find_changes(before: Rows, after: Rows) -> list[Change]:
+    """Find all differences of two sessions: what got worse first, by kind, the most expensive first.
 
-    A table that either of them did not observe is left out: see `uncompared`.
+    A table that only one of them collected is left out: see `find_uncompared`.
     """
-    left_out, names = uncompared(before, after), _Names(before, after)
-    found = [
+    left_out, names = find_uncompared(before, after), _SharedNames(before, after)
+    changes = [
         change for table, compare in _COMPARISONS if table not in left_out for change in compare(names, before, after)
     ]
-    return sorted(found, key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title))
+    return sorted(
+        changes, key=lambda c: (c.worse is not True, KINDS.index(c.kind), -abs(c.seconds_more or 0.0), c.title)
+    )
 
 
-def uncompared(before: Any, after: Any) -> dict[str, str]:
-    """Table -> why it can't be compared: which of the two did not observe it. Those that both lack are not listed."""
-    seen = [coverage.map_collected(tables.rows(SourceStatus)) for tables in (before, after)]
+def find_uncompared(before: Rows, after: Rows) -> dict[str, str]:
+    """Map each table that cannot be compared to the reason: one of the two sessions did not collect it."""
+    collected = [coverage.map_collected(data.rows(SourceStatus)) for data in (before, after)]
     gaps = {}
     for table in coverage.FEEDS:
-        lacking = [name for name, observed in zip(("before", "after"), seen, strict=True) if not observed[table]]
+        lacking = [name for name, has in zip(("before", "after"), collected, strict=True) if not has[table]]
         if len(lacking) == 1:
-            gaps[table] = f"not observed {lacking[0]}"
+            gaps[table] = f"not collected {lacking[0]}"
     return gaps
 
 
-class _Names:
-    """Names of functions that both sessions share."""
+class _SharedNames:
+    """Names that functions have in both sessions."""
 
-    def __init__(self, before: Any, after: Any):
-        one, other = _lines(before), _lines(after)
+    def __init__(self, before: Rows, after: Rows):
+        old, new = _map_lines(before), _map_lines(after)
         self._before: dict[tuple[str, str], dict[int, int]] = {}
         self._after: dict[tuple[str, str], dict[int, int]] = {}
-        for name in {**one, **other}:
-            self._before[name], self._after[name] = _paired(one.get(name, set()), other.get(name, set()))
+        for name in {**old, **new}:
+            self._before[name], self._after[name] = _number_lines(old.get(name, set()), new.get(name, set()))
 
-    def before(self, row: Row) -> Key:
-        return (*_name(row), self._before[_name(row)].get(row["line"] or 0))
+    def before(self, row: PlacedEvent) -> Key:
+        name = _get_name(row)
+        return *name, self._before[name].get(row.line or 0)
 
-    def after(self, row: Row) -> Key:
-        return (*_name(row), self._after[_name(row)].get(row["line"] or 0))
+    def after(self, row: PlacedEvent) -> Key:
+        name = _get_name(row)
+        return *name, self._after[name].get(row.line or 0)
 
 
-def _lines(tables: Any) -> dict[tuple[str, str], set[int]]:
-    """The lines at which functions of one name in one file begin."""
+def _map_lines(data: Rows) -> dict[tuple[str, str], set[int]]:
+    """Name and file -> the lines at which functions of that name begin."""
     lines: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for table in ("compiles", "recompiles"):
-        for row in rows_of(tables, table, PLACE):
-            lines[_name(row)].add(row["line"] or 0)
+    rows: list[PlacedEvent] = [*data.rows(Compile), *data.rows(Recompile)]
+    for row in rows:
+        lines[_get_name(row)].add(row.line or 0)
     return lines
 
 
-def _paired(one: set[int], other: set[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Line -> number, the same number for what is the same: as many functions in order, else those at the same line."""
-    common = one & other if len(one) != len(other) else set()
-    orders = ([*sorted(common), *sorted(lines - common)] for lines in (one, other))
-    first_, second = ({line: number for number, line in enumerate(order)} for order in orders)
-    return first_, second
+def _number_lines(before: set[int], after: set[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Number the functions of one name so that the same function has the same number in both sessions.
+
+    Equally many functions are paired in their order, otherwise those at the same line are paired.
+    """
+    common = before & after if len(before) != len(after) else set()
+    orders = ([*sorted(common), *sorted(lines - common)] for lines in (before, after))
+    old, new = ({line: number for number, line in enumerate(order)} for order in orders)
+    return old, new
 
 
-def _name(row: Row) -> tuple[str, str]:
-    return row["function"] or "", _tail(row["file"])
+def _get_name(row: PlacedEvent) -> tuple[str, str]:
+    return row.function or "", _get_path_end(row.file)
 
 
-def _tail(path: str | None) -> str:
-    """The end of a path, which two checkouts share."""
+def _get_path_end(path: str | None) -> str:
+    """The end of a path, which two checkouts have in common."""
     return "/".join((path or "").replace("\\", "/").split("/")[-2:])
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> Groups:
-    groups: Groups = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return groups
-
-
-def _counted(
+def _compare_groups(
     kind: str,
-    before: Groups,
-    after: Groups,
-    told: Callable[[Row], str],
-    timed: str | None = None,
-    worse: Callable[[Row], bool | None] = lambda row: True,
-) -> Iterable[Change]:
-    """A change for each group with another number of rows, or with other seconds in the column `timed`."""
+    before: Groups[E],
+    after: Groups[E],
+    describe: Callable[[E], str],
+    get_seconds: Callable[[E], float | None] | None = None,
+    is_bad: Callable[[E], bool | None] = lambda row: True,
+) -> Iterator[Change]:
+    """A change for each group whose number of rows, or whose seconds, differ."""
     for key in {**before, **after}:
         old, new = before.get(key, []), after.get(key, [])
-        spent = [seconds(row[timed] for row in rows) if timed else 0.0 for rows in (old, new)]
-        change = _change(len(old), len(new)) or (_pace(*spent) if timed else None)
+        old_s, new_s = (sum_seconds(map(get_seconds, rows)) if get_seconds else 0.0 for rows in (old, new))
+        change = _compare_counts(len(old), len(new)) or (_compare_seconds(old_s, new_s) if get_seconds else None)
         if change is None:
             continue
-        some = (new or old)[-1]
-        more = spent[1] - spent[0] if timed else None
-        grew, bad = change in ("new", "more", "slower"), worse(some)
+        row = (new or old)[-1]
+        more = new_s - old_s if get_seconds else None
+        bad, is_growth = is_bad(row), change in ("new", "more", "slower")
+        function, file, line = get_place(row) if isinstance(row, (Compile, Recompile)) else (None, None, None)
         yield Change(
             kind=kind,
             change=change,
-            title=f"{told(some)}: {len(old)} -> {len(new)}{_more(more)}",
+            title=f"{describe(row)}: {len(old)} -> {len(new)}{_format_more(more)}",
             before=str(len(old)),
             after=str(len(new)),
             seconds_more=more,
-            worse=None if bad is None else grew == bad,
-            evidence_before=ids(old),
-            evidence_after=ids(new),
-            **{name: some.get(name) for name in PLACE},
+            worse=None if bad is None else is_growth == bad,
+            evidence_before=get_ids(old),
+            evidence_after=get_ids(new),
+            function=function,
+            file=file,
+            line=line,
         )
 
 
-def _change(old: int, new: int) -> str | None:
+def _compare_counts(old: int, new: int) -> str | None:
     if old == new:
         return None
     if not old or not new:
@@ -165,145 +181,138 @@ def _change(old: int, new: int) -> str | None:
     return "more" if new > old else "fewer"
 
 
-def _pace(old: float, new: float) -> str | None:
+def _compare_seconds(old: float, new: float) -> str | None:
     if abs(new - old) < max(FLOOR_S, SHARE * old):
         return None
     return "slower" if new > old else "faster"
 
 
-def _more(more: float | None) -> str:
-    return "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else '-'}{wording.spent(abs(more))}"
+def _format_more(more: float | None) -> str:
+    return "" if more is None or abs(more) < 0.005 else f", {'+' if more > 0 else ''}{format_seconds(more)}"
 
 
-def _compiles(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    columns = (*PLACE, "duration_s", "outcome", "limit")
-    one, other = rows_of(before, "compiles", columns), rows_of(after, "compiles", columns)
-    yield from _counted("compile", _grouped(one, names.before), _grouped(other, names.after), _compiled, "duration_s")
-    failed = _grouped(filter(_failure, one), lambda row: (*names.before(row), _failure(row)))
-    fails = _grouped(filter(_failure, other), lambda row: (*names.after(row), _failure(row)))
-    yield from _counted("failure", failed, fails, lambda row: f"{_place(row)} {_failure(row)}")
+def _compare_compiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    old, new = before.rows(Compile), after.rows(Compile)
+    groups = group_by(old, names.before), group_by(new, names.after)
+    yield from _compare_groups("compile", *groups, _describe_compile, lambda row: row.duration_s)
+    failed = group_by(filter(_get_failure, old), lambda row: (*names.before(row), _get_failure(row)))
+    fails = group_by(filter(_get_failure, new), lambda row: (*names.after(row), _get_failure(row)))
+    yield from _compare_groups("failure", failed, fails, _describe_failure)
 
 
-def _failure(row: Row) -> str | None:
-    return f"hit {row['limit']}" if row["limit"] else "failed to compile" if row["outcome"] == "failed" else None
+def _get_failure(row: Compile) -> str | None:
+    """The limit that a compile hit, or `COMPILE_FAILED`; None if it did not fail."""
+    return row.limit or (COMPILE_FAILED if row.outcome == "failed" else None)
 
 
-def _compiled(row: Row) -> str:
-    return f"compiles of {_place(row)}"
+def _describe_failure(row: Compile) -> str:
+    failure = _get_failure(row)
+    what = "failed to compile" if failure == COMPILE_FAILED else f"hit {failure}"
+    return f"{format_function(*get_place(row))} {what}"
 
 
-def _recompiles(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    def groups(tables: Any, name: Callable[[Row], Key]) -> Groups:
-        rows = rows_of(tables, "recompiles", (*PLACE, "guard_kind", "guard_source", "lost_s"))
-        return _grouped(rows, lambda row: (*name(row), row["guard_kind"], row["guard_source"]))
-
-    def told(row: Row) -> str:
-        cause = wording.spoken(row["guard_source"]) if row["guard_source"] else "an unknown guard"
-        return f"recompiles of {_place(row)} for {cause} ({(row['guard_kind'] or 'other').replace('_', ' ')})"
-
-    yield from _counted("recompile", groups(before, names.before), groups(after, names.after), told, "lost_s")
+def _describe_compile(row: Compile) -> str:
+    return f"compiles of {format_function(*get_place(row))}"
 
 
-def _graph_breaks(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    columns = ("break_id", "reason", "user_file", "user_line", "user_code")
+def _compare_recompiles(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    def group(data: Rows, get_name: Callable[[Recompile], Key]) -> Groups[Recompile]:
+        return group_by(data.rows(Recompile), lambda row: (*get_name(row), row.guard_kind, row.guard_source))
 
-    def groups(tables: Any) -> Groups:
-        rows = rows_of(tables, "graph_breaks", columns)
-        return _grouped(rows, lambda row: (row["break_id"] or row["reason"], _tail(row["user_file"]), row["user_code"]))
+    def describe(row: Recompile) -> str:
+        cause = format_expression(row.guard_source) if row.guard_source else "an unknown guard"
+        kind = (row.guard_kind or "other").replace("_", " ")
+        return f"recompiles of {format_function(*get_place(row))} for {cause} ({kind})"
 
-    def told(row: Row) -> str:
-        where = wording.position(row["user_file"], row["user_line"])
-        return f"graph breaks{f' at {where}' if where else ''} ({wording.one_line(row['reason'] or '?', 80)})"
-
-    yield from _counted("graph_break", groups(before), groups(after), told)
-
-
-def _lookups(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    def groups(tables: Any) -> Groups:
-        rows = rows_of(tables, "cache_lookups", ("cache", "tier", "outcome"))
-        return _grouped(rows, lambda row: (row["cache"], row["tier"], row["outcome"]))
-
-    def told(row: Row) -> str:
-        return f"{row['outcome']} of {row['cache']}, {row['tier']}"
-
-    yield from _counted("cache", groups(before), groups(after), told, worse=_is_bad)
+    groups = group(before, names.before), group(after, names.after)
+    yield from _compare_groups("recompile", *groups, describe, lambda row: row.lost_s)
 
 
-def _is_bad(lookup: Row) -> bool | None:
-    return None if lookup["outcome"] in NEITHER else lookup["outcome"] not in GOOD
-
-
-def _winners(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    def winners(tables: Any) -> Mapping[Key, list[Row]]:
-        rows = rows_of(tables, "autotune", ("op", "inputs", "choice", "time_ms", "is_winner", "device"))
-        return _grouped(
-            (row for row in rows if row["is_winner"] is True),
-            lambda row: (row["op"], tuple(map(str, row["inputs"] or ())), row["device"]),
+def _compare_graph_breaks(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    def group(data: Rows) -> Groups[GraphBreak]:
+        return group_by(
+            data.rows(GraphBreak),
+            lambda row: (row.break_id or row.reason, _get_path_end(row.user_file), row.user_code),
         )
 
-    earlier, later = winners(before), winners(after)
-    for key in earlier.keys() & later.keys():
-        one, other = earlier[key][-1], later[key][-1]
-        if one["choice"] == other["choice"]:
-            continue
-        times = [row["time_ms"] for row in (one, other)]
-        told = f" ({times[0]:.4g} -> {times[1]:.4g} ms)" if None not in times else ""
-        yield Change(
-            kind="autotune",
-            change="other",
-            title=f"winner of {key[0]} ({wording.one_line(', '.join(key[1]), 80)}): "
-            f"{one['choice']} -> {other['choice']}{told}",
-            before=str(one["choice"]),
-            after=str(other["choice"]),
-            seconds_more=None,
-            worse=None if None in times else times[1] > times[0] * (1 + SHARE) or None,
-            evidence_before=ids(earlier[key]),
-            evidence_after=ids(later[key]),
-        )
+    def describe(row: GraphBreak) -> str:
+        where = format_place(row.user_file, row.user_line)
+        return f"graph breaks{f' at {where}' if where else ''} ({format_line(row.reason or '?', 80)})"
+
+    yield from _compare_groups("graph_break", group(before), group(after), describe)
 
 
-def _phases(names: _Names, before: Any, after: Any) -> Iterable[Change]:
-    one, other = (
-        _grouped(rows_of(tables, "phases", ("name", "duration_s")), lambda row: (row["name"],))
-        for tables in (before, after)
+def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    def group(data: Rows) -> Groups[CacheLookup]:
+        return group_by(data.rows(CacheLookup), lambda row: (row.cache, row.tier, row.outcome))
+
+    def describe(row: CacheLookup) -> str:
+        return f"{row.outcome} of {row.cache}, {row.tier}"
+
+    yield from _compare_groups("cache", group(before), group(after), describe, is_bad=_is_bad_lookup)
+
+
+def _is_bad_lookup(row: CacheLookup) -> bool | None:
+    return None if row.outcome in NEUTRAL_OUTCOMES else row.outcome not in GOOD_OUTCOMES
+
+
+def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    old, new = _group_winners(before), _group_winners(after)
+    for key in old.keys() & new.keys():
+        if old[key][-1].choice != new[key][-1].choice:
+            yield _make_winner_change(old[key], new[key])
+
+
+def _group_winners(data: Rows) -> Groups[AutotuneChoice]:
+    winners = (row for row in data.rows(AutotuneChoice) if row.is_winner is True)
+    return group_by(winners, lambda row: (row.op, tuple(map(str, row.inputs or ())), row.device))
+
+
+def _make_winner_change(before: list[AutotuneChoice], after: list[AutotuneChoice]) -> Change:
+    old, new = before[-1], after[-1]
+    times, worse = "", None
+    if old.time_ms is not None and new.time_ms is not None:
+        times = f" ({format_milliseconds(old.time_ms)} -> {format_milliseconds(new.time_ms)})"
+        worse = new.time_ms > old.time_ms * (1 + SHARE) or None
+    inputs = format_line(", ".join(map(str, new.inputs or ())), 80)
+    return Change(
+        kind="autotune",
+        change="other",
+        title=f"winner of {new.op} ({inputs}): {old.choice} -> {new.choice}{times}",
+        before=str(old.choice),
+        after=str(new.choice),
+        seconds_more=None,
+        worse=worse,
+        evidence_before=get_ids(before),
+        evidence_after=get_ids(after),
     )
-    for key in {**one, **other}:
-        rows = one.get(key, []), other.get(key, [])
-        spent = [seconds(row["duration_s"] for row in of) for of in rows]
-        change = _pace(*spent)
+
+
+def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[Change]:
+    old, new = (group_by(data.rows(Phase), lambda row: row.name) for data in (before, after))
+    for name in {**old, **new}:
+        rows = old.get(name, []), new.get(name, [])
+        old_s, new_s = (sum_seconds(row.duration_s for row in side) for side in rows)
+        change = _compare_seconds(old_s, new_s)
         if change is not None:
-            told = f"phase {first(rows[1] or rows[0], 'name')}"
             yield Change(
                 kind="phase",
                 change=change,
-                title=f"{told}: {wording.spent(spent[0])} -> {wording.spent(spent[1])}",
-                before=f"{spent[0]:.3f}",
-                after=f"{spent[1]:.3f}",
-                seconds_more=spent[1] - spent[0],
+                title=f"phase {name}: {format_seconds(old_s)} -> {format_seconds(new_s)}",
+                before=format_seconds(old_s),
+                after=format_seconds(new_s),
+                seconds_more=new_s - old_s,
                 worse=change == "slower",
-                evidence_before=ids(rows[0])[-20:],
-                evidence_after=ids(rows[1])[-20:],
+                evidence_before=get_ids(rows[0])[-_SHOWN_EVENTS:],
+                evidence_after=get_ids(rows[1])[-_SHOWN_EVENTS:],
             )
 
 
-def _place(row: Row) -> str:
-    return wording.place(*place_in(row))
-
-
-def counts(tables: Any) -> Counter[str]:
-    """How many compiles, recompiles, graph_breaks and processes a session has, and compile_s."""
-    compiles = rows_of(tables, "compiles", ("duration_s",))
-    found = Counter({t: len(rows_of(tables, t, ())) for t in ("recompiles", "graph_breaks")}, compiles=len(compiles))
-    found["processes"] = len({(row["rank"], row["pid"]) for row in compiles})
-    found["compile_s"] = seconds(row["duration_s"] for row in compiles)  # type: ignore[assignment]
-    return found
-
-
-_COMPARISONS: tuple[tuple[str, Callable[[_Names, Any, Any], Iterable[Change]]], ...] = (
-    ("compiles", _compiles),
-    ("recompiles", _recompiles),
-    ("graph_breaks", _graph_breaks),
-    ("cache_lookups", _lookups),
-    ("autotune", _winners),
-    ("phases", _phases),
+_COMPARISONS: tuple[tuple[str, Callable[[_SharedNames, Rows, Rows], Iterable[Change]]], ...] = (
+    ("compiles", _compare_compiles),
+    ("recompiles", _compare_recompiles),
+    ("graph_breaks", _compare_graph_breaks),
+    ("cache_lookups", _compare_lookups),
+    ("autotune", _compare_winners),
+    ("phases", _compare_phases),
 )

@@ -10,21 +10,24 @@ from ..decode.config_modules import find_config_module
 
 SEVERITIES = ("high", "medium", "low")
 
-#: Beyond these a cause is worth that severity: (severity, seconds lost, times).
+#: A cause has the first of these severities whose seconds or number it reaches: (severity, s lost, occurrences).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause, told once however often it struck.
+    """One cause, reported once however often it happened.
 
-    `seconds_lost` (s) counts what was timed; the seconds of a "recompile_limit" finding are those of the
-    recompiles that led to it, so they stand in the findings of its causes too. `seconds_at_stake` (s) counts also
-    the recompiles that are another cause's but at which this one's guard failed as well: they stay while it does, and
-    it ranks findings. `source` and `kind` are what was guarded. `places` are all functions that it struck, as
-    (function, file, line); `function`, `file` and `line` are the first of them. `evidence` holds event ids, oldest
-    first. `details` holds what was seen, in order of appearance (old value first). `cost` is what following the
-    suggestion costs. `fix` is configuration that can be tried without editing code, or None:
+    `title` is what it cost and what changed, `suggestion` what to do and then why. `seconds_lost` (s) counts what was
+    timed; the seconds of a "recompile_limit" finding are those of the recompiles that led to it, so the findings of its
+    causes have them too. `seconds_at_stake` (s) also counts the recompiles of other causes at which this guard failed
+    too, because they stay until both are fixed; it ranks findings.
+
+    `source` and `kind` are the guarded value and the kind of guard, `what_changed` says how the value changed.
+    `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
+    of them. `evidence` holds event ids, oldest first. `details` holds what was seen, in order of appearance (old value
+    first). `cost` is what following the suggestion costs. `fix` is configuration that can be tried without editing
+    code, or None:
 
     - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
     - "use_duck_shape": of `torch.fx.experimental._config`,
@@ -51,34 +54,39 @@ class Finding:
     places: tuple[tuple[str | None, str | None, int | None], ...] = field(default=())
     seconds_at_stake: float = 0.0
     cost: str | None = None
+    what_changed: str | None = None
 
 
 def fix_code(fix: dict[str, Any] | None) -> str | None:
-    """The statements that apply `fix`, in one line of Python; None if there is none."""
+    """Write the statements that apply `fix`, as one line of Python; None if there is none."""
     statements = (f"{find_config_module(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
 
 
-def merged(fixes: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
-    """One fix that does what all of these do: lists of sources are joined, of numbers the largest is taken."""
-    found: dict[str, Any] = {}
+def merge_fixes(fixes: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+    """One fix that does what all of these do: lists of sources are joined, and the largest of several numbers wins."""
+    merged: dict[str, Any] = {}
     for key, value in (pair for fix in fixes for pair in (fix or {}).items()):
-        if isinstance(value, str) and key in found:
-            value = ",".join(dict.fromkeys([*found[key].split(","), *value.split(",")]))
-        elif type(value) is int and key in found:
-            value = max(value, found[key])
-        found[key] = value
-    return found
+        if isinstance(value, str) and key in merged:
+            value = ",".join(dict.fromkeys([*merged[key].split(","), *value.split(",")]))
+        elif type(value) is int and key in merged:
+            value = max(value, merged[key])
+        merged[key] = value
+    return merged
 
 
-def severity_of(seconds: float, count: int, ceiling: str = "high") -> str:
-    """The severity that seconds (s) and number give, but no worse than `ceiling`."""
-    found = next((name for name, s, n in THRESHOLDS if seconds >= s or count >= n), "low")
-    return max(found, ceiling, key=SEVERITIES.index)
+def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
+    """The severity of so many seconds (s) and occurrences, but no worse than `ceiling`."""
+    severity = next((name for name, s, n in THRESHOLDS if seconds >= s or count >= n), "low")
+    return max(severity, ceiling, key=SEVERITIES.index)
 
 
-def rank_key(finding: Finding) -> tuple[Any, ...]:
-    """Sorts findings: most seconds at stake first, a limit before its causes, then the worse, the more frequent."""
+#: The former names, until every module uses the new ones.
+merged, severity_of = merge_fixes, get_severity
+
+
+def make_rank_key(finding: Finding) -> tuple[Any, ...]:
+    """Sort findings: most seconds at stake first, a limit before its causes, then by severity and number."""
     place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)
     is_cause = finding.rule != "recompile_limit"
     return (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..formatting import format_amount as counted
 from ..formatting import format_change as was_then
+from ..formatting import format_expression as spoken
 from ..formatting import format_first_line as first_line
 from ..formatting import format_function as place
 from ..formatting import format_line as one_line
 from ..formatting import format_names as listed
 from ..formatting import format_place as position
 from ..formatting import format_seconds as spent
-from ..formatting import format_source as spoken
 from ..formatting import format_times as times
 from ..formatting import get_basename as basename
 from ..formatting import is_module_wrapper as is_wrapper

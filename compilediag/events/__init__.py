@@ -18,13 +18,15 @@ from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, CacheLookup
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
-from .guarding import GUARD_KINDS, GuardFailure, Recompile
+from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, GuardFailure, Recompile
 from .rows import RowList, Rows
 from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
 __all__ = [
+    "ANOTHER_CLASS",
+    "ANOTHER_OBJECT",
     "Artifact",
     "AutotuneChoice",
     "BY_TABLE",

@@ -32,6 +32,9 @@ GUARD_KINDS = (
     "other",
 )
 
+#: At the end of `actual` where another object, or another class, looks the same as the expected one.
+ANOTHER_OBJECT, ANOTHER_CLASS = " (another object)", " (another class)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recompile(Event):

@@ -44,17 +44,25 @@ def sum_by_compile(compiles: Iterable[Compile]) -> dict[str, float]:
     """compile_key -> seconds of all compiles that have it: the forward, the lazy backward and compiled autograd."""
     seconds: dict[str, float] = {}
     for compile in compiles:
-        if compile.compile_key is not None and compile.duration_s is not None:
-            seconds[compile.compile_key] = seconds.get(compile.compile_key, 0.0) + compile.duration_s
+        key = _get_key(compile)
+        if key is not None and compile.duration_s is not None:
+            seconds[key] = seconds.get(key, 0.0) + compile.duration_s
     return seconds
+
+
+def _get_key(event: Event) -> str | None:
+    """The compile key. Until the sources give one, made of rank, pid and compile id."""
+    if event.compile_key is not None or event.compile_id is None:
+        return event.compile_key
+    return f"{event.rank}.{event.pid}.{event.compile_id}"
 
 
 def add_lost_seconds(recompiles: Iterable[Recompile], seconds: dict[str, float]) -> list[Recompile]:
     """The recompiles with their `lost_s`; it stays None while no compile of the recompile's key has ended."""
     return [
         row
-        if row.lost_s is not None or row.compile_key is None or row.compile_key not in seconds
-        else dataclasses.replace(row, lost_s=seconds[row.compile_key])
+        if row.lost_s is not None or (key := _get_key(row)) is None or key not in seconds
+        else dataclasses.replace(row, lost_s=seconds[key])
         for row in recompiles
     ]
 

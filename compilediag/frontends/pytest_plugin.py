@@ -74,7 +74,7 @@ def _parse_limits(marker: pytest.Mark) -> Limits:
         raise pytest.UsageError(f"@pytest.mark.{MARKER} takes keyword arguments only: {', '.join(allowed)}")
     values = dict(marker.kwargs)
     if values.get("baseline") is not None:
-        values["baseline"] = opened(values["baseline"])
+        values["baseline"] = opened(values["baseline"]).data
     return Limits(**values)
 
 
@@ -93,7 +93,7 @@ def _check_limits(session: Session, limits: Limits | None) -> None:
 
     if limits is not None:
         # A function that an earlier test compiled is not compiled again: compiling nothing is fine.
-        broken = check(session, limits, must_compile=False)
+        broken = check(session.data, limits, must_compile=False)
         if broken:
             pytest.fail("compilediag: " + "\n".join(map(str, broken)), pytrace=False)
 

@@ -22,6 +22,7 @@ from ..events import (
     Rows,
     SourceStatus,
 )
+from ..formatting import format_amount, format_seconds
 
 #: CUDA graph action -> its total.
 GRAPH_TOTALS = {
@@ -91,6 +92,17 @@ def compute_totals(data: Rows) -> TotalsDict:
     states = data.rows(SourceStatus)
     totals.count_events(len(states))
     return totals.to_dict(states, sum_calls(data))
+
+
+def describe_totals(totals: TotalsDict) -> str:
+    """The totals in a few words: `3 compiles, 2 recompiles, 0 graph breaks, 4.5 s compiling`."""
+    parts = [
+        format_amount(totals["compiles"], "compile"),
+        format_amount(totals["recompiles"], "recompile"),
+        format_amount(totals["graph_breaks"], "graph break"),
+        f"{format_seconds(totals['compile_s'])} compiling",
+    ]
+    return ", ".join(parts)
 
 
 class Totals:

@@ -430,9 +430,9 @@ def test_without_monitoring_it_is_unavailable_and_nothing_is_called_0(monkeypatc
     assert len(found) == 2 and found[["calls", "won_s", "break_even", "once"]].isna().all(axis=None)
     text = session.summary()
     assert "Not collected: calls of compiled functions: counting calls needs Python 3.12's sys.monitoring" in text
-    assert "it runs eagerly, in silence" in text and "fell back to eager" not in text
+    assert "it silently runs eagerly" in text and "fell back to eager" not in text
     (limit,) = [found for found in session.findings() if found.rule == "recompile_limit"]
-    assert "How many calls ran eagerly since is not counted: watch(calls=True)" in limit.suggestion
+    assert "Its eager calls were not counted; watch(calls=True) counts them" in limit.suggestion
 
 
 def test_nobody_who_did_not_ask_is_told_of_it():

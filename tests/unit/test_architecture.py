@@ -42,9 +42,9 @@ MAY_IMPORT = {
         "plugins",
     },
     "watch": {"errors", "events", "storage", "recording", "session", "sources", ""},
-    "comparison": {"diagnosis", "logs", "session", "views"},
+    "comparison": {"events", "diagnosis", "logs", "session", "views"},
     "frontends": {"errors", "events", "output_paths", "session", "watch", "views", "diagnosis", "logs", ""},
-    "cli": {"errors", "output_paths", "session", "watch", "logs", "comparison", "diagnosis", "sources", ""},
+    "cli": {"errors", "output_paths", "session", "watch", "logs", "comparison", "diagnosis", "sources", "views", ""},
     "": {"session", "watch", "logs", "comparison", "frontends"},
     "__main__": {"cli"},
 }

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 import compilediag as cd
-from compilediag.diagnosis.diff import KINDS, changes, uncompared
+from compilediag.diagnosis.diff import KINDS, find_changes, find_uncompared
 from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
 
@@ -19,9 +19,9 @@ ACTIVE = [
 ]
 
 
-def told(before, after):
+def compare(before, after):
     """[(kind, change, before, after, worse)] of two lists of events, all observed."""
-    found = changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
+    found = find_changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
     return [(c.kind, c.change, c.before, c.after, c.worse) for c in found]
 
 
@@ -31,47 +31,47 @@ def compiled(duration_s=1.0, **more):
 
 def test_nothing_differs():
     events = [compiled(), recompile("n", "value", "1", "2")]
-    assert told(events, events) == []
+    assert compare(events, events) == []
 
 
 def test_compiles_that_are_new_gone_more_or_slower():
     other = {"function": "g", "line": 50}
-    assert told([], [compiled()]) == [("compile", "new", "0", "1", True)]
-    assert told([compiled()], []) == [("compile", "gone", "1", "0", False)]
-    assert told([compiled()], [compiled(), compiled()]) == [("compile", "more", "1", "2", True)]
-    assert told([compiled(1.0)], [compiled(3.0)]) == [("compile", "slower", "1", "1", True)]
-    assert told([compiled(1.0)], [compiled(1.1)]) == []  # Noise.
-    assert told([compiled(), compiled(**other)], [compiled(), compiled(0.2, **other)])[0][1] == "faster"
+    assert compare([], [compiled()]) == [("compile", "new", "0", "1", True)]
+    assert compare([compiled()], []) == [("compile", "gone", "1", "0", False)]
+    assert compare([compiled()], [compiled(), compiled()]) == [("compile", "more", "1", "2", True)]
+    assert compare([compiled(1.0)], [compiled(3.0)]) == [("compile", "slower", "1", "1", True)]
+    assert compare([compiled(1.0)], [compiled(1.1)]) == []  # Noise.
+    assert compare([compiled(), compiled(**other)], [compiled(), compiled(0.2, **other)])[0][1] == "faster"
 
 
 def test_functions_are_the_same_in_another_checkout_and_after_an_edit():
     moved = {"file": "/ci/build/ada/model.py", "line": 34}
-    assert told([compiled()], [compiled(**moved)]) == []
+    assert compare([compiled()], [compiled(**moved)]) == []
     lambdas = [compiled(function="<lambda>", line=line) for line in (3, 7)]
     shifted = [compiled(function="<lambda>", line=line) for line in (5, 9)]
-    assert told(lambdas, shifted) == []
-    assert told(lambdas, lambdas[1:]) == [("compile", "gone", "1", "0", False)]
+    assert compare(lambdas, shifted) == []
+    assert compare(lambdas, lambdas[1:]) == [("compile", "gone", "1", "0", False)]
 
 
 def test_recompiles_are_told_by_their_cause():
     before = [recompile("x.size()[0]", "tensor_size", "3", "4"), recompile("n", "value", "1", "2")]
     after = [recompile("n", "value", "1", "2"), recompile("n", "value", "2", "3"), recompile("k", "type")]
-    assert told(before, after) == [
+    assert compare(before, after) == [
         ("recompile", "new", "0", "1", True),
         ("recompile", "more", "1", "2", True),
         ("recompile", "gone", "1", "0", False),
     ]
-    (_, first, _) = changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
+    (_, first, _) = find_changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
     assert "forward (model.py:30) for n (value): 1 -> 2, +1.0 s" in first.title and first.evidence_after == (1, 2)
 
 
 def test_failures_breaks_and_look_ups():
     miss, hit = (CacheLookup(time_ns=SECOND, cache="fx_graph", tier="local", outcome=o) for o in ("miss", "hit"))
     broken = GraphBreak(time_ns=SECOND, break_id="GB0025", reason="a break", user_file="m.py", user_line=3)
-    assert told([compiled()], [compiled(outcome="failed")]) == [("failure", "new", "0", "1", True)]
-    assert told([compiled(limit="recompile_limit")], [compiled()]) == [("failure", "gone", "1", "0", False)]
-    assert told([], [broken]) == [("graph_break", "new", "0", "1", True)]
-    assert told([hit], [miss]) == [("cache", "gone", "1", "0", True), ("cache", "new", "0", "1", True)]
+    assert compare([compiled()], [compiled(outcome="failed")]) == [("failure", "new", "0", "1", True)]
+    assert compare([compiled(limit="recompile_limit")], [compiled()]) == [("failure", "gone", "1", "0", False)]
+    assert compare([], [broken]) == [("graph_break", "new", "0", "1", True)]
+    assert compare([hit], [miss]) == [("cache", "gone", "1", "0", True), ("cache", "new", "0", "1", True)]
 
 
 def test_winners_and_phases():
@@ -82,16 +82,16 @@ def test_winners_and_phases():
     def phase(seconds):
         return Phase(time_ns=SECOND, duration_s=seconds, name="code_gen")
 
-    assert told([tuned("triton_1", 0.2)], [tuned("mm", 0.1)]) == [("autotune", "other", "triton_1", "mm", None)]
-    assert told([tuned("triton_1", 0.1)], [tuned("mm", 0.2)])[0][-1] is True
-    assert told([phase(1.0)], [phase(1.0), phase(2.0)]) == [("phase", "slower", "1.000", "3.000", True)]
+    assert compare([tuned("triton_1", 0.2)], [tuned("mm", 0.1)]) == [("autotune", "other", "triton_1", "mm", None)]
+    assert compare([tuned("triton_1", 0.1)], [tuned("mm", 0.2)])[0][-1] is True
+    assert compare([phase(1.0)], [phase(1.0), phase(2.0)]) == [("phase", "slower", "1.0 s", "3.0 s", True)]
 
 
 def test_what_one_of_them_did_not_observe_is_not_compared():
     some = [state for state in ACTIVE if state.name != "recompiles"]
     before, after = tables(*ACTIVE), tables(*some, recompile("n", "value"))
-    assert changes(before, after) == []
-    assert uncompared(before, after)["recompiles"] == "not observed after"
+    assert find_changes(before, after) == []
+    assert find_uncompared(before, after)["recompiles"] == "not collected after"
 
 
 @pytest.fixture

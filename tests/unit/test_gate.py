@@ -4,9 +4,10 @@ import gzip
 
 import pytest
 
-from compilediag.diagnosis.gate import Broken, Limits, check, totals
+from compilediag.diagnosis.gate import Broken, Limits, check
 from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import Compile, GraphBreak, SourceStatus
+from compilediag.views.totals import compute_totals, describe_totals
 
 from .log_builder import GOLDEN, compile_
 from .tables_builder import FORWARD, SECOND, called, recompile, tables
@@ -34,7 +35,9 @@ def test_what_is_within_the_limits_passes():
     events = [compiled(), recompile("n", "value", "1", "2")]
     limits = {"max_recompiles": 1, "max_compile_s": 2.0, "max_graph_breaks": 0, "no_silent_eager": True}
     assert titles(*events, **limits) == [] and titles(*events) == []
-    assert totals(session(*events)) == "1 compile, 1 recompile, 0 graph breaks, 2.0 s compiling"
+    assert (
+        describe_totals(compute_totals(session(*events))) == "1 compile, 1 recompile, 0 graph breaks, 2.0 s compiling"
+    )
 
 
 def test_each_limit_is_broken_with_its_causes():
@@ -57,15 +60,15 @@ def test_each_limit_is_broken_with_its_causes():
 def test_a_function_that_gave_up_before_the_watch_is_no_pass():
     eager = called("eager", 2, compile_id=None, function="before")
     (broken,) = check(session(compiled(), called("compiled", 5), eager), Limits(no_silent_eager=True))
-    assert broken.title == "1 function runs eagerly, given up before this was watched:"
+    assert broken.title == "1 function runs eagerly since before this session began:"
     assert broken.causes == ["before (model.py:30): 2 calls ran eagerly since, 110 ms"]
 
 
 def test_nothing_observed_is_not_a_pass():
-    assert titles(max_recompiles=0) == ["nothing was compiled: nothing observed is not a pass"]
+    assert titles(max_recompiles=0) == ["nothing was compiled, so the limits cannot be checked"]
     assert check(session(), Limits(max_recompiles=0), must_compile=False) == []
     (blind,) = check(session(compiled(), off={"recompiles"}), Limits(max_recompiles=0))
-    assert blind.title.startswith("recompiles were not observed") and "it broke" in blind.causes[0]
+    assert blind.title.startswith("recompiles were not collected") and "it broke" in blind.causes[0]
     assert check(session(compiled(), off={"recompiles"}), Limits(max_compile_s=9)) == []
 
 
@@ -74,7 +77,7 @@ def test_a_baseline_allows_the_causes_that_it_has():
     baseline = session(compiled(), known)
     assert check(session(compiled(), known, known), Limits(baseline=baseline)) == []
     (broken,) = check(session(compiled(), known, new), Limits(baseline=baseline))
-    assert broken.title == "1 cause that the baseline lacks:" and "for k (type)" in broken.causes[0]
+    assert broken.title == "1 cause not in the baseline:" and "for k (type)" in broken.causes[0]
 
 
 def test_many_causes_are_a_few_lines():
@@ -101,7 +104,7 @@ def test_the_command_on_logs(python, logs, tmp_path):
 def test_an_empty_log_fails(python, tmp_path, text):
     (tmp_path / "a.log").write_text(text)
     done = python("-m", "compilediag", "check", tmp_path, "--max-recompiles", "0")
-    assert done.returncode == 1 and "nothing observed is not a pass" in done.stdout
+    assert done.returncode == 1 and "nothing was compiled, so the limits cannot be checked" in done.stdout
 
 
 def test_a_check_of_nothing_is_refused(python, tmp_path):

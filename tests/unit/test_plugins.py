@@ -42,7 +42,7 @@ def test_what_fails_is_told_once_counted_and_left_out_after_five_errors(installe
     assert failed == {
         "broken": (5, "ValueError: no such table"),
         "missing": (5, "ModuleNotFoundError: No module named 'sample_plugin_that_is_not_there'"),
-        "wrong": (5, "TypeError: a rule gives findings: compilediag.diagnosis.Finding"),
+        "wrong": (5, "TypeError: a rule has to return compilediag.diagnosis.Finding objects"),
     }
     assert len(sys.modules["sample_plugin"].asked) == plugins.ERRORS
     assert plugins.gaps()["rule broken of sample-plugin, a plug-in"] == "it failed 5x: ValueError: no such table"

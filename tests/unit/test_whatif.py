@@ -3,17 +3,17 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.causes.whatif import what_if
+from compilediag.diagnosis.causes.what_if import what_if
 from tests.unit.tables_builder import FORWARD, changes, compiled, sizes, tables
 
 
-def told(*events, buckets=None):
+def compare_choices(*events, buckets=None):
     made = tables(*events)
     return what_if(diagnose(made)[0], made, buckets)
 
 
 def test_a_size_that_varies():
-    found = told(*sizes("17", "30", "33", "60", "100"))
+    found = compare_choices(*sizes("17", "30", "33", "60", "100"))
     counts = {choice.name: choice.compiles for choice in found.choices}
     assert found.recorded == 5
     assert counts["static"] == 5
@@ -28,30 +28,30 @@ def test_a_size_that_varies():
 
 
 def test_buckets_of_the_callers():
-    found = told(*sizes("17", "30", "33", "60"), buckets=(40, 64))
+    found = compare_choices(*sizes("17", "30", "33", "60"), buckets=(40, 64))
     chosen = found.choice("padded to the buckets given")
     assert (chosen.compiles, chosen.buckets) == (2, (40, 64))
     assert chosen.waste == pytest.approx((40 * 3 + 64) / 140 - 1)
     with pytest.raises(ValueError, match="which is 60"):
-        told(*sizes("17", "60"), buckets=(32,))
+        compare_choices(*sizes("17", "60"), buckets=(32,))
     with pytest.raises(ValueError, match="which is 60"):
-        told(*sizes("17", "60"), buckets=())
+        compare_choices(*sizes("17", "60"), buckets=())
 
 
 def test_sizes_0_and_1_stay_on_their_own():
-    assert told(*sizes("4", "6", "1", "0", "9")).choice("dynamic").compiles == 3
-    assert told(*sizes("0", "1")).choice("dynamic").compiles == 2
-    assert told(*sizes("0", "1")).choice("padded to 1").waste == 1.0
+    assert compare_choices(*sizes("4", "6", "1", "0", "9")).choice("dynamic").compiles == 3
+    assert compare_choices(*sizes("0", "1")).choice("dynamic").compiles == 2
+    assert compare_choices(*sizes("0", "1")).choice("padded to 1").waste == 1.0
 
 
 def test_a_number_is_not_padded():
-    found = told(*changes("k", "value", "3", "9", "5"))
+    found = compare_choices(*changes("k", "value", "3", "9", "5"))
     assert [choice.name for choice in found.choices] == ["static", "dynamic"]
 
 
 def test_what_leaves_no_choice():
-    assert told(*changes("k", "value", "'a'", "'b'")) is None
-    assert told(*changes("x.dtype", "tensor_dtype", "torch.float32", "torch.float64")) is None
+    assert compare_choices(*changes("k", "value", "'a'", "'b'")) is None
+    assert compare_choices(*changes("x.dtype", "tensor_dtype", "torch.float32", "torch.float64")) is None
 
 
 def test_a_limit():
@@ -66,6 +66,6 @@ def test_a_limit():
 
 
 def test_it_reads_as_text():
-    text = str(told(*sizes("4", "6", "7")))
+    text = str(compare_choices(*sizes("4", "6", "7")))
     assert text.startswith("x.size(0): 3 values took 3 compiles\n  static: 3 compiles\n  dynamic: 1 compile\n")
-    assert "padded to powers of two: 2 compiles, 18% of the true size computed in vain" in text
+    assert "padded to powers of two: 2 compiles, 18 % more to compute" in text

@@ -1,86 +1,106 @@
-"""What a rule has to say about a cause, and the words and fixes that rules share."""
+"""What to do about a cause, and the parts that the advice of several kinds of guards shares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from .. import wording
-from . import paths
-from .grouping import EVALUATED, NUMBER, Cause
+from ...formatting import format_change, format_expression, format_line
+from .cause import EVALUATED, NUMBER, Cause
+from .source_paths import split_property
 
-#: What is expected to happen once matters all the same from so many seconds on.
-DEAR_S = 5.0
+#: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
+EXPENSIVE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Advice:
-    """`suggestion`: sentences with code. `fix`: see Finding. `ceiling`: the worst severity that it can have.
-    `what`: replaces "source was a, then b" in the title."""
+    """What a rule says about a cause.
+
+    `action` is what to do, as code where there is code, and `explanation` says why; each is one or more sentences.
+    `fix` is described in `Finding`. `ceiling` is the worst severity that the finding can have. `what_changed` replaces
+    "source was a, then b" in the title.
+    """
 
     rule: str
-    suggestion: str
+    action: str
+    explanation: str = ""
     fix: dict[str, Any] | None = None
     ceiling: str = "high"
-    what: str | None = None
+    what_changed: str | None = None
+
+    @property
+    def suggestion(self) -> str:
+        return " ".join(filter(None, (self.action, self.explanation)))
 
 
-def name_of(cause: Cause, fallback: str = "the argument") -> str:
-    """The guarded thing without its tensor property, as code of the user, or `fallback`."""
-    return wording.spoken(paths.split_property(cause.source)[0]) or fallback
+def describe_change(cause: Cause) -> str:
+    """What changed, for the title: `x.size(0) was 4, then 6`."""
+    return f"{format_expression(cause.source) or 'the guarded value'} {format_change(cause.values)}"
 
 
-def at_line(cause: Cause) -> str:
-    """` (model.py:31: y = x + k)`, with what is known of the user's line; "" if nothing is."""
-    code = wording.one_line(cause.first("user_code") or "", 80)
-    where = cause.user_place
+def get_name(cause: Cause, fallback: str = "the argument") -> str:
+    """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
+    return format_expression(split_property(cause.source)[0]) or fallback
+
+
+def format_user_line(cause: Cause) -> str:
+    """` (model.py:31: y = x + k)`: what is known of the user's line that made the guard; "" if nothing is."""
+    code, where = format_line(cause.user_code or "", 80), cause.user_place_text
     if not where:
         return ""
     return f" ({where}: {code})" if code else f" ({where})"
 
 
-def usual_price(cause: Cause, often: str = "high") -> str:
-    """The ceiling of what is expected to happen once: low, or medium where that once took long."""
-    if cause.most > 1:
-        return often
-    return "medium" if cause.seconds >= DEAR_S else "low"
+def get_usual_ceiling(cause: Cause, repeated: str = "high") -> str:
+    """The ceiling of a change that is expected to happen once: low, or medium where that once took long.
+
+    `repeated` is the ceiling where it happened more than once in a function.
+    """
+    if cause.max_per_function > 1:
+        return repeated
+    return "medium" if cause.seconds >= EXPENSIVE_S else "low"
 
 
-def dynamic_fix(cause: Cause) -> dict[str, Any] | None:
-    """`dynamic_sources` for it and the sizes that changed with it, if torch's names are certain."""
+def make_dynamic_fix(cause: Cause) -> dict[str, Any] | None:
+    """`dynamic_sources` for the value and for the sizes that changed with it; None if torch's names are not certain."""
     names = cause.torch_sources
     return {"dynamic_sources": ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
 
 
 def is_specialized(cause: Cause) -> bool:
-    """True if Python code needed the very number, so that an entry holds for one value even if it is dynamic."""
-    return cause.still_static or any(
-        NUMBER.fullmatch(row["expected"] or "") and EVALUATED in (row["reason"] or "") for row in cause.rows
+    """True if Python code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
+    return cause.is_still_static or any(
+        NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles
     )
 
 
 def is_branch(cause: Cause) -> bool:
-    """True if Python code compared it, so that an entry holds for a range of values."""
+    """True if Python code compared the number, so that an entry is valid for a range of values."""
     return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
 
 
-def branch(cause: Cause) -> Advice:
-    """A size or number on which the code takes one way or another."""
-    bound = wording.spoken(cause.bounds[0])
-    shown = bound if cause.source and cause.source in cause.bounds[0] else f"{wording.spoken(cause.source)} {bound}"
-    shown = shown.strip()
-    text = (
-        f"The closest entry holds only for {shown}: the code takes another way beyond it{at_line(cause)}. One entry a "
-        "way is expected. To have fewer, stay on one side of it, or take the branch out of the compiled function."
+def advise_branch(cause: Cause) -> Advice:
+    """A size or number that decides which branch the code takes."""
+    bound, source = format_expression(cause.bounds[0]), format_expression(cause.source)
+    condition = bound if cause.source and cause.source in cause.bounds[0] else f"{source} {bound}".strip()
+    return Advice(
+        "branch",
+        "Keep it on one side of the condition, or move the branch out of the compiled function.",
+        f"The closest entry is valid only for {condition}; beyond it the code takes another branch"
+        f"{format_user_line(cause)}. One compiled version per branch is expected.",
+        ceiling=get_usual_ceiling(cause),
+        what_changed=None if cause.values else f"{condition} no longer holds",
     )
-    return Advice("branch", text, None, usual_price(cause), None if cause.values else f"no longer {shown}")
 
 
-def specialized(cause: Cause) -> Advice:
-    """A size or number that is built in because Python code needs it."""
-    text = (
-        f"The traced code needs {wording.spoken(cause.source)} as a Python number{at_line(cause)}, so each value is "
-        "compiled on its own, and marking it dynamic would be refused. Keep it to few values (padding, bucketing), "
-        "or use tensor operations in place of a Python loop, range or list made from it."
+def advise_specialized(cause: Cause) -> Advice:
+    """A size or number that is compiled in because Python code needs it."""
+    return Advice(
+        "specialized",
+        "Keep it to few values (padding, bucketing), or use tensor operations instead of a Python loop, range or list "
+        "made from it.",
+        f"The traced code needs {format_expression(cause.source)} as a Python number{format_user_line(cause)}, so each "
+        "value is compiled on its own and cannot be made dynamic.",
+        ceiling=get_usual_ceiling(cause),
     )
-    return Advice("specialized", text, None, usual_price(cause))

@@ -12,7 +12,7 @@ from typing import TypedDict
 from ...decode.guards.guard_text import parse_guard
 from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
 from ...events import GuardFailure, Recompile
-from ...formatting import format_names, format_source
+from ...formatting import format_expression, format_names
 from .document_types import Company, EntryDocument, FailedGuard, GuardDocument, RecompileDocument
 from .source_lines import SourceLines
 
@@ -111,7 +111,7 @@ class _GuardHistory:
 
     @property
     def name(self) -> str:
-        return format_source(self.source) if self.source else next(iter(self.kinds)).replace("_", " ")
+        return format_expression(self.source) if self.source else next(iter(self.kinds)).replace("_", " ")
 
     def add(self, event: GuardFailure | Recompile) -> None:
         self.source = self.source or event.guard_source

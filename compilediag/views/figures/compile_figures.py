@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...diagnosis.causes.grouping import find_causes
 from ...events import CacheLookup, Compile, Phase, Rows
-from ...formatting import format_source
+from ...formatting import format_expression
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -66,7 +66,9 @@ def _name_lane(row: Compile) -> str:
 def draw_causes(data: Rows, go: ModuleType) -> Figure:
     """Seconds lost to recompiles, one bar per root cause, the most expensive on top."""
     causes = sorted(find_causes(data), key=lambda cause: cause.seconds)
-    names = [f"{cause.place}: {format_source(cause.source) or cause.kind.replace('_', ' ')}" for cause in causes]
+    names = [
+        f"{cause.place_text}: {format_expression(cause.source) or cause.kind.replace('_', ' ')}" for cause in causes
+    ]
     figure = go.Figure(layout={"title": "Seconds lost to recompiles, by cause"})
     figure.add_bar(
         orientation="h",

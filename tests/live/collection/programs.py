@@ -567,7 +567,7 @@ CASES = [
     Case(size_one, "size_zero_one", "x.size(0) was 4, then 1, 0", True),
     Case(a_size_that_a_loop_needs, "specialized", "x.size(0) was 4, then 6, 7"),
     Case(a_size_that_a_branch_asks_for, "branch", "x.size(0) was 4, then 5, 15"),
-    Case(equal_sizes_at_first, "duck_sizing", "no longer y.size(0) == x.size(0)", True),
+    Case(equal_sizes_at_first, "duck_sizing", "y.size(0) == x.size(0) no longer holds", True),
     Case(a_buffer_of_another_size, "module_tensor_size", "table.size(1) was 4, then 6, 8", True),
     Case(modules_of_other_widths_share_their_code, "modules_share_code", "self.lin", True),
     Case(keys_and_values_that_grow, "size_changes", "past[0].size(1) was 2, then 4, 6", True, left=1),

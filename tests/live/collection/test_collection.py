@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import compilediag
-from compilediag.diagnosis.causes.recompiles import ADVISERS
+from compilediag.diagnosis.causes.recompile_findings import ADVISERS
 from tests.live.collection.clean import CLEAN
 from tests.live.collection.programs import CASES
 

@@ -1,4 +1,4 @@
-"""Guard sources: what torch calls them, what users call them, and when two of them are the same place."""
+"""Paths to guarded values: what torch calls them, what users call them, and when two of them are the same place."""
 
 from __future__ import annotations
 
@@ -26,11 +26,16 @@ def split_property(source: str) -> tuple[str, str | None, int | None]:
     return source[: found.start()], size or name, int(dim) if dim is not None else None
 
 
-@lru_cache(maxsize=4096)
-def normalised(source: str) -> str:
-    """The same for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
+def is_size(source: str) -> bool:
+    """True for the size of a tensor's dimension."""
+    return split_property(source)[1] == "size"
 
-    An index right after the first name (`args[0].size()[0]`) tells inputs apart and stays.
+
+@lru_cache(maxsize=4096)
+def normalize_source(source: str) -> str:
+    """One path for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
+
+    An index right after the first name (`args[0].size()[0]`) distinguishes inputs, so it stays.
     """
     root = _NAME.match(source)
     rest = source[root.end() :] if root else ""
@@ -40,29 +45,29 @@ def normalised(source: str) -> str:
 
 
 def is_stack_value(source: str) -> bool:
-    """True for what Dynamo kept for the code after a graph break: it has no name in the user's code."""
+    """True for a value that Dynamo passed to the code after a graph break: the user's code has no name for it."""
     return source.startswith("___stack")
 
 
 @lru_cache(maxsize=4096)
-def torch_source(source: str, reason: str | None) -> str | None:
-    """What torch calls the guarded thing, for `torch.compiler.config.dynamic_sources`; None if it isn't certain.
+def find_torch_source(source: str, reason: str | None) -> str | None:
+    """Find torch's name of a guarded value, for `torch.compiler.config.dynamic_sources`; None if it is not certain.
 
-    Only torch's own text for the guard has globals (`G['n']`) and the dicts of modules
-    (`self._buffers['b']`), which users never write. Without it only the name of a local is certain.
+    Only torch's own text of the guard has globals (`G['n']`) and the dicts of modules (`self._buffers['b']`), which
+    users never write. Without that text only the name of a local is certain.
     """
     base = split_property(source)[0]
     operands = parse_guard(reason).operands if reason else ()
     for operand in operands:
         raw = split_property(operand)[0]
         if format_source(raw) == base:
-            return _scoped(raw)
+            return _add_scope(raw)
     if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
-        return _scoped(split_property(operands[0])[0])  # A variable of a function that was passed in.
-    return _scoped(base) if _NAME.fullmatch(base) else None
+        return _add_scope(split_property(operands[0])[0])  # A variable of a function that was passed in.
+    return _add_scope(base) if _NAME.fullmatch(base) else None
 
 
-def _scoped(path: str) -> str | None:
+def _add_scope(path: str) -> str | None:
     """`self._buffers['b']` -> `L['self']._buffers['b']`: torch strips the scope of locals from its reasons."""
     if _SCOPED.fullmatch(path):
         return path

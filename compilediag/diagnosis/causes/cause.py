@@ -1,0 +1,151 @@
+"""A root cause: the recompiles that one changing value caused, and what they show about it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...events import Recompile
+from ...formatting import format_function, format_place
+from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
+from .source_paths import find_torch_source, is_size
+
+T = TypeVar("T")
+
+#: The sizes that torch always compiles on their own.
+ZERO_ONE = frozenset({"0", "1"})
+INTEGER = re.compile(r"-?\d{1,18}")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+#: torch's mark on the guard of a symbol that Python code needed as a number.
+EVALUATED = "in evaluate_expr"
+
+
+def get_kind(guard_kind: str | None) -> str:
+    """The kind of a guard; "other" where it is not known."""
+    return guard_kind or "other"
+
+
+def get_family(kind: str, source: str) -> str:
+    """The kind under which guards are grouped: a value's guard before and after it became dynamic is one family."""
+    if kind != "symbolic_shape" or "," in source:
+        return kind
+    return "tensor_size" if is_size(source) else "value"
+
+
+def list_unique(values: Iterable[T]) -> tuple[T, ...]:
+    """The values, each once, in the order of their first appearance."""
+    return tuple(dict.fromkeys(values))
+
+
+@dataclass(frozen=True)
+class Cause:
+    """All recompiles that one changing value caused, oldest first, in one function or in several.
+
+    `source` is the value as the user would write it; all instances of a repeated module share one source. `also`
+    holds (kind, source) of the guards that failed beside it in at least half of these recompiles, and `also_named`
+    torch's names of those, where they are certain. `is_still_static` is true if an entry was bound to one value
+    although the size or number was dynamic. `shared` holds the recompiles of other causes at which this guard failed
+    too: they stay until both causes are fixed.
+    """
+
+    recompiles: tuple[Recompile, ...]
+    source: str
+    also: tuple[tuple[str, str], ...] = ()
+    is_still_static: bool = False
+    shared: tuple[Recompile, ...] = ()
+    also_named: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of guard that failed first; a guard of dynamic shapes only if there is no other."""
+        kinds = [get_kind(row.guard_kind) for row in self.recompiles]
+        return next((kind for kind in kinds if kind != "symbolic_shape"), kinds[0])
+
+    @property
+    def family(self) -> str:
+        return get_family(get_kind(self.recompiles[0].guard_kind), self.source)
+
+    @property
+    def count(self) -> int:
+        return len(self.recompiles)
+
+    @property
+    def max_per_function(self) -> int:
+        """The recompiles of the function that it recompiled most often: once in each of five functions is once."""
+        return max(Counter(map(get_place, self.recompiles)).values())
+
+    @property
+    def seconds(self) -> float:
+        """s of its recompiles, as far as they were timed."""
+        return sum_seconds(row.lost_s for row in self.recompiles)
+
+    @property
+    def seconds_at_stake(self) -> float:
+        """s of all recompiles at which its guard failed: none of them can be saved while it stays."""
+        return sum_seconds(row.lost_s for row in (*self.recompiles, *self.shared))
+
+    @property
+    def timed_count(self) -> int:
+        return sum(is_timed(row.lost_s) for row in self.recompiles)
+
+    @property
+    def evidence(self) -> tuple[int, ...]:
+        return get_ids(self.recompiles)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The functions that it recompiled, in order of appearance."""
+        return list_unique(map(get_place, self.recompiles))
+
+    @property
+    def place_text(self) -> str:
+        """`forward (model.py:30)`, and how many more functions."""
+        shown, more = format_function(*self.places[0]), len(self.places) - 1
+        return f"{shown} and {more} more function{'s' if more > 1 else ''}" if more else shown
+
+    @property
+    def user_code(self) -> str | None:
+        """The text of the user's line that made the guard."""
+        return find_first(row.user_code for row in self.recompiles)
+
+    @property
+    def user_place_text(self) -> str:
+        """`model.py:31`: the user's line that made the guard; "" if it is not known."""
+        file = find_first(row.user_file for row in self.recompiles)
+        return format_place(file, find_first(row.user_line for row in self.recompiles))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What was seen, in order of appearance, each once: what the first entry needed, then what came."""
+        # What a guard of dynamic shapes needs is a bound, not a value.
+        pairs = ((None if row.guard_kind == "symbolic_shape" else row.expected, row.actual) for row in self.recompiles)
+        return list_unique(value for pair in pairs for value in pair if value is not None)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What guards of dynamic shapes needed, in order of appearance, each once."""
+        bounds = (row.expected or "" for row in self.recompiles if row.guard_kind == "symbolic_shape")
+        return list_unique(code for bound in bounds if (code := bound.partition("  # ")[0].strip()))
+
+    @property
+    def torch_sources(self) -> tuple[str, ...]:
+        """torch's names of the value, one for each instance of a module; empty if one of them is not certain."""
+        names: dict[str, str | None] = {}
+        for source, reason in list_unique((row.guard_source, row.reason) for row in self.recompiles):
+            if source:
+                names[source] = names.get(source) or find_torch_source(source, reason)
+        found = list_unique(name for name in names.values() if name is not None)
+        return () if None in names.values() else found
+
+    @property
+    def instance_count(self) -> int:
+        """How many instances of the value there are: those of a repeated module have one cause."""
+        return len({row.guard_source for row in self.recompiles} - {None})
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """torch's own texts, one for each recompile that has one."""
+        return tuple(row.reason for row in self.recompiles if row.reason is not None)

@@ -1,0 +1,101 @@
+"""Advice about objects, containers and backends: guards on the object itself, and on what a container has."""
+
+from __future__ import annotations
+
+import re
+
+from ...events import ANOTHER_OBJECT
+from ...formatting import format_names
+from .advice import Advice, format_user_line, get_name, get_usual_ceiling
+from .cause import Cause, list_unique
+from .value_advice import is_rising
+
+_FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
+
+
+def advise_identity(cause: Cause) -> Advice:
+    """A name that refers to several objects."""
+    name = get_name(cause, "the object")
+    seen = list_unique(row.actual.removesuffix(ANOTHER_OBJECT) for row in cause.recompiles if row.actual)
+    what = f"{name} was another object" + (f": {format_names(seen)}" if seen else "")
+    if _is_fresh(cause):
+        return Advice(
+            "fresh_object",
+            f"Create {name} once and reuse it.",
+            "It is probably created again for each call (a lambda, partial or inner function).",
+            what_changed=what,
+        )
+    return Advice(
+        "identity_changes",
+        f"Reuse one object for {name}.",
+        f"The compiled code is bound to one object{format_user_line(cause)}: one compiled version per "
+        "object. If a few different objects are intended (functions, classes, enum members), that is expected.",
+        ceiling=get_usual_ceiling(cause),
+        what_changed=what,
+    )
+
+
+def _is_fresh(cause: Cause) -> bool:
+    """True if what came looked the same each time and was another object, or is of a kind that is made in passing."""
+    seen = [row.actual for row in cause.recompiles if row.actual is not None]
+    return len(seen) > len(set(seen)) or any(_FRESH.search(value) for value in seen)
+
+
+def advise_dead_reference(cause: Cause) -> Advice:
+    """An object that died, and its entry with it."""
+    name = get_name(cause, "an object that the entry was bound to")
+    return Advice(
+        "dead_reference",
+        "Keep it alive and change it in place (load_state_dict, .copy_()), or compile once after it is created.",
+        f"{name} was deallocated, and its compiled code with it: a module, optimizer or tensor is probably created "
+        "again.",
+        ceiling=get_usual_ceiling(cause),
+        what_changed=f"{name} was deallocated",
+    )
+
+
+def advise_backend(cause: Cause) -> Advice:
+    """A function that is compiled with several backends."""
+    return Advice(
+        "backend_changes",
+        "Create the backend once and pass the same object to every torch.compile of this function (a string or one "
+        "function, not a new lambda or partial).",
+        "Each backend callable gets its own entries.",
+        ceiling=get_usual_ceiling(cause),
+        what_changed="compiled with another backend callable",
+    )
+
+
+def advise_length(cause: Cause) -> Advice:
+    """A container of several lengths."""
+    name = get_name(cause, "the container")
+    name = name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
+    is_growing = is_rising(cause.values)
+    return Advice(
+        "growing_container" if is_growing else "length_changes",
+        f"Keep {name} at a fixed length, pass only the part that is used, or stack it into one tensor, whose size can "
+        f"be dynamic: torch.stack({name}).",
+        f"{f'{name} grows. ' if is_growing else ''}Each length is a new compile, and no setting changes that.",
+        ceiling=get_usual_ceiling(cause),
+    )
+
+
+def advise_dict_keys(cause: Cause) -> Advice:
+    """A dict with several sets of keys."""
+    return Advice(
+        "dict_keys_change",
+        "Always pass the same keys in the same order, with None or an empty tensor for a missing value.",
+        f"The keys of a dict are compiled in{format_user_line(cause)}.",
+        ceiling=get_usual_ceiling(cause),
+    )
+
+
+def advise_hasattr(cause: Cause) -> Advice:
+    """An attribute that exists at some calls."""
+    name = get_name(cause, "the attribute")
+    return Advice(
+        "hasattr_changes",
+        f"Set {name} in __init__, to None if necessary, so that it always exists.",
+        f"It existed at one call and not at another{format_user_line(cause)}.",
+        ceiling=get_usual_ceiling(cause),
+    )

@@ -1,0 +1,96 @@
+"""Turn each root cause of recompiles into a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...formatting import format_amount, format_names, format_seconds, format_times
+from ..costs import get_cost
+from ..evidence import find_first
+from ..finding import Finding, get_severity
+from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
+from .advice import Advice, describe_change
+from .cause import Cause
+from .source_paths import split_property
+
+#: The rule of each kind of guard.
+ADVISERS: dict[str, Callable[[Cause], Advice]] = {
+    "tensor_size": shape_advice.advise_size,
+    "symbolic_shape": shape_advice.advise_symbolic,
+    "tensor_stride": shape_advice.advise_stride,
+    "tensor_rank": shape_advice.advise_rank,
+    "tensor_dtype": tensor_advice.advise_dtype,
+    "tensor_device": tensor_advice.advise_device,
+    "dispatch_keys": tensor_advice.advise_dispatch_keys,
+    "requires_grad": tensor_advice.advise_requires_grad,
+    "type": tensor_advice.advise_type,
+    "alias": tensor_advice.advise_alias,
+    "value": value_advice.advise_value,
+    "identity": object_advice.advise_identity,
+    "dead_reference": object_advice.advise_dead_reference,
+    "backend": object_advice.advise_backend,
+    "length": object_advice.advise_length,
+    "dict_keys": object_advice.advise_dict_keys,
+    "hasattr": object_advice.advise_hasattr,
+    "global_state": mode_advice.advise_global_state,
+    "default_device": mode_advice.advise_default_device,
+    "mode_stack": mode_advice.advise_mode_stack,
+    "other": mode_advice.advise_other,
+}
+
+MAX_DETAILS = 64
+
+
+def make_finding(cause: Cause) -> Finding:
+    """The finding of a cause: what it cost and what changed, then what to do."""
+    advice = ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
+    what = advice.what_changed or describe_change(cause)
+    rows = cause.recompiles
+    return Finding(
+        rule=advice.rule,
+        severity=get_severity(cause.seconds, cause.count, advice.ceiling),
+        title=f"{cause.place_text} recompiled {format_times(cause.count)}, {_format_lost(cause)}: {what}",
+        seconds_lost=cause.seconds,
+        evidence=cause.evidence,
+        suggestion=advice.suggestion + _describe_others(cause),
+        cost=get_cost(advice.rule),
+        fix=advice.fix,
+        function=find_first(row.function for row in rows),
+        file=find_first(row.file for row in rows),
+        line=find_first(row.line for row in rows),
+        count=cause.count,
+        details=cause.values[:MAX_DETAILS],
+        user_file=find_first(row.user_file for row in rows),
+        user_line=find_first(row.user_line for row in rows),
+        user_code=cause.user_code,
+        source=cause.source,
+        kind=cause.kind,
+        places=cause.places,
+        seconds_at_stake=cause.seconds_at_stake,
+        what_changed=what,
+    )
+
+
+def _format_lost(cause: Cause) -> str:
+    """`6.1 s lost`, and how many recompiles were not timed."""
+    if cause.timed_count == 0:
+        return "not timed"
+    gap = cause.count - cause.timed_count
+    return f"{format_seconds(cause.seconds)} lost" + (f" ({gap} of {cause.count} not timed)" if gap else "")
+
+
+def _describe_others(cause: Cause) -> str:
+    """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
+    # The marks of a size include the sizes that changed with it.
+    known = shape_advice.SIZE_KINDS if cause.kind in shape_advice.SIZE_KINDS else ()
+    beside = [_format_guard(kind, source) for kind, source in cause.also if kind not in known]
+    text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
+    if not cause.shared:
+        return text
+    recompiles = format_amount(len(cause.shared), "recompile")
+    others = "another cause" if len(cause.shared) == 1 else "other causes"
+    return f"{text} This guard also failed in {recompiles} attributed to {others}; fix both."
+
+
+def _format_guard(kind: str, source: str) -> str:
+    return source if split_property(source)[1] else f"{source} ({kind.replace('_', ' ')})"
