@@ -14,7 +14,7 @@ import dataclasses
 from typing import Any
 
 from .base import Event, column
-from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, CacheLookup
+from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, CacheLookup
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
@@ -33,6 +33,7 @@ __all__ = [
     "CACHES",
     "CACHE_ACTIONS",
     "CACHE_OUTCOMES",
+    "COMPILE_CACHE_SOURCES",
     "CUDAGRAPH_ACTIONS",
     "CacheLookup",
     "Collective",
@@ -62,6 +63,7 @@ __all__ = [
     "TUNING_STAGES",
     "column",
     "columns",
+    "list_sources",
 ]
 
 KINDS: tuple[type[Event], ...] = (
@@ -95,3 +97,8 @@ def columns(cls: type[Event]) -> dict[str, dict[str, Any]]:
     """
     own = {f.name: dict(f.metadata) for f in dataclasses.fields(cls) if f.metadata}
     return {**({"duration_s": dict(DURATION)} if cls in WITH_DURATION else {}), **own}
+
+
+def list_sources(cls: type[Event]) -> tuple[str, ...]:
+    """The names of the sources that fill a table."""
+    return tuple(dict.fromkeys(source for column in columns(cls).values() for source in column["sources"]))

@@ -22,6 +22,10 @@ CACHES = (
     "triton_code",
 )
 
+#: The sources that watch the caches of compiled graphs, and all that watch a cache.
+COMPILE_CACHE_SOURCES = ("fx_graph_cache", "aot_autograd_cache", "remote_cache")
+CACHE_SOURCES = (*COMPILE_CACHE_SOURCES, "dynamo_cache", "code_caches", "triton_bundle", "pgo")
+
 #: What can be asked of a cache. `write`: a found entry's file is put in place again.
 CACHE_ACTIONS = ("look_up", "store", "write", "clear")
 
@@ -48,7 +52,7 @@ class CacheLookup(Event):
     function: str | None = column("string", "name of the code object whose compile looked it up")
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
-    cache: str | None = column("string", "one of the caches")
+    cache: str | None = column("string", "one of the caches", sources=CACHE_SOURCES)
     tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
     action: str | None = column("string", "look_up, store, write (a found entry's file is put in place again) or clear")
     outcome: str | None = column("string", "one of the cache outcomes")

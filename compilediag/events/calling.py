@@ -22,7 +22,9 @@ class Calls(Event):
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     ran: str | None = column(
-        "string", "compiled (the entry of compile_id), or eager (the function itself: that compile gave up)"
+        "string",
+        "compiled (the entry of compile_id), or eager (the function itself: that compile gave up)",
+        sources=("calls",),
     )
     count: int | None = column("Int64", "calls that began since this was last written, or since time in a first row")
     timed: int | None = column("Int64", "calls of which the time is known: none that raised, no generators")

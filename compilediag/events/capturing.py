@@ -33,7 +33,9 @@ class CudaGraphAction(Event):
     kind: ClassVar[str] = "cudagraph"
     table: ClassVar[str] = "cudagraphs"
 
-    action: str | None = column("string", "one of the CUDA graph actions")
+    action: str | None = column(
+        "string", "one of the CUDA graph actions", sources=("cudagraphs", "cudagraph_skips", "captures")
+    )
     function_id: int | None = column("Int64", "torch's number of the compiled graph")
     graph_id: int | None = column("Int64", "torch's number of the captured graph")
     parent_id: int | None = column("Int64", "the captured graph that ran before it on its path; NA at a root")

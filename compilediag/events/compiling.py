@@ -13,7 +13,7 @@ class Compile(Event):
     kind: ClassVar[str] = "compile"
     table: ClassVar[str] = "compiles"
 
-    function: str | None = column("string", "name of the compiled code object")
+    function: str | None = column("string", "name of the compiled code object", sources=("compiles",))
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     trigger: str | None = column("string", "what asked for it: dynamo, lazy_backward or compiled_autograd")
@@ -52,7 +52,7 @@ class GraphBreak(Event):
     kind: ClassVar[str] = "graph_break"
     table: ClassVar[str] = "graph_breaks"
 
-    reason: str | None = column("string", "what could not be traced, in one line")
+    reason: str | None = column("string", "what could not be traced, in one line", sources=("graph_breaks",))
     break_id: str | None = column("string", "torch's id of this kind of break (GBxxxx)")
     explanation: str | None = column("string", "torch's explanation")
     hints: list[str] | None = column("json", "torch's hints")
@@ -70,7 +70,7 @@ class Phase(Event):
     kind: ClassVar[str] = "phase"
     table: ClassVar[str] = "phases"
 
-    name: str | None = column("string", "torch's name of the phase")
+    name: str | None = column("string", "torch's name of the phase", sources=("phases",))
     parent: str | None = column("string", "the phase around it")
     depth: int | None = column("Int64", "phases around it")
 
@@ -84,7 +84,9 @@ class Artifact(Event):
     kind: ClassVar[str] = "artifact"
     table: ClassVar[str] = "artifacts"
 
-    name: str | None = column("string", "torch's name: dynamo_output_graph, inductor_output_code, ...")
+    name: str | None = column(
+        "string", "torch's name: dynamo_output_graph, inductor_output_code, ...", sources=("trace",)
+    )
     size: int | None = column("Int64", "bytes of its text")
     digest: str | None = column("string", "key of the kept text; NA if the session's payload budget was spent")
     stack: str | None = column("string", "key of the call stack that wrote it, if it was outside of any compile")
@@ -99,7 +101,9 @@ class DynamicDecision(Event):
     kind: ClassVar[str] = "dynamic_decision"
     table: ClassVar[str] = "dynamic_decisions"
 
-    source: str | None = column("string", "the input or attribute that torch made dynamic by itself")
+    source: str | None = column(
+        "string", "the input or attribute that torch made dynamic by itself", sources=("dynamic",)
+    )
     dim: str | None = column("string", "the dimension, or scalar")
     reason: str | None = column("string", "torch's reason")
     cached: str | None = column("string", "what it was")

@@ -41,7 +41,7 @@ class Recompile(Event):
     kind: ClassVar[str] = "recompile"
     table: ClassVar[str] = "recompiles"
 
-    function: str | None = column("string", "name of the compiled code object")
+    function: str | None = column("string", "name of the compiled code object", sources=("recompiles",))
     file: str | None = column("string", "file of the code object")
     line: int | None = column("Int64", "first line of the code object")
     closest_compile_id: str | None = column("string", "the earlier entry that came nearest to fitting")
@@ -68,7 +68,7 @@ class GuardFailure(Event):
     kind: ClassVar[str] = "guard_failure"
     table: ClassVar[str] = "guard_failures"
 
-    entry_compile_id: str | None = column("string", "compile id of the earlier entry")
+    entry_compile_id: str | None = column("string", "compile id of the earlier entry", sources=("recompiles",))
     entry_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column("string", "what was guarded")
     guard_kind: str | None = column("string", "one of the guard kinds")

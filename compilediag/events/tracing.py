@@ -25,7 +25,9 @@ class StackFrame(Event):
     kind: ClassVar[str] = "stack_frame"
     table: ClassVar[str] = "stacks"
 
-    stack: str | None = column("string", "key of the stack that ends in this frame, the same in any session")
+    stack: str | None = column(
+        "string", "key of the stack that ends in this frame, the same in any session", sources=("phases",)
+    )
     caller: str | None = column("string", "key of the stack without this frame; NA of the outermost")
     function: str | None = column("string", "name of the code object")
     file: str | None = column("string", "file of the code object")
@@ -42,7 +44,7 @@ class SymbolicShape(Event):
     kind: ClassVar[str] = "symbolic_shape"
     table: ClassVar[str] = "symbolic_shapes"
 
-    action: str | None = column("string", "one of the shape actions")
+    action: str | None = column("string", "one of the shape actions", sources=("trace",))
     symbol: str | None = column("string", "torch's name of the symbol: s0, u0")
     source: str | None = column("string", "what it stands for: L['x'].size()[0]; of an expression each symbol with it")
     expression: str | None = column("string", "what was guarded, assumed or left undecided")
@@ -65,7 +67,7 @@ class ExportProblem(Event):
     kind: ClassVar[str] = "export_problem"
     table: ClassVar[str] = "export_problems"
 
-    problem: str | None = column("string", "one of the export problems")
+    problem: str | None = column("string", "one of the export problems", sources=("trace",))
     op: str | None = column("string", "of a fake kernel: the operator")
     expression: str | None = column("string", "what had to be decided")
     result: str | None = column("string", "what it was taken to be")
@@ -89,7 +91,7 @@ class Collective(Event):
     kind: ClassVar[str] = "collective"
     table: ClassVar[str] = "collectives"
 
-    position: int | None = column("Int64", "its place in the order of its graph, from 0")
+    position: int | None = column("Int64", "its place in the order of its graph, from 0", sources=("trace",))
     op: str | None = column("string", "name of the collective operator")
     outputs: list[str] | None = column("json", "one text an output: dtype, sizes and strides, where torch logged them")
     estimate_us: float | None = column("float64", "us that torch expects it to take, where it logged that")

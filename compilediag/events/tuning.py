@@ -17,7 +17,11 @@ class AutotuneChoice(Event):
     kind: ClassVar[str] = "autotune_choice"
     table: ClassVar[str] = "autotune"
 
-    run_id: str | None = column("string", "the tuning that this choice was part of; unique in a process")
+    run_id: str | None = column(
+        "string",
+        "the tuning that this choice was part of; unique in a process",
+        sources=("select_algorithm", "triton_heuristics", "triton_autotune"),
+    )
     tuner: str | None = column("string", "select_algorithm, triton_heuristics or triton_autotune")
     stage: str | None = column("string", "one of the tuning stages")
     function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
@@ -51,7 +55,7 @@ class KernelCompile(Event):
     kind: ClassVar[str] = "kernel_compile"
     table: ClassVar[str] = "kernels"
 
-    name: str | None = column("string", "name of the kernel")
+    name: str | None = column("string", "name of the kernel", sources=("workers",))
     language: str | None = column("string", "triton, cpp, cuda or python")
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
     worker_pid: int | None = column("Int64", "process that compiled it, where it says so")

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...events import Rows, SourceStatus
+from ...events import COMPILE_CACHE_SOURCES, KINDS, Rows, SourceStatus, list_sources
 from ...formatting import format_amount, format_first_line, format_line
 from ..evidence import get_ids
 from ..finding import Finding
 
 #: Table -> the sources that fill it. A table without any is not collected.
-FEEDS: dict[str, tuple[str, ...]] = {
-    "compiles": ("compiles",),
-    "recompiles": ("recompiles",),
-    "guard_failures": ("recompiles",),
-    "cache_lookups": (
-        *("fx_graph_cache", "aot_autograd_cache", "remote_cache"),
-        *("dynamo_cache", "code_caches", "triton_bundle", "pgo"),
-    ),
-    "autotune": ("select_algorithm", "triton_heuristics", "triton_autotune"),
-    "cudagraphs": ("cudagraphs", "cudagraph_skips", "captures"),
-    "kernels": ("workers",),
-    "graph_breaks": ("graph_breaks",),
-    "phases": ("phases",),
-    "artifacts": ("trace",),
-    "dynamic_decisions": ("dynamic",),
-    "stacks": ("phases",),
-    "symbolic_shapes": ("trace",),
-    "export_problems": ("trace",),
-    "collectives": ("trace",),
-    "calls": ("calls",),
-}
+FEEDS = {kind.table: list_sources(kind) for kind in KINDS if kind is not SourceStatus}
 #: Part of a table that has totals of its own -> the sources that fill it.
-PARTS: dict[str, tuple[str, ...]] = {"compile_caches": ("fx_graph_cache", "aot_autograd_cache", "remote_cache")}
+PARTS = {"compile_caches": COMPILE_CACHE_SOURCES}
 #: What a source collects, in words.
 SUBJECTS = {
     "compiles": "compiles",
