@@ -1,4 +1,4 @@
-"""TORCH_TRACE logs as sessions: which files, how they are unpacked, and how their events are written."""
+"""TORCH_TRACE logs and folders as session files: find them, unpack them, decode them, write their events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .job import UnreadRecords, ingest, opened, read_logs, read_on_dask
+    from .folders import has_sessions, read_folder
+    from .ingestion import Paths, UnreadRecords, read_logs, read_logs_with_dask
 
-__all__ = ["UnreadRecords", "ingest", "opened", "read_logs", "read_on_dask"]
+#: Name -> the module that defines it, imported on first use: the processes that read logs start sooner without them.
+_HOME = {
+    "Paths": "ingestion",
+    "UnreadRecords": "ingestion",
+    "has_sessions": "folders",
+    "read_folder": "folders",
+    "read_logs": "ingestion",
+    "read_logs_with_dask": "ingestion",
+}
+
+__all__ = ["Paths", "UnreadRecords", "has_sessions", "read_folder", "read_logs", "read_logs_with_dask"]
 
 
 def __getattr__(name: str) -> Any:
-    """These load when they are first used: the processes that read logs need none of them, and start sooner."""
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(".job", __name__), name)
+    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -1,7 +1,6 @@
-"""A folder as one session: the files of a job's ranks, or the partitions that a cluster wrote (`logs.partitions`).
+"""A folder as one session: the session files of a job's ranks, or the partitions that a Dask cluster wrote.
 
-What is in it is copied into a temporary session, a file after the other, as it is at that moment; the folder stays as
-it is.
+Their rows are copied into a temporary session file, as they are at that moment; the folder itself does not change.
 """
 
 from __future__ import annotations
@@ -9,67 +8,72 @@ from __future__ import annotations
 import os
 import re
 import time
-import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .. import __version__
 from ..errors import CompilediagError, NotASession
 from ..events import SourceStatus
 from ..storage.merging import add_part
 from ..storage.store import Store, remove, temporary_file
-from .partitions import add_partitions, has_partitions
-
-if TYPE_CHECKING:
-    from ..session import Session
 
 #: The source that says which files were read.
 SOURCE = "files"
+#: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
+MARKS = "logs"
 _NUMBER = re.compile(r"\d+")
 
 
-def is_of_sessions(folder: Path) -> bool:
-    """True of a folder with sessions or partitions in it."""
-    return folder.is_dir() and (bool(_sessions(folder)) or has_partitions(folder))
+def has_sessions(folder: Path) -> bool:
+    """Return True for a folder with session files or partitions in it."""
+    return folder.is_dir() and (bool(_find_sessions(folder)) or has_partitions(folder))
 
 
-def load_folder(folder: Path) -> Session:
-    """All partitions, or all sessions, of a folder as one. A session that can't be read is left out, and said to be.
+def has_partitions(folder: Path) -> bool:
+    """Return True for a folder with at least one complete partition."""
+    return next((folder / MARKS).glob("[0-9]*.json"), None) is not None and (folder / "events").is_dir()
 
-    CompilediagError, in one line, if nothing can be read.
+
+def read_folder(folder: Path) -> Path:
+    """Copy all partitions, or all session files, of a folder into one temporary session file, which is returned.
+
+    A session file that can't be read is skipped and reported in `sources`. CompilediagError, in one line, if nothing
+    can be read.
     """
-    from ..session import Session
-
-    parts = _sessions(folder)
+    parts = _find_sessions(folder)
     if not parts and not has_partitions(folder):
-        raise NotASession(f"{folder} has neither sessions (*.cdiag) nor partitions in it")
+        raise NotASession(f"{folder} contains neither session files (*.cdiag) nor partitions")
     file = temporary_file()
     try:
-        store = Store.create(file, _meta(folder))
+        store = Store.create(file, _make_meta(folder))
         try:
-            add_partitions(store, folder) if has_partitions(folder) else _add_sessions(store, parts)
+            if has_partitions(folder):
+                from .dask.partitions import add_partitions
+
+                add_partitions(store, folder)
+            else:
+                _add_sessions(store, parts)
         finally:
             store.close()
-        session = Session(file)
     except BaseException:
         remove(file)
         raise
-    weakref.finalize(session, remove, file)
-    return session
+    return file
 
 
-def _sessions(folder: Path) -> list[Path]:
-    """The session files of a folder, rank-2 before rank-10."""
+def _find_sessions(folder: Path) -> list[Path]:
+    """Return the session files of a folder, rank-2 before rank-10."""
     found = [file for file in folder.glob("*.cdiag") if file.is_file() and not file.name.startswith(".")]
     return sorted(found, key=lambda file: ([int(n) for n in _NUMBER.findall(file.stem)], file.name))
 
 
 def _add_sessions(store: Store, parts: list[Path]) -> None:
-    """Add what can be read. CompilediagError if nothing can."""
+    """Add the session files that can be read. CompilediagError if none can."""
     metas: list[dict[str, Any]] = []
     unread: list[str] = []
     for part in parts:
         try:
-            meta = _meta_of(part)
+            meta = _read_meta(part)
             add_part(store, part)
             metas.append(meta)
         except CompilediagError as error:
@@ -77,9 +81,9 @@ def _add_sessions(store: Store, parts: list[Path]) -> None:
     if not metas:
         raise CompilediagError(unread[0])
     now = time.time_ns()
-    said = f"read from {len(metas)} of {len(parts)} files" + "".join(f"; {why}" for why in unread)
+    reason = f"read from {len(metas)} of {len(parts)} files" + "".join(f"; {why}" for why in unread)
     status = "failed" if unread else "active"
-    store.append([SourceStatus(time_ns=now, name=SOURCE, status=status, reason=said, dropped=len(unread))])
+    store.append([SourceStatus(time_ns=now, name=SOURCE, status=status, reason=reason, dropped=len(unread))])
     store.set_meta(
         **{name: metas[0].get(name) for name in ("torch_version", "python_version", "platform")},
         detail="lean" if any(meta.get("detail") == "lean" for meta in metas) else "full",
@@ -88,7 +92,7 @@ def _add_sessions(store: Store, parts: list[Path]) -> None:
     )
 
 
-def _meta_of(part: Path) -> dict[str, Any]:
+def _read_meta(part: Path) -> dict[str, Any]:
     store = Store.open(part)
     try:
         return store.meta()
@@ -96,8 +100,6 @@ def _meta_of(part: Path) -> dict[str, Any]:
         store.connection.close()
 
 
-def _meta(folder: Path) -> dict[str, Any]:
-    from .. import __version__
-
+def _make_meta(folder: Path) -> dict[str, Any]:
     title = " ".join(folder.absolute().name.split())
     return {"compilediag_version": __version__, "title": title, "detail": "full", "pid": os.getpid()}

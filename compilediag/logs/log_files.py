@@ -11,23 +11,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from ..errors import CompilediagError
 
-#: How torch names its files; a directory's other files are no logs.
+#: Names of torch's log files; other files of a folder are not read.
 NAME = re.compile(r"dedicated_log_torch_trace.*|.*\.log(?:\.gz|\.zst)?")
 RANK = re.compile(r"dedicated_log_torch_trace_rank_(\d{1,9})_")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-#: A compressed file that gives more than so many bytes, and so many times its own, is not read to its end. Logs
-#: are packed ten to thirty times.
+#: Reading a compressed file stops after this many bytes and this many times its own size. Logs compress by a factor
+#: of ten to thirty.
 MAX_UNPACKED, MAX_RATIO = 256 << 20, 250
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log. `rank` is that of its name."""
+    """One log."""
 
     path: Path
     size: int
@@ -35,66 +35,70 @@ class LogFile:
 
     @property
     def rank(self) -> int | None:
+        """The rank in its name."""
         found = RANK.match(self.path.name)
         return int(found[1]) if found else None
 
 
 def find_logs(paths: Iterable[str | os.PathLike[str]]) -> list[LogFile]:
-    """The logs that `paths` name: files whatever their name, and in directories, at any depth, those named like logs.
+    """Return the logs that `paths` name: files of any name; in folders, at any depth, those named like logs.
 
-    Each once. CompilediagError for a path that is not there, can't be read, or has no logs in it.
+    Each log once. CompilediagError for a path that does not exist, can't be read, or contains no logs.
     """
     found: dict[str, Path] = {}
     for given in map(Path, paths):
-        logs = [given] if given.is_file() else sorted(_logs_below(given)) if given.is_dir() else None
-        if logs is None:
-            raise CompilediagError(f"{given} is not there")
+        if given.is_file():
+            logs = [given]
+        elif given.is_dir():
+            logs = sorted(_walk_logs(given))
+        else:
+            raise CompilediagError(f"{given} does not exist")
         if not logs:
-            raise CompilediagError(f"{given} has no logs in it: TORCH_TRACE={given} makes torch write them there")
+            raise CompilediagError(f"{given} contains no logs; run the program with TORCH_TRACE={given} to write them")
         for log in logs:
             found.setdefault(os.path.realpath(log), log)
     if not found:
-        raise CompilediagError("no logs were given: a file, or the directory that TORCH_TRACE named")
-    return [_log(path) for path in found.values()]
+        raise CompilediagError("no logs given; pass a log file, or the folder that TORCH_TRACE names")
+    return [_make_log(path) for path in found.values()]
 
 
-def _logs_below(folder: Path) -> Iterator[Path]:
+def _walk_logs(folder: Path) -> Iterator[Path]:
     for base, _, names in os.walk(folder):
         yield from (Path(base, name) for name in names if NAME.fullmatch(name) and Path(base, name).is_file())
 
 
-def _log(path: Path) -> LogFile:
+def _make_log(path: Path) -> LogFile:
     with open_log(path):
         status = path.stat()
         return LogFile(path, status.st_size, status.st_mtime_ns)
 
 
 class LogStream:
-    """A log that is read from its beginning, unpacked if need be.
+    """A log that is read from its start, unpacked if it is compressed.
 
-    `position`: bytes of the file that were read. `stopped`: why the rest of a packed file was not read.
+    `position`: bytes of the file that were read. `stopped`: why the rest of a compressed file was not read.
     """
 
     def __init__(self, path: Path):
         self._file = path.open("rb")
         try:
-            self._unpacked, self._errors = _unpacker(self._file, path)
+            self._unpacked, self._errors = _make_unpacker(self._file, path)
         except BaseException:
             self._file.close()
             raise
-        # `read` of a gzip file that is cut off loses what came before.
+        # `read` of a truncated gzip file loses what came before the end.
         self._read = getattr(self._unpacked, "read1", self._unpacked.read)
         self._given = 0
         self.stopped: str | None = None
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Return at most `size` bytes; none at the end."""
         if self.stopped:
             return b""
         try:
-            data = self._read(size)
+            data: bytes = self._read(size)
         except self._errors as error:
-            self.stopped = f"packed data can't be read on: {error}"
+            self.stopped = f"damaged compressed data: {error}"
             return b""
         self._given += len(data)
         if self._unpacked is not self._file and self._given > max(MAX_UNPACKED, MAX_RATIO * self.position):
@@ -117,15 +121,15 @@ class LogStream:
 
 
 def open_log(path: Path) -> LogStream:
-    """Open a log. CompilediagError in one line if it can't be."""
+    """Open a log. CompilediagError, in one line, if that fails."""
     try:
         return LogStream(path)
     except OSError as error:
         raise CompilediagError(f"{path} can't be read: {error.strerror}") from None
 
 
-def _unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseException], ...]]:
-    """What gives a file's bytes unpacked, and what it raises of damaged ones."""
+def _make_unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseException], ...]]:
+    """Return the reader of a file's unpacked bytes, and what it raises for damaged ones."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(GZIP):
@@ -140,35 +144,35 @@ def _unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseException
         if name == "zstandard":
             return zstd.ZstdDecompressor().stream_reader(file, read_across_frames=True), (zstd.ZstdError,)
         return zstd.ZstdFile(file), (EOFError, zstd.ZstdError)
-    raise CompilediagError(f"{path} is packed with zstd: pip install zstandard, or unpack it first")
+    raise CompilediagError(f"{path} is compressed with zstd: pip install zstandard, or unpack it first")
 
 
-def without_copies(logs: list[LogFile]) -> tuple[list[LogFile], list[LogFile]]:
-    """(logs to read, logs that are copies of one of them, packed or cut off perhaps)."""
+def separate_copies(logs: list[LogFile]) -> tuple[list[LogFile], list[LogFile]]:
+    """Return (logs to read, logs that are copies of one of them, even if compressed or truncated)."""
     by_begin: dict[bytes, list[LogFile]] = defaultdict(list)
     for log in logs:
         with open_log(log.path) as stream:
             by_begin[stream.read(BLOCK).partition(b"\n")[0][:1000]].append(log)
-    copies = [copy for begin, alike in by_begin.items() if begin for copy in _copies(alike)]
+    copies = [copy for begin, alike in by_begin.items() if begin for copy in _find_copies(alike)]
     return [log for log in logs if log not in copies], copies
 
 
-def _copies(alike: list[LogFile]) -> list[LogFile]:
-    """Those of logs that begin alike whose bytes are the beginning of another's; of two that are the same the later."""
+def _find_copies(alike: list[LogFile]) -> list[LogFile]:
+    """Return the logs whose bytes are the start of another one's; of two that are the same the later one."""
     copies: list[LogFile] = []
     for number, log in enumerate(alike):
         for other_number, other in enumerate(alike):
             if other is log or other in copies:
                 continue
-            shorter = _shorter(log, other)
+            shorter = _find_shorter(log, other)
             if shorter == "first" or (shorter == "same" and other_number < number):
                 copies.append(log)
                 break
     return copies
 
 
-def _shorter(first: LogFile, second: LogFile) -> str | None:
-    """Which of two logs is the beginning of the other: "first", "second", "same"; None if neither."""
+def _find_shorter(first: LogFile, second: LogFile) -> Literal["first", "second", "same"] | None:
+    """Return which of two logs is the start of the other; None if neither is."""
     with open_log(first.path) as one, open_log(second.path) as two:
         held, other = b"", b""
         while True:

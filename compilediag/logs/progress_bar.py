@@ -1,31 +1,30 @@
-"""A progress bar for people who wait: on a terminal only, and only when it takes longer than a moment."""
+"""A progress bar: on a terminal only, and only if reading takes longer than a second."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-#: Seconds until it is first shown, and between two drawings.
+#: Seconds until the bar is first drawn, and between two drawings.
 PATIENCE_S, INTERVAL_S = 1.0, 0.1
 WIDTH = 30
 
 
-class Progress:
+class ProgressBar:
     """Bytes read of `total`, on stderr."""
 
     def __init__(self, total: int):
         self._total = total
         self._begin = time.monotonic()
         self._due = self._begin + PATIENCE_S
-        self._shown = False
-        self._on = sys.stderr is not None and sys.stderr.isatty()
+        self._is_shown = False
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
 
-    def at(self, done: int, what: str) -> None:
-        """`done` bytes are read; `what` is being read now."""
-        now = time.monotonic()
-        if not self._on or now < self._due:
+    def show(self, done: int, what: str) -> None:
+        """Draw the bar if it is due: `done` bytes are read, `what` is being read now."""
+        if not self._is_on or (now := time.monotonic()) < self._due:
             return
-        self._due, self._shown = now + INTERVAL_S, True
+        self._due, self._is_shown = now + INTERVAL_S, True
         share = min(done / self._total, 1.0) if self._total else 1.0
         bar = "█" * round(share * WIDTH)
         left = (now - self._begin) * (1 - share) / share if share else 0.0
@@ -33,5 +32,6 @@ class Progress:
         print(f"\r\x1b[K{line}  {what}"[:200], end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self._shown:
+        """Remove the bar."""
+        if self._is_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

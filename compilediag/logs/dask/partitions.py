@@ -1,9 +1,9 @@
-"""A session as Parquet partitions: a folder a table, in it a file a log; what a cluster writes and `load` reads.
+"""A session as Parquet partitions, one folder per table and one file per log: a cluster writes it, `load` reads it.
 
     folder/events/00012.parquet  folder/compiles/00012.parquet  ...  folder/payloads/00012.parquet
-    folder/logs/00012.json       what was read of that log, written last: a log without it is not done
+    folder/logs/00012.json       the mark of that log: what was read. It is written last; without it the log is not done
 
-A table's folder is a data set of its own for whatever reads Parquet; `event_id` counts within a file.
+The folder of a table is a data set of its own for any Parquet reader; `event_id` counts within a file.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..errors import CompilediagError
-from ..events import KINDS
-from ..storage.store import COMMON, SQL_TYPES, Store, own_fields
-from .ending import finish, told
-from .log_decoder import ReadTally
-from .log_files import LogFile
-from .reading import last_id
+from ... import __version__
+from ...errors import CompilediagError
+from ...events import KINDS
+from ...storage.store import COMMON, SQL_TYPES, Store, own_fields
+from ..folders import MARKS
+from ..log_decoder import ReadTally
+from ..log_files import LogFile
+from ..log_session import describe_tally, find_last_id, finish_session
 
-MARKS = "logs"
-#: Rows that are held at once; of texts, which are longer, fewer.
+#: Rows that are held at once; fewer of texts, which are longer.
 ROWS, TEXTS = 20_000, 500
 
 
-def columns() -> dict[str, dict[str, str]]:
-    """Table -> column -> SQL type, of every table that has partitions."""
+def list_columns() -> dict[str, dict[str, str]]:
+    """Return table -> column -> SQL type for every table that has partitions."""
     shared = {"time_ns": "INTEGER", "rank": "INTEGER", "pid": "INTEGER", "duration_s": "REAL"}
     tables = {"events": {"id": "INTEGER", **{name: shared.get(name, "TEXT") for name in COMMON}}}
     for cls in KINDS:
@@ -40,11 +39,11 @@ def columns() -> dict[str, dict[str, str]]:
 
 
 def require_parquet() -> Any:
-    """pyarrow and its Parquet; CompilediagError in one line where it is not installed."""
+    """Return pyarrow and its Parquet module. CompilediagError, in one line, if pyarrow is not installed."""
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
-        raise CompilediagError("partitions are Parquet, which needs pyarrow: pip install pyarrow") from None
+        raise CompilediagError("partitions need the package pyarrow: pip install compilediag[dask]") from None
 
 
 # Writing
@@ -53,38 +52,38 @@ def require_parquet() -> Any:
 def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally: ReadTally, dropped: int) -> None:
     """Write the session of one log as partition `number`, its mark last. OSError if the folder can't be written."""
     arrow, parquet = require_parquet()
-    for table, spec in columns().items():
-        rows = part.connection.execute(f"SELECT {', '.join(_quoted(spec))} FROM {table}")
+    for table, spec in list_columns().items():
+        rows = part.connection.execute(f"SELECT {', '.join(_quote_all(spec))} FROM {table}")
         _write_table(arrow, parquet, rows, spec, folder / table / f"{number:05}.parquet")
-    mark = {**mark_of(log), "tally": tally.as_json(), "dropped": dropped}
-    _put(folder / MARKS / f"{number:05}.json", json.dumps(mark))
+    mark = {**make_mark(log), "tally": tally.as_json(), "dropped": dropped}
+    _write_text(folder / MARKS / f"{number:05}.json", json.dumps(mark))
 
 
-def mark_of(log: LogFile) -> dict[str, Any]:
-    """What says of a partition which log it is of."""
+def make_mark(log: LogFile) -> dict[str, Any]:
+    """Return the part of a partition's mark that identifies its log."""
     return {"version": __version__, "log": str(log.path.absolute()), "size": log.size, "changed_ns": log.changed_ns}
 
 
-def tally_of(folder: Path, number: int, log: LogFile) -> ReadTally | None:
-    """What was read into partition `number`; None if it is not there, or not of this log as it is now."""
+def read_tally(folder: Path, number: int, log: LogFile) -> ReadTally | None:
+    """Return what was read into partition `number`; None if it is missing, or if the log has changed since."""
     try:
         mark = json.loads((folder / MARKS / f"{number:05}.json").read_text())
-        return ReadTally.from_json(mark["tally"]) if mark_of(log).items() <= mark.items() else None
+        return ReadTally.from_json(mark["tally"]) if make_mark(log).items() <= mark.items() else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
 
 
-def prepare(folder: Path, logs: Sequence[LogFile]) -> dict[int, ReadTally]:
-    """Make the folder, or take the marks of other logs out of the one that is there; what is done already, by number.
+def prepare_folder(folder: Path, logs: Sequence[LogFile]) -> dict[int, ReadTally]:
+    """Create the folder, or delete the marks of other logs in it; return number -> tally of what is done already.
 
-    CompilediagError if it can't be made, or holds something else.
+    CompilediagError if it can't be created, or if it contains something else.
     """
     try:
         folder.mkdir(exist_ok=True)
         if any(folder.iterdir()) and not (folder / MARKS).is_dir():
-            raise CompilediagError(f"{folder} is there and holds no partitions: give another folder")
+            raise CompilediagError(f"{folder} already exists and contains no partitions; choose another folder")
         (folder / MARKS).mkdir(exist_ok=True)
-        done = {number: tally_of(folder, number, log) for number, log in enumerate(logs)}
+        done = {number: read_tally(folder, number, log) for number, log in enumerate(logs)}
         for mark in (folder / MARKS).glob("[0-9]*.json"):
             if done.get(int(mark.stem)) is None:
                 mark.unlink()
@@ -94,7 +93,7 @@ def prepare(folder: Path, logs: Sequence[LogFile]) -> dict[int, ReadTally]:
 
 
 def _write_table(arrow: Any, parquet: Any, rows: Any, spec: dict[str, str], target: Path) -> None:
-    """Write a table in steps, whole or not at all; no file of an empty one."""
+    """Write a table in steps, as a whole or not at all. An empty table has no file."""
     types = {"INTEGER": arrow.int64(), "REAL": arrow.float64(), "TEXT": arrow.string(), "BLOB": arrow.binary()}
     schema = arrow.schema([(name, types[kind]) for name, kind in spec.items()])
     step = TEXTS if "BLOB" in spec.values() else ROWS
@@ -113,7 +112,7 @@ def _write_table(arrow: Any, parquet: Any, rows: Any, spec: dict[str, str], targ
     os.replace(temporary, target)
 
 
-def _put(target: Path, text: str) -> None:
+def _write_text(target: Path, text: str) -> None:
     target.parent.mkdir(exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     temporary.write_text(text)
@@ -123,12 +122,8 @@ def _put(target: Path, text: str) -> None:
 # Reading
 
 
-def has_partitions(folder: Path) -> bool:
-    return next((folder / MARKS).glob("[0-9]*.json"), None) is not None and (folder / "events").is_dir()
-
-
 def add_partitions(store: Store, folder: Path) -> None:
-    """Append all partitions of a folder to a session, in the order of their numbers, and say what was read.
+    """Append all partitions of a folder to a session, in the order of their numbers, and finish it.
 
     CompilediagError, in one line, if one can't be read.
     """
@@ -139,30 +134,32 @@ def add_partitions(store: Store, folder: Path) -> None:
             stored = json.loads(mark.read_text())
             tally.add(ReadTally.from_json(stored["tally"]))
             dropped += int(stored["dropped"])
-            _add(store, parquet, folder, mark.stem)
+            _add_partition(store, parquet, folder, mark.stem)
         except CompilediagError:
             raise
         except Exception as error:
             raise CompilediagError(f"partition {mark.stem} of {folder} can't be read: {error}") from None
         files += 1
-    finish(store, tally, dropped, told(files, 0, tally))
+    finish_session(store, tally, dropped, describe_tally(files, 0, tally))
 
 
-def _add(store: Store, parquet: Any, folder: Path, number: str) -> None:
-    last = last_id(store)
+def _add_partition(store: Store, parquet: Any, folder: Path, number: str) -> None:
+    last = find_last_id(store)
     with store.connection as db:
         db.execute("BEGIN IMMEDIATE")
-        for table, spec in columns().items():
+        for table, spec in list_columns().items():
             file = folder / table / f"{number}.parquet"
             if file.is_file():
                 head = f"INSERT {'OR IGNORE ' if table == 'payloads' else ''}INTO {table} "
-                for names, rows in _batches(parquet, file, spec, last):
+                for names, rows in _read_batches(parquet, file, spec, last):
                     marks = ", ".join("?" * len(names))
-                    db.executemany(f"{head}({', '.join(_quoted(names))}) VALUES ({marks})", rows)
+                    db.executemany(f"{head}({', '.join(_quote_all(names))}) VALUES ({marks})", rows)
 
 
-def _batches(parquet: Any, file: Path, spec: dict[str, str], last: int) -> Iterator[tuple[list[str], list[Any]]]:
-    """(columns, rows) of a file, ids moved on by `last`. Columns that are not of the table are left out."""
+def _read_batches(
+    parquet: Any, file: Path, spec: dict[str, str], last: int
+) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
+    """Yield (columns, rows) of a file, with `last` added to the ids. Columns that the table lacks are left out."""
     with parquet.ParquetFile(file) as opened:
         names = [name for name in spec if name in opened.schema_arrow.names]
         key = next(iter(spec))
@@ -176,5 +173,5 @@ def _batches(parquet: Any, file: Path, spec: dict[str, str], last: int) -> Itera
             yield names, list(zip(*(values[name] for name in names), strict=True))
 
 
-def _quoted(names: Any) -> list[str]:
+def _quote_all(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]

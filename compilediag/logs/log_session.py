@@ -1,0 +1,221 @@
+"""The session file of logs: their events, and at the end what was read, what was not, and what no log has."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import math
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from ..decode.records.kept_texts import Item
+from ..diagnosis import FEEDS
+from ..errors import CompilediagError
+from ..events import Artifact, Event, SourceStatus
+from ..storage.store import Owner, Store, own_fields
+from .log_decoder import LogDecoder, ReadTally
+from .log_files import LogFile, open_log
+from .progress_bar import ProgressBar
+
+#: A batch is written when it has this many events, or bytes of text.
+BATCH_EVENTS, BATCH_BYTES = 4_000, 8 << 20
+#: Bytes of text that a session keeps; further texts are counted as dropped.
+MAX_TEXTS = 4 << 30
+#: Digests of texts that are remembered; SQLite ignores a text that is written again.
+REMEMBERED = 200_000
+INT64 = 1 << 63
+
+#: The sources of a live watch whose data a log has. Of remote caches it has the outcomes of look-ups.
+IN_LOGS = {
+    *("compiles", "recompiles", "graph_breaks", "phases", "trace", "dynamic"),
+    *("fx_graph_cache", "aot_autograd_cache", "remote_cache"),
+}
+#: Why a log lacks the data of all other sources.
+NOT_IN_LOGS = "not available in TORCH_TRACE logs"
+#: The source that says what was read.
+SOURCE = "logs"
+
+E = TypeVar("E", bound=Event)
+
+
+def read_log(log: LogFile, store: Store, writer: LogWriter, progress: ProgressBar, before: int) -> ReadTally:
+    """Read one log to its end; `before` is the number of bytes read before it. CompilediagError if it can't be read."""
+    first = find_last_id(store)
+    try:
+        with open_log(log.path) as stream:
+            decoder = LogDecoder(log, stream)
+            for item, pid, rank in decoder.items():
+                writer.put(item, pid, rank)
+                progress.show(before + stream.position, log.path.name)
+    except OSError as error:
+        raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
+    writer.flush()
+    with store.connection as db:
+        for pid, rank in decoder.ranks().items():
+            db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
+    return decoder.tally
+
+
+def find_last_id(store: Store) -> int:
+    """Return the id of the last event in a session's file; 0 if it has none."""
+    last: int = store.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+    return last
+
+
+# Writing
+
+
+class LogWriter:
+    """Writes the events of logs in batches, each whole or not at all, so that an interrupted run can be continued.
+
+    `store` can be replaced after `flush`; texts that were written to the first one are not written again. The first
+    `skip` items are dropped: an interrupted run has written them.
+    """
+
+    def __init__(self, store: Store | None, skip: int = 0, max_texts: int = MAX_TEXTS):
+        self.dropped = 0
+        self.store = store
+        self._skip = skip
+        self._events: list[Event] = []
+        self._owners: list[Owner] = []
+        self._texts: list[tuple[str, bytes]] = []
+        self._bytes = 0
+        self._left = max_texts
+        self._digests: set[str] = set()
+
+    def put(self, item: Item, pid: int | None, rank: int | None) -> None:
+        """Write an event, or an artifact with its text."""
+        if self._skip:
+            self._skip -= 1
+            return
+        event: Event = self._keep_text(*item) if isinstance(item, tuple) else item
+        self._events.append(clear_misfits(event))
+        self._owners.append((rank, pid))
+        if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
+            self.flush()
+
+    def _keep_text(self, artifact: Artifact, text: bytes) -> Artifact:
+        """Return the artifact with the size and the digest of its text; without a digest if the text is dropped."""
+        digest: str | None = artifact.digest or hashlib.md5(text, usedforsecurity=False).hexdigest()
+        if digest not in self._digests:
+            if len(text) > self._left:
+                self.dropped += 1
+                digest = None
+            else:
+                self._add_text(str(digest), text)
+        return dataclasses.replace(artifact, size=len(text), digest=digest)
+
+    def _add_text(self, digest: str, text: bytes) -> None:
+        if len(self._digests) >= REMEMBERED:
+            self._digests.clear()
+        self._digests.add(digest)
+        self._left -= len(text)
+        self._bytes += len(text)
+        self._texts.append((digest, text))
+
+    def flush(self) -> None:
+        """Write everything that was put so far to the file."""
+        if self._events and self.store is not None:
+            packed = [(digest, len(text), zlib.compress(_make_valid(text), 1)) for digest, text in self._texts]
+            self.store.append(self._events, packed=packed, owners=self._owners)
+        self._events, self._owners, self._texts, self._bytes = [], [], [], 0
+
+
+def _make_valid(text: bytes) -> bytes:
+    """Return the text as valid UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace").encode()
+    return text
+
+
+def clear_misfits(event: E) -> E:
+    """Return the event without values that its columns can't hold: a damaged record can have anything."""
+    get, checks = _find_checks(type(event))
+    misfits: dict[str, Any] = {
+        name: None
+        for value, (name, fits) in zip(get(event), checks, strict=True)
+        if value is not None and not fits(value)
+    }
+    if not isinstance(event.time_ns, int) or not -INT64 <= event.time_ns < INT64:
+        misfits["time_ns"] = 0
+    return dataclasses.replace(event, **misfits) if misfits else event
+
+
+Check = Callable[[Any], bool]
+
+
+@functools.cache
+def _find_checks(cls: type[Event]) -> tuple[Callable[[Event], tuple[Any, ...]], list[tuple[str, Check]]]:
+    """Return a function that gives the values of an event, and the name and the check of each."""
+    columns = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
+    columns = [("compile_id", "string"), ("compile_key", "string"), ("duration_s", "float64"), *columns]
+    return attrgetter(*(name for name, _ in columns)), [(name, _FITS[dtype]) for name, dtype in columns]
+
+
+_FITS: dict[str, Check] = {
+    "string": lambda value: type(value) is str,
+    "Int64": lambda value: type(value) is int and -INT64 <= value < INT64,
+    "float64": lambda value: type(value) in (float, int) and math.isfinite(value),
+    "boolean": lambda value: type(value) is bool,
+    "json": lambda value: type(value) in (list, dict),
+}
+
+
+# The end of a session
+
+
+def finish_session(store: Store, tally: ReadTally, dropped: int, description: str) -> None:
+    """Write the states of the sources and the session's times. `description` is that of `describe_tally`."""
+    store.append(_make_states(store, tally, dropped, description))
+    query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
+    first, last = store.connection.execute(query).fetchone()
+    now = time.time_ns()
+    store.set_meta(torch_version=tally.torch_version, created_ns=first or now, stopped_ns=int(last or now))
+    store.set_meta(ingest=None, ingested=None)
+
+
+def _make_states(store: Store, tally: ReadTally, dropped: int, description: str) -> list[SourceStatus]:
+    """Make a state for every source of a live watch, and one that says what was read."""
+    now = time.time_ns()
+    missing = {name for names in FEEDS.values() for name in names} - IN_LOGS
+    return [
+        *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(IN_LOGS)),
+        *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=NOT_IN_LOGS) for name in sorted(missing)),
+        SourceStatus(
+            time_ns=now,
+            name=SOURCE,
+            status="active",
+            reason=description,
+            events=find_last_id(store),
+            dropped=tally.faults.total() + dropped,
+        ),
+    ]
+
+
+def describe_tally(files: int, copies: int, tally: ReadTally) -> str:
+    """Return what was read, as one sentence."""
+    parts = [f"ingested from {files} {'file' if files == 1 else 'files'}: {tally.records} records"]
+    parts.append(f"{len(tally.unknown)} unknown kinds kept and counted" + _put_in_brackets(tally.unknown))
+    parts.append(f"{tally.faults.total()} unread" + _put_in_brackets(tally.faults))
+    if copies:
+        parts.append(f"{copies} {'copy' if copies == 1 else 'copies'} ignored")
+    if tally.other_ranks:
+        parts.append(f"the records of {tally.other_ranks} have another rank than the name of the file")
+    return ", ".join(parts)
+
+
+def format_counts(counts: Counter[str]) -> str:
+    """Format `3x this, 1x that`, the most frequent first."""
+    shown = [f"{number}x {what}" for what, number in counts.most_common(5)]
+    return ", ".join(shown) + (f", {len(counts) - 5} more kinds" if len(counts) > 5 else "")
+
+
+def _put_in_brackets(counts: Counter[str]) -> str:
+    return f" ({format_counts(counts)})" if counts else ""
