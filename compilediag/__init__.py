@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from compilediag.comparison import diff
-    from compilediag.logs import ingest
-    from compilediag.session import Session, load
+    from compilediag.session import Session, ingest, load
     from compilediag.watch import current, start, stop, watch
 
 __version__ = "0.1.0"
@@ -31,7 +30,7 @@ _HOME = {  # where each lazy name is defined
     "Session": "compilediag.session",
     "load": "compilediag.session",
     "diff": "compilediag.comparison",
-    "ingest": "compilediag.logs",
+    "ingest": "compilediag.session",
     "current": "compilediag.watch",
     "start": "compilediag.watch",
     "stop": "compilediag.watch",

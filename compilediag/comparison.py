@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .events import Compile
 from .formatting import format_seconds
-from .logs import opened
-from .session import Session
+from .session import Session, load_any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +22,7 @@ LISTS = ("evidence_before", "evidence_after")
 
 def diff(before: Session | str | os.PathLike[str], after: Session | str | os.PathLike[str]) -> Diff:
     """What is new, gone or changed in `after`. Each is a session, a saved one's file, or logs of TORCH_TRACE."""
-    sessions = (one if isinstance(one, Session) else opened(one) for one in (before, after))
+    sessions = (one if isinstance(one, Session) else load_any(one) for one in (before, after))
     return Diff(*sessions)
 
 

@@ -10,13 +10,14 @@ import contextlib
 import os
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .storage.data import SessionData, TableProperties
-from .storage.store import Store
+from .storage.store import Store, is_session, remove
 
 if TYPE_CHECKING:
     import anywidget
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .diagnosis import Finding
     from .diagnosis.causes.what_if import WhatIf
     from .diagnosis.ranks.rank_comparison import Ranks
+    from .logs import Paths
     from .recording import Recorder
     from .trials.advise import Advised
     from .trials.verify import Verification, Workload
@@ -34,15 +36,56 @@ if TYPE_CHECKING:
 def load(path: str | os.PathLike[str]) -> Session:
     """Open a saved session, or one that another process is recording. Executes nothing that is in the file.
 
-    Of a folder all sessions in it are one, as they are now: the ranks of a job that each watched into it, or the
-    partitions that a cluster wrote.
-    NotASession or NewerSchema, in one line, if it can't be read. Of a damaged file the tables hold what is legible.
+    All session files of a folder are one session, as they are now: the ranks of a job that each watched into it, or the
+    partitions that a Dask cluster wrote.
+    NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows that can.
     """
-    if Path(path).is_dir():
-        from .logs.folders import load_folder
+    if not Path(path).is_dir():
+        return Session(Path(path))
+    from .logs import read_folder
 
-        return load_folder(Path(path))
-    return Session(Path(path))
+    return _open_temporary(read_folder(Path(path)))
+
+
+def ingest(
+    paths: Paths,
+    out: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    processes: int | None = None,
+    dask: str | None = None,
+) -> Session:
+    """Read logs that TORCH_TRACE wrote (torch 2.4 and later; files or folders; plain, gzip or zstd) into a session.
+
+    `out`: the session file to write; an existing session is replaced. None for a temporary file. If an earlier run into
+    `out` was interrupted, this one continues it. A log that is given twice, or is the start of another, is read once.
+    Files that a log names are not opened. What can't be read is counted in the row "logs" of `session.sources`.
+    `processes`: how many processes read, each whole logs. By default one per core, at most eight, and one for small
+    logs. The session is the same for any number.
+    `dask`: address of the scheduler of a Dask cluster, which reads each log in a task of its own, into a Parquet
+    partition. `out` is then a folder that its workers see too, and `load(out)` opens it again.
+    UnreadRecords, at the end, if `strict` and something could not be read; CompilediagError if there are no logs.
+    """
+    from .logs import read_logs, read_logs_with_dask
+
+    if dask is not None:
+        return load(read_logs_with_dask(paths, out, strict, dask)[0])
+    file, _ = read_logs(paths, out, strict, processes)
+    return _open_temporary(file) if out is None else Session(file)
+
+
+def load_any(path: str | os.PathLike[str]) -> Session:
+    """Open a session file or a folder of them as `load` does; read logs into a temporary session as `ingest` does."""
+    from .logs import has_sessions
+
+    file = Path(path)
+    return load(file) if is_session(file) or has_sessions(file) else ingest(file)
+
+
+def _open_temporary(file: Path) -> Session:
+    """Open a session file that is deleted when nobody uses the session any more."""
+    session = Session(file)
+    weakref.finalize(session, remove, file)
+    return session
 
 
 class Session(TableProperties):

@@ -1,6 +1,6 @@
-"""The `compilediag` command: one file a subcommand, each listed here.
+"""The `compilediag` command: one file per subcommand, each listed here.
 
-Nothing of torch is imported before a subcommand needs it.
+torch is not imported before a subcommand needs it.
 """
 
 from __future__ import annotations
@@ -14,43 +14,54 @@ from typing import Protocol
 import compilediag
 from compilediag.errors import CompilediagError
 
-from .check import Check
-from .diff import DiffCommand
-from .doctor import Doctor
-from .export import Export
-from .ingest import Ingest
-from .ranks import RanksCommand
-from .report import Report
-from .run import Run
+from .check_command import CheckCommand
+from .diff_command import DiffCommand
+from .doctor_command import DoctorCommand
+from .export_command import ExportCommand
+from .ingest_command import IngestCommand
+from .ranks_command import RanksCommand
+from .report_command import ReportCommand
+from .run_command import RunCommand
 
 
 class Command(Protocol):
-    """A subcommand. Its docstring is its help."""
+    """A subcommand. Its docstring is its help; the first line is its entry in the list of commands."""
 
     name: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what the command takes."""
+        """Declare the arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the exit code. CompilediagError for what the user has to mend."""
+        """Run the command; return its exit code. CompilediagError for what the user has to change."""
+        ...
 
 
-COMMANDS: tuple[Command, ...] = (Run(), Report(), Ingest(), RanksCommand(), DiffCommand(), Check(), Export(), Doctor())
+COMMANDS: tuple[Command, ...] = (
+    RunCommand(),
+    ReportCommand(),
+    IngestCommand(),
+    RanksCommand(),
+    DiffCommand(),
+    CheckCommand(),
+    ExportCommand(),
+    DoctorCommand(),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; the exit code: 0, 2 for what the user has to mend, or the command's own."""
+    """Run one subcommand; return its exit code: 0, 2 for what the user has to change, or the command's own."""
     args = make_parser().parse_args(argv)
+    command: Command = args.command
     try:
-        return args.command.run(args)
+        return command.run(args)
     except CompilediagError as error:
         print(f"compilediag: {error}", file=sys.stderr)
         return error.exit_code
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Make the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="compilediag",
         description="Why torch.compile recompiled, what it cost and what to change.",

@@ -67,14 +67,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _parse_limits(marker: pytest.Mark) -> Limits:
     from compilediag.diagnosis.gate import Limits
-    from compilediag.logs import opened
+    from compilediag.session import load_any
 
     allowed = inspect.signature(Limits).parameters
     if marker.args or not marker.kwargs or not {*marker.kwargs} <= {*allowed}:
         raise pytest.UsageError(f"@pytest.mark.{MARKER} takes keyword arguments only: {', '.join(allowed)}")
     values = dict(marker.kwargs)
     if values.get("baseline") is not None:
-        values["baseline"] = opened(values["baseline"]).data
+        values["baseline"] = load_any(values["baseline"]).data
     return Limits(**values)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import math
 import time
@@ -137,7 +136,7 @@ def _make_valid(text: bytes) -> bytes:
 
 def clear_misfits(event: E) -> E:
     """Return the event without values that its columns can't hold: a damaged record can have anything."""
-    get, checks = _find_checks(type(event))
+    get, checks = _CHECKS.get(type(event)) or _find_checks(type(event))
     misfits: dict[str, Any] = {
         name: None
         for value, (name, fits) in zip(get(event), checks, strict=True)
@@ -151,12 +150,17 @@ def clear_misfits(event: E) -> E:
 Check = Callable[[Any], bool]
 
 
-@functools.cache
+#: Kind of event -> a function that returns the values of an event, and the name and the check of each value.
+_CHECKS: dict[type[Event], tuple[Callable[[Event], tuple[Any, ...]], list[tuple[str, Check]]]] = {}
+
+
 def _find_checks(cls: type[Event]) -> tuple[Callable[[Event], tuple[Any, ...]], list[tuple[str, Check]]]:
-    """Return a function that gives the values of an event, and the name and the check of each."""
+    """Make and remember the entry of a kind in `_CHECKS`."""
     columns = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
     columns = [("compile_id", "string"), ("compile_key", "string"), ("duration_s", "float64"), *columns]
-    return attrgetter(*(name for name, _ in columns)), [(name, _FITS[dtype]) for name, dtype in columns]
+    get = attrgetter(*(name for name, _ in columns))
+    _CHECKS[cls] = get, [(name, _FITS[dtype]) for name, dtype in columns]
+    return _CHECKS[cls]
 
 
 _FITS: dict[str, Check] = {

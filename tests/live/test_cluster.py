@@ -5,7 +5,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.logs import cluster
+from compilediag.logs.dask import cluster
 from tests.unit.log_builder import compile_, golden
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")

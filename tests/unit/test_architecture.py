@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "sources": {"errors", "events", "decode", "recording"},
     "trials": {"errors", "diagnosis", "sources", "watch"},
     "views": {"errors", "events", "decode", "storage", "diagnosis", "notebook_cells", "output_paths", "plugins"},
-    "logs": {"errors", "events", "storage", "decode", "diagnosis", "output_paths", "plugins", "session", ""},
+    "logs": {"errors", "events", "storage", "decode", "diagnosis", "output_paths", "plugins", ""},
     "session": {
         "errors",
         "events",
@@ -42,10 +42,10 @@ MAY_IMPORT = {
         "plugins",
     },
     "watch": {"errors", "events", "storage", "recording", "session", "sources", ""},
-    "comparison": {"events", "diagnosis", "logs", "session", "views"},
+    "comparison": {"events", "diagnosis", "session", "views"},
     "frontends": {"errors", "events", "output_paths", "session", "watch", "views", "diagnosis", "logs", ""},
     "cli": {"errors", "output_paths", "session", "watch", "logs", "comparison", "diagnosis", "sources", "views", ""},
-    "": {"session", "watch", "logs", "comparison", "frontends"},
+    "": {"session", "watch", "comparison", "frontends"},
     "__main__": {"cli"},
 }
 #: Parts that import nothing of the package, so that every other part may import them.

@@ -36,7 +36,7 @@ def test_strict_fails_and_the_default_says_so(python, logs, tmp_path):
     done = python("-m", "compilediag", "ingest", logs, "-o", tmp_path / "run.cdiag")
     assert done.returncode == 0 and "1 unread (1x no log line)" in done.stderr
     done = python("-m", "compilediag", "ingest", logs, "-o", tmp_path / "run.cdiag", "--strict")
-    assert done.returncode == 1 and done.stderr.startswith("compilediag: not everything could be read: 1x no log line")
+    assert done.returncode == 1 and done.stderr.startswith("compilediag: could not read everything: 1x no log line")
 
 
 def test_what_is_wrong_with_the_arguments_is_one_line(python, logs, tmp_path):

@@ -178,7 +178,7 @@ def test_a_rank_in_the_records_counts_more_than_the_files_name(ingested):
     name = "dedicated_log_torch_trace_rank_3_x.log"
     session = ingested(compile_() + metrics(5, rank=7), names=[name])
     assert session.compiles["rank"].tolist() == [3, 7]
-    assert "in 1 the records have another rank than the file's name" in told(session)["reason"]
+    assert "the records of 1 have another rank than the name of the file" in told(session)["reason"]
     assert ingested(compile_(), names=[name]).compiles["rank"].tolist() == [3]
 
 
@@ -235,7 +235,7 @@ def test_the_same_log_twice_is_read_once(ingested, tmp_path):
     log = golden()
     session = ingested(log, gzip.compress(log), log[: len(log) // 2], names=["a.log", "b.log.gz", "c.log"])
     assert len(session.compiles) == len(cd.ingest(tmp_path / "logs" / "a.log").compiles)
-    assert "2 copies of them left out" in told(session)["reason"]
+    assert "2 copies ignored" in told(session)["reason"]
     paths = [tmp_path / "logs" / "a.log", tmp_path / "logs" / "a.log", tmp_path / "logs"]
     assert len(cd.ingest(paths).compiles) == len(session.compiles)
 
@@ -252,13 +252,13 @@ def test_empty_files(ingested):
 
 
 def test_what_is_no_log_is_one_line(tmp_path):
-    for paths, why in [(tmp_path / "none", "is not there"), (tmp_path, "no logs in it"), ([], "no logs were given")]:
+    for paths, why in [(tmp_path / "none", "does not exist"), (tmp_path, "contains no logs"), ([], "no logs given")]:
         with pytest.raises(CompilediagError, match=why):
             cd.ingest(paths)
     kept = tmp_path / "notes.txt"
     kept.write_text("mine")
     (tmp_path / NAME).write_text(compile_())
-    with pytest.raises(CompilediagError, match="is no session, so it is not replaced"):
+    with pytest.raises(CompilediagError, match="already exists and is not a compilediag session; choose another path"):
         cd.ingest(tmp_path, kept)
     assert kept.read_text() == "mine"
 
@@ -310,7 +310,7 @@ def test_what_a_log_does_not_tell_is_not_observed(ingested):
     states = session.sources.set_index("name")
     assert {"compiles", "recompiles", "graph_breaks"} <= set(states.index[states["status"] == "active"])
     untold = states[states["status"] != "active"]
-    assert all("does not tell" in reason for reason in untold["reason"])
+    assert all(reason == "not available in TORCH_TRACE logs" for reason in untold["reason"])
 
 
 def test_a_compile_that_is_given_up_at_once_is_of_the_frame_that_has_its_id_now(ingested):

@@ -12,7 +12,7 @@ import pytest
 import compilediag as cd
 from compilediag.decode.records.trace_log import Record, Unread, read_records
 from compilediag.errors import CompilediagError
-from compilediag.logs.writing import fit
+from compilediag.logs.log_session import clear_misfits
 from compilediag.storage.store import Store
 
 from .log_builder import Bytes, compile_, decode, event, golden, record, start, string
@@ -68,7 +68,7 @@ def test_mutated_logs_are_read_as_far_as_they_can_be():
         items, tally = decode(changed)
         slowest = max(slowest, time.perf_counter() - begin)
         for item, _, _ in items:
-            fit(item[0] if isinstance(item, tuple) else item)
+            clear_misfits(item[0] if isinstance(item, tuple) else item)
         found = list(read_records(Bytes(changed)))
         unread = sum(isinstance(f, Unread) or f.damage is not None for f in found)
         assert tally.records == sum(isinstance(f, Record) for f in found)
@@ -100,7 +100,7 @@ def test_values_of_any_type_are_missing_rather_than_wrong():
     odd = {"co_name": 7, "co_filename": ["x"], "co_firstlineno": 10**30, "guard_count": True, "graph_op_count": "2"}
     items, tally = decode(start() + record("compilation_metrics", {**odd, "start_time_us": 5, "end_time_us": 9}))
     compiles = [item for item, _, _ in items if getattr(item, "kind", "") == "compile"]
-    compiles = [fit(found) for found in compiles]
+    compiles = [clear_misfits(found) for found in compiles]
     assert (compiles[0].function, compiles[0].file, compiles[0].line, compiles[0].guard_count) == (None,) * 4
     assert tally.faults.total() == 0
 
@@ -162,7 +162,7 @@ def test_a_packed_log_that_is_cut_off(tmp_path):
     log.write_bytes(gzip.compress(golden())[:-50_000])
     session = cd.ingest(log)
     reason = session.sources.set_index("name").loc["logs", "reason"]
-    assert "packed data can't be read on" in reason and len(session.compiles) > 10
+    assert "damaged compressed data" in reason and len(session.compiles) > 10
 
 
 def test_nesting_and_numbers_that_are_too_much_for_a_parser():
@@ -222,7 +222,7 @@ def test_what_was_interrupted_is_gone_on_with(tmp_path, monkeypatch, batches):
     logs[0].write_bytes(golden())
     logs[1].write_bytes(golden().replace(b" 4242 ", b" 4343 "))
     whole = cd.ingest(logs)
-    monkeypatch.setattr("compilediag.logs.writing.BATCH_EVENTS", 300)
+    monkeypatch.setattr("compilediag.logs.log_session.BATCH_EVENTS", 300)
     out, appended = tmp_path / "out.cdiag", []
     append = Store.append
 
@@ -262,7 +262,7 @@ def test_ctrl_c_and_the_same_command_again(tmp_path):
         assert running.poll() is None, "it was over before it could be interrupted"
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130 and "goes on from here" in running.stderr.read()
+    assert running.wait(30) == 130 and "run the same command again to continue" in running.stderr.read()
     running.stderr.close()
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     session = cd.load(out)

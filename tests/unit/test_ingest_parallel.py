@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs import job, log_files, parallel, worker
+from compilediag.logs import ingestion, log_files, log_workers
 
 from .log_builder import compile_, golden, record, start, string
 
@@ -54,7 +54,7 @@ def test_the_session_is_the_same_whatever_the_number_of_processes(logs):
 @pytest.mark.parametrize(("first", "then"), [(2, 1), (1, 2), (2, 2)])
 def test_what_was_interrupted_is_gone_on_with(logs, tmp_path, monkeypatch, first, then):
     out = tmp_path / "run.cdiag"
-    monkeypatch.setattr("compilediag.logs.writing.BATCH_EVENTS", 300)
+    monkeypatch.setattr("compilediag.logs.log_session.BATCH_EVENTS", 300)
     steps = iter(range(3))
 
     def interrupted(step):
@@ -66,32 +66,32 @@ def test_what_was_interrupted_is_gone_on_with(logs, tmp_path, monkeypatch, first
         return done
 
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
-        patched.setattr(job, "add_part", interrupted(job.add_part))
-        patched.setattr("compilediag.storage.store.Store.append", interrupted(job.Store.append))
+        patched.setattr(ingestion, "add_part", interrupted(ingestion.add_part))
+        patched.setattr("compilediag.storage.store.Store.append", interrupted(ingestion.Store.append))
         cd.ingest(logs, out, processes=first)
         raise AssertionError("it was not interrupted")
     begun = len(cd.load(out).events)
     read = []
-    monkeypatch.setattr(job, "read_log", lambda log, *rest: read.append(log.rank) or whole(log, *rest))
+    monkeypatch.setattr(ingestion, "read_log", lambda log, *rest: read.append(log.rank) or whole(log, *rest))
     again = cd.ingest(logs, out, processes=then)
     assert begun > 100 and (0 not in read or first == 1)
     assert_same(cd.ingest(logs, processes=1), again)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-whole = job.read_log
+whole = ingestion.read_log
 
 
 def test_a_process_that_dies_is_one_line(logs, monkeypatch):
-    monkeypatch.setattr(parallel, "PROGRAM", "import os; os._exit(7)")
+    monkeypatch.setattr(log_workers, "PROGRAM", "import os; os._exit(7)")
     with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
         cd.ingest(logs, processes=2)
 
 
 def test_a_log_that_is_gone_is_one_line(tmp_path):
-    answer = worker.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "0.cdiag")
+    answer = log_workers.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "0.cdiag")
     assert answer == {"error": f"{tmp_path / 'a.log'} can't be read: No such file or directory"}
-    answer = worker.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "no" / "0.cdiag")
+    answer = log_workers.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "no" / "0.cdiag")
     assert "can't be written" in answer["error"]
 
 
@@ -102,8 +102,8 @@ def test_a_script_needs_no_guard_around_it(python, logs):
 
 def test_how_many_processes_read():
     small, large = (log_files.LogFile(None, size, 0) for size in (1 << 20, 40 << 20))
-    assert parallel.processes_for([small, small], None) == 1 and parallel.processes_for([large], 5) == 1
-    assert parallel.processes_for([large] * 20, 5) == 5
-    assert parallel.processes_for([large] * 20, None) == min(parallel.MOST, parallel._cores())
-    with pytest.raises(CompilediagError, match="0 processes can't read logs"):
-        parallel.processes_for([small], 0)
+    assert log_workers.choose_processes([small, small], None) == 1 and log_workers.choose_processes([large], 5) == 1
+    assert log_workers.choose_processes([large] * 20, 5) == 5
+    assert log_workers.choose_processes([large] * 20, None) == min(log_workers.MOST, log_workers._count_cores())
+    with pytest.raises(CompilediagError, match="0 is not a number of processes"):
+        log_workers.choose_processes([small], 0)

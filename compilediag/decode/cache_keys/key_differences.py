@@ -49,10 +49,11 @@ def _align_inputs(then: Components, now: Components) -> Components:
     before, after = _find_inputs(then), _find_inputs(now)
     if len(before) == len(after):
         return then
-    texts = [[component.text for component in inputs.values()] for inputs in (before, after)]
+    old_texts, new_texts = ([component.text for component in inputs.values()] for inputs in (before, after))
     old, new = list(before), list(after)
-    names = {}
-    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+    names: dict[str, str] = {}
+    matcher = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False)
+    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         if kind in ("equal", "replace"):  # Sizes come before the tensors that have them, so the ends match.
             names.update(zip(reversed(old[i1:i2]), reversed(new[j1:j2]), strict=False))
     return {names.get(name, name.replace("[", "[old ") if name in before else name): c for name, c in then.items()}

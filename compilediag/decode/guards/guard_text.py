@@ -57,7 +57,7 @@ def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
 @lru_cache(maxsize=4096)
 def _parse(text: str, is_shape: bool) -> ParsedGuard:
     body, _, stack = text[:_SEARCHED].partition(_STACK)
-    body = body[_COMPILE_ID.match(body).end() :].rstrip()
+    body = _COMPILE_ID.sub("", body, count=1).rstrip()
     code, comment = split_comment(body)
     hint = _HINT.search(comment)
     if not comment and (hint := _HINT.search(code)):

@@ -70,7 +70,7 @@ class Attempts:
     def find_key(self, compile_id: str | None) -> str | None:
         """Return the key of the attempt that has this id now; None if the log has none."""
         attempt = self._current.get(compile_id)
-        return attempt and attempt.compile_key
+        return None if attempt is None else attempt.compile_key
 
     def advance(self, compile_id: str | None, stage: int) -> CompileAttempt:
         """Return the attempt that reaches `stage`: a new one if the current one has already been there."""

@@ -83,7 +83,8 @@ def make_choices(tuning: TuningRecord) -> list[AutotuneChoice]:
 def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> AutotuneChoice:
     time_ms, reason = timed.time_ms, timed.fail_reason
     if time_ms is not None and not math.isfinite(time_ms):
-        time_ms, reason = None, reason or (INFINITE if math.isinf(time_ms) else "timed as not a number")
+        reason = reason or (INFINITE if math.isinf(time_ms) else "timed as not a number")
+        time_ms = None
     return AutotuneChoice(
         time_ns=timed.time_ns or tuning.time_ns,
         compile_id=tuning.compile_id,

@@ -165,8 +165,10 @@ class TracedRecords:
         steps: list[str] = []
 
         def visit(number: object) -> None:
-            body = self._expressions.get(number) if isinstance(number, int) else None
-            if body is None or number in seen or len(seen) >= MAX_DERIVATION:
+            if not isinstance(number, int) or number in seen or len(seen) >= MAX_DERIVATION:
+                return
+            body = self._expressions.get(number)
+            if body is None:
                 return
             seen.add(number)
             for argument in body.get("argument_ids") or ():

@@ -76,12 +76,12 @@ def _require_distributed() -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError:
-        raise CompilediagError("a Dask cluster needs the package distributed: pip install compilediag[dask]") from None
+        raise CompilediagError(
+            'a Dask cluster needs the package distributed: pip install "compilediag[dask]"'
+        ) from None
 
 
-def _collect_tallies(
-    distributed: Any, client: Any, left: dict[int, LogFile], folder: Path
-) -> Iterator[ReadTally]:
+def _collect_tallies(distributed: Any, client: Any, left: dict[int, LogFile], folder: Path) -> Iterator[ReadTally]:
     """Yield what was read of each log, in the order in which the tasks end."""
     tasks = [
         client.submit(

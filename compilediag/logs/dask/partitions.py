@@ -43,7 +43,7 @@ def require_parquet() -> Any:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
-        raise CompilediagError("partitions need the package pyarrow: pip install compilediag[dask]") from None
+        raise CompilediagError('partitions need the package pyarrow: pip install "compilediag[dask]"') from None
 
 
 # Writing

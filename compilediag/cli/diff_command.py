@@ -8,25 +8,25 @@ from compilediag.output_paths import check_output
 
 
 class DiffCommand:
-    """Say what is new, gone or changed between two sessions.
+    """Compare two sessions: what is new, gone or changed.
 
-    Each is a session file (.cdiag), a log of TORCH_TRACE or a directory of them.
+    Each is a session file (.cdiag), a folder of them, a TORCH_TRACE log or a folder of logs.
     """
 
     name = "diff"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("before", metavar="BEFORE", help="a session or logs")
-        parser.add_argument("after", metavar="AFTER", help="what is told against it")
+        parser.add_argument("after", metavar="AFTER", help="the session or logs to compare with it")
         parser.add_argument("--report", metavar="OUT.html", help="write the differences as one offline HTML file")
 
     def run(self, args: argparse.Namespace) -> int:
         if args.report:
             check_output(args.report)
 
-        from compilediag.comparison import diff
+        import compilediag as cd
 
-        found = diff(args.before, args.after)
+        found = cd.diff(args.before, args.after)
         print(found.summary(), end="")
         if args.report:
             found.report(args.report)

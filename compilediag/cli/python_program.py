@@ -1,4 +1,4 @@
-"""A Python program as `python SCRIPT` and `python -m MODULE` see it, to be run in this process as `__main__`."""
+"""A Python program as `python SCRIPT` and `python -m MODULE` run it, to be run in this process as `__main__`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from compilediag.errors import CompilediagError
 
 
 @dataclass(frozen=True)
-class Program:
-    """What is to be run. `folder` becomes `sys.path[0]`, and `argv0` the first of its arguments."""
+class PythonProgram:
+    """A program to run. `folder` becomes `sys.path[0]`, and `argv0` the first of its arguments."""
 
     folder: str
     code: Callable[[], types.CodeType]
     attributes: dict[str, Any]
     argv0: str
 
-    def take_over(self, args: list[str]) -> None:
-        """From here on the arguments of this process are the program's."""
+    def set_arguments(self, args: list[str]) -> None:
+        """Make the program's arguments those of this process."""
         sys.argv[:] = [self.argv0, *args]
 
     def run(self) -> None:
@@ -38,8 +38,8 @@ class Program:
         exec(self.code(), module.__dict__)
 
 
-def find_script(script: str) -> Program:
-    """The program in a file. CompilediagError if it can't be read."""
+def find_script(script: str) -> PythonProgram:
+    """Return the program in a file. CompilediagError if it can't be read."""
     file = os.path.abspath(script)
     try:
         with io.open_code(file) as stream:
@@ -48,20 +48,21 @@ def find_script(script: str) -> Program:
         raise CompilediagError(f"can't run {script}: {error.strerror}") from None
     attributes = {"__file__": file, "__loader__": SourceFileLoader("__main__", file), "__package__": None}
     folder = os.path.dirname(os.path.realpath(file))
-    return Program(folder, lambda: compile(source, file, "exec", dont_inherit=True), attributes, argv0=script)
+    return PythonProgram(folder, lambda: compile(source, file, "exec", dont_inherit=True), attributes, argv0=script)
 
 
-def find_module(name: str) -> Program:
-    """The program in a module or in a package's `__main__`. CompilediagError if there is none."""
+def find_module(name: str) -> PythonProgram:
+    """Return the program in a module, or in the `__main__` of a package. CompilediagError if there is none."""
     _set_first_path(os.getcwd())
     spec = _find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = _find_spec(f"{name}.__main__")
-    code = spec and spec.loader and spec.loader.get_code(spec.name)
-    if not code:
-        raise CompilediagError(f"can't run {name}: there is no module of that name that can be run")
+    get_code = getattr(spec and spec.loader, "get_code", None)
+    code = get_code(spec.name) if spec is not None and get_code is not None else None
+    if spec is None or code is None:
+        raise CompilediagError(f"can't run {name}: no such module")
     attributes = {"__file__": spec.origin, "__loader__": spec.loader, "__package__": spec.parent, "__spec__": spec}
-    return Program(os.getcwd(), lambda: code, attributes, argv0=spec.origin)
+    return PythonProgram(os.getcwd(), lambda: code, attributes, argv0=spec.origin or name)
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
@@ -74,6 +75,6 @@ def _find_spec(name: str) -> ModuleSpec | None:
 
 
 def _set_first_path(folder: str) -> None:
-    """`sys.path[0]` is this command's own folder now; it is the program's to be."""
+    """Replace `sys.path[0]`, which is the folder of this command, by the program's."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
