@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .base import Event, column
+from .base import Event, UserData, column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, CacheLookup
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
@@ -61,6 +61,7 @@ __all__ = [
     "StackFrame",
     "SymbolicShape",
     "TUNING_STAGES",
+    "UserData",
     "column",
     "columns",
     "list_sources",
@@ -87,7 +88,7 @@ KINDS: tuple[type[Event], ...] = (
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
 WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
-DURATION = {"dtype": "float64", "doc": "s from begin to end", "unit": "s", "user_data": False, "sources": ()}
+DURATION = {"dtype": "float64", "doc": "s from begin to end", "unit": "s", "user_data": None, "sources": ()}
 
 
 def columns(cls: type[Event]) -> dict[str, dict[str, Any]]:

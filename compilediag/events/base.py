@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 NS_PER_S = 1_000_000_000
 
 
+#: What a column can hold of the user's: a path, the name of a guarded value, code, or a text that can quote values.
+UserData = Literal["path", "source", "code", "content"]
+
+
 def column(
-    dtype: str, doc: str, unit: str | None = None, user_data: str | bool = False, sources: tuple[str, ...] = ()
+    dtype: str, doc: str, unit: str | None = None, user_data: UserData | None = None, sources: tuple[str, ...] = ()
 ) -> Any:
     """A field that is a column.
 
-    `dtype` is "string", "Int64", "float64", "boolean" or "json" (a list or dict). `unit` is the unit of a number,
-    such as "s". `user_data` says what a redacted report does with the cells. `sources` names the sources that fill it.
+    `dtype` is "string", "Int64", "float64", "boolean" or "json" (a list or dict). `unit` is the unit of a number:
+    "s", "ms", "us" or "bytes". `user_data` says what the cells can hold of the user's, None if nothing that a redacted
+    report must leave out: it replaces paths, removes quoted parts of sources, and drops code and content. `sources`
+    names the sources that fill the column.
     """
     return field(
         default=None,

@@ -19,7 +19,7 @@ class Calls(Event):
     table: ClassVar[str] = "calls"
 
     function: str | None = column("string", "name of the code object that was compiled")
-    file: str | None = column("string", "file of the code object")
+    file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     ran: str | None = column(
         "string",
@@ -29,10 +29,12 @@ class Calls(Event):
     count: int | None = column("Int64", "calls that began since this was last written, or since time in a first row")
     timed: int | None = column("Int64", "calls of which the time is known: none that raised, no generators")
     total_s: float | None = column(
-        "float64", "s that those took on the host, with what they called and without compiles in between"
+        "float64", "s that those took on the host, with what they called and without compiles in between", unit="s"
     )
-    min_s: float | None = column("float64", "s of the shortest call so far")
-    first_s: float | None = column("float64", "s of the first call that was timed, in the row that it is counted in")
+    min_s: float | None = column("float64", "s of the shortest call so far", unit="s")
+    first_s: float | None = column(
+        "float64", "s of the first call that was timed, in the row that it is counted in", unit="s"
+    )
 
     @property
     def title(self) -> str:

@@ -40,29 +40,33 @@ class CudaGraphAction(Event):
     graph_id: int | None = column("Int64", "torch's number of the captured graph")
     parent_id: int | None = column("Int64", "the captured graph that ran before it on its path; NA at a root")
     function: str | None = column("string", "name of the code object that was compiled")
-    file: str | None = column("string", "file of the code object")
+    file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     mode: str | None = column("string", "forward, backward or inference")
     backend: str | None = column(
         "string", "trees (mode=reduce-overhead), no_trees (the same without trees), cudagraphs (that backend) or user"
     )
-    duration_ms: float | None = column("float64", "ms of the warm-up or of the capture")
+    duration_ms: float | None = column("float64", "ms of the warm-up or of the capture", unit="ms")
     mismatch: str | None = column("string", "torch's name of the invariant that broke, at a re-record")
     input: str | None = column("string", "which input broke it: its place, and its name if known")
-    reason: str | None = column("string", "torch's text: why it was skipped, re-recorded, or is not replayed")
-    user_file: str | None = column("string", "file of the user's line")
+    reason: str | None = column(
+        "string", "torch's text: why it was skipped, re-recorded, or is not replayed", user_data="content"
+    )
+    user_file: str | None = column("string", "file of the user's line", user_data="path")
     user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text")
+    user_code: str | None = column("string", "that line's text", user_data="code")
     count: int | None = column("Int64", "how often, for an action that is counted")
     counted: bool | None = column(
         "boolean", "of a skip: true if torch's counter cudagraph_skips has it; torch leaves some out"
     )
-    sizes: str | None = column("string", "sizes of the inputs that may be others at the next call, as in 4x3, 8")
+    sizes: str | None = column(
+        "string", "sizes of the inputs that may be others at the next call, as in 4x3, 8", user_data="content"
+    )
     copied_inputs: int | None = column("Int64", "inputs that are copied to a fixed place before every replay")
     partitions: int | None = column("Int64", "parts into which the graph was cut so that the rest can be captured")
     captured_parts: int | None = column("Int64", "those of the parts that are captured")
     nodes: int | None = column("Int64", "nodes of the captured graph")
-    pool_bytes: int | None = column("Int64", "bytes that the memory pool of the graphs held afterwards")
+    pool_bytes: int | None = column("Int64", "bytes that the memory pool of the graphs held afterwards", unit="bytes")
     device: str | None = column("string", "device of the graph")
 
     @property

@@ -30,9 +30,9 @@ class StackFrame(Event):
     )
     caller: str | None = column("string", "key of the stack without this frame; NA of the outermost")
     function: str | None = column("string", "name of the code object")
-    file: str | None = column("string", "file of the code object")
+    file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "line that runs; of a frame that is compiled its first one")
-    code: str | None = column("string", "that line's text, where it is not torch's")
+    code: str | None = column("string", "that line's text, where it is not torch's", user_data="code")
 
     @property
     def title(self) -> str:
@@ -46,14 +46,16 @@ class SymbolicShape(Event):
 
     action: str | None = column("string", "one of the shape actions", sources=("trace",))
     symbol: str | None = column("string", "torch's name of the symbol: s0, u0")
-    source: str | None = column("string", "what it stands for: L['x'].size()[0]; of an expression each symbol with it")
-    expression: str | None = column("string", "what was guarded, assumed or left undecided")
-    value: str | None = column("string", "what it was when it was made, or what it was fixed to")
-    range: str | None = column("string", "values that it may have")
-    reason: str | None = column("string", "torch's reason")
-    user_file: str | None = column("string", "file of the user's line")
+    source: str | None = column(
+        "string", "what it stands for: L['x'].size()[0]; of an expression each symbol with it", user_data="source"
+    )
+    expression: str | None = column("string", "what was guarded, assumed or left undecided", user_data="content")
+    value: str | None = column("string", "what it was when it was made, or what it was fixed to", user_data="content")
+    range: str | None = column("string", "values that it may have", user_data="content")
+    reason: str | None = column("string", "torch's reason", user_data="content")
+    user_file: str | None = column("string", "file of the user's line", user_data="path")
     user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text")
+    user_code: str | None = column("string", "that line's text", user_data="code")
     user_stack: str | None = column("string", "key of the user's stack")
     torch_stack: str | None = column("string", "key of torch's stack")
 
@@ -69,15 +71,19 @@ class ExportProblem(Event):
 
     problem: str | None = column("string", "one of the export problems", sources=("trace",))
     op: str | None = column("string", "of a fake kernel: the operator")
-    expression: str | None = column("string", "what had to be decided")
-    result: str | None = column("string", "what it was taken to be")
-    reason: str | None = column("string", "torch's reason")
-    symbols: dict[str, str] | None = column("json", "each symbol of the expression -> what it is the size or value of")
-    values: dict[str, str] | None = column("json", "the user's locals and symbols at that line")
-    derivation: list[str] | None = column("json", "how the expression came about, a step each, the first one first")
-    user_file: str | None = column("string", "file of the user's line")
+    expression: str | None = column("string", "what had to be decided", user_data="content")
+    result: str | None = column("string", "what it was taken to be", user_data="content")
+    reason: str | None = column("string", "torch's reason", user_data="content")
+    symbols: dict[str, str] | None = column(
+        "json", "each symbol of the expression -> what it is the size or value of", user_data="content"
+    )
+    values: dict[str, str] | None = column("json", "the user's locals and symbols at that line", user_data="content")
+    derivation: list[str] | None = column(
+        "json", "how the expression came about, a step each, the first one first", user_data="content"
+    )
+    user_file: str | None = column("string", "file of the user's line", user_data="path")
     user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text")
+    user_code: str | None = column("string", "that line's text", user_data="code")
     user_stack: str | None = column("string", "key of the user's stack")
     torch_stack: str | None = column("string", "key of torch's stack")
 
@@ -93,8 +99,10 @@ class Collective(Event):
 
     position: int | None = column("Int64", "its place in the order of its graph, from 0", sources=("trace",))
     op: str | None = column("string", "name of the collective operator")
-    outputs: list[str] | None = column("json", "one text an output: dtype, sizes and strides, where torch logged them")
-    estimate_us: float | None = column("float64", "us that torch expects it to take, where it logged that")
+    outputs: list[str] | None = column(
+        "json", "one text an output: dtype, sizes and strides, where torch logged them", user_data="content"
+    )
+    estimate_us: float | None = column("float64", "us that torch expects it to take, where it logged that", unit="us")
 
     @property
     def title(self) -> str:

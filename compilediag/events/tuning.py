@@ -25,20 +25,24 @@ class AutotuneChoice(Event):
     tuner: str | None = column("string", "select_algorithm, triton_heuristics or triton_autotune")
     stage: str | None = column("string", "one of the tuning stages")
     function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
-    file: str | None = column("string", "file of the code object")
+    file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     op: str | None = column("string", "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel")
-    inputs: list[str] | None = column("json", "one text an input: dtype, sizes, strides and device")
+    inputs: list[str] | None = column(
+        "json", "one text an input: dtype, sizes, strides and device", user_data="content"
+    )
     choice: str | None = column("string", "name of the choice")
     choice_kind: str | None = column("string", "extern, triton, cutlass, cpp, subgraph or other")
     parameters: dict[str, Any] | None = column("json", "what makes it: tile sizes, num_warps, num_stages")
-    time_ms: float | None = column("float64", "ms of one call, as the tuner measured it; NA if it failed")
+    time_ms: float | None = column("float64", "ms of one call, as the tuner measured it; NA if it failed", unit="ms")
     is_winner: bool | None = column("boolean", "true for the choice that was taken; NA if none was yet")
-    fail_reason: str | None = column("string", "why it has no time")
+    fail_reason: str | None = column("string", "why it has no time", user_data="content")
     device: str | None = column("string", "device that it was timed on")
-    benchmark_s: float | None = column("float64", "s that timing all choices of the run took")
-    precompile_s: float | None = column("float64", "s that compiling all choices of the run took, before any was timed")
-    compile_s: float | None = column("float64", "s of those for this choice; NA if it was not compiled then")
+    benchmark_s: float | None = column("float64", "s that timing all choices of the run took", unit="s")
+    precompile_s: float | None = column(
+        "float64", "s that compiling all choices of the run took, before any was timed", unit="s"
+    )
+    compile_s: float | None = column("float64", "s of those for this choice; NA if it was not compiled then", unit="s")
     threads: int | None = column("Int64", "threads or processes that compiled them")
     in_subprocess: bool | None = column("boolean", "true if it was timed in another process")
     tuner_pid: int | None = column("Int64", "that process; it changes where one died and was started anew")
@@ -60,7 +64,7 @@ class KernelCompile(Event):
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
     worker_pid: int | None = column("Int64", "process that compiled it, where it says so")
     outcome: str | None = column("string", "compiled, cached (nothing to compile) or failed")
-    fail_reason: str | None = column("string", "why it failed")
+    fail_reason: str | None = column("string", "why it failed", user_data="content")
 
     @property
     def title(self) -> str:

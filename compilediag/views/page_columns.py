@@ -27,7 +27,8 @@ PART_OF: PageColumn = {
     "type": "id",
     "doc": "id of the group row that this event is part of",
 }
-_TYPES = {"Int64": "int", "boolean": "bool", "json": "list"}
+#: How the page formats a column that has neither a unit nor user data of a known form.
+_TYPES = {"Int64": "int", "boolean": "bool", "json": "list", "datetime64[ns, UTC]": "time"}
 
 
 def make_column(name: str, type: str, doc: str) -> PageColumn:
@@ -53,11 +54,6 @@ def to_ms(time_ns: int) -> float:
 def _get_type(name: str, spec: dict[str, Any]) -> str:
     if name == "event_id":
         return "id"
-    by_name = {"time": "time", "file": "path", "user_file": "path", "user_code": "code", "guard": "code"}
-    if name in by_name:
-        return by_name[name]
-    if spec["dtype"] == "float64":
-        return {"_us": "us", "_ms": "ms"}.get(name[-3:], "s")
-    if name in ("size", "bytes", "pool_bytes"):
-        return "bytes"
-    return _TYPES.get(spec["dtype"], "text")
+    if spec.get("user_data") in ("path", "code") and spec["dtype"] == "string":
+        return str(spec["user_data"])
+    return spec.get("unit") or _TYPES.get(spec["dtype"], "text")

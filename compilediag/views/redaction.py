@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..events import BY_TABLE, Event, SourceStatus, columns
+from ..events import BY_TABLE, Event, UserData, columns
 from ..storage.data import SessionData, TableProperties
 
 if TYPE_CHECKING:
@@ -19,40 +19,6 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Event)
 Change = Callable[[Any], Any]
 
-#: What columns hold, until `events/` declares it.
-_UNTIL_DECLARED: dict[str, str | bool] = {
-    **dict.fromkeys(("file", "user_file"), "path"),
-    **dict.fromkeys(("guard_source", "source"), "source"),
-    **dict.fromkeys(
-        [
-            "expected",
-            "actual",
-            "guard",
-            "user_code",
-            "explanation",
-            "hints",
-            "fail_reason",
-            "restart_reasons",
-            "key_diff",
-            "nearest_session",
-            "sizes",
-            "inputs",
-            "cached",
-            "new",
-            "code",
-            "expression",
-            "value",
-            "range",
-            "result",
-            "symbols",
-            "values",
-            "derivation",
-            "outputs",
-            "reason",
-        ],
-        True,
-    ),
-}
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
@@ -69,10 +35,10 @@ class Redactor:
 
     def get_change(self, kind: type[Event], column: str) -> Change | None:
         """What to do with the cells of a column; None if they may be shown as they are."""
-        user_data = columns(kind).get(column, {}).get("user_data", False) or _UNTIL_DECLARED.get(column, False)
-        if not user_data or (kind is SourceStatus and column == "reason"):
+        user_data: UserData | None = columns(kind).get(column, {}).get("user_data")
+        if user_data is None:
             return None
-        return {"path": self.replace_file, "source": _remove_literals}.get(str(user_data), _drop)
+        return {"path": self.replace_file, "source": _remove_literals}.get(user_data, _drop)
 
     def redact(self, event: E) -> E:
         """The event without user data."""
