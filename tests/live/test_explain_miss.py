@@ -153,7 +153,7 @@ def test_an_earlier_session_of_another_process(fresh_inductor_cache, history_of_
     )
     first, second = (python(program, said) for said in ("on", "off"))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert first.stdout.count("first time") == 2
+    assert first.stdout.count("the first lookup of this function") == 2
     assert second.stdout.count("  inductor_config[epilogue_fusion]: True -> False") == 2
     assert second.stdout.count("UTC, train.py, torch 2") == 2
     assert history_of_its_own.exists()
