@@ -153,7 +153,7 @@ def _steady(file: Path) -> tuple[int, float]:
 def _held(session: Session) -> int:
     kinds = ", ".join(f"'{cls.kind}'" for cls in SHARES)
     query = f"SELECT count(*) FROM events WHERE kind IN ({kinds})"
-    return session._store.connection.execute(query).fetchone()[0]
+    return session.data.store.connection.execute(query).fetchone()[0]
 
 
 def _in_own_process(count: int) -> float:

@@ -16,6 +16,7 @@ import torch
 from torch._logging import _internal
 
 import compilediag
+from compilediag.active_recording import find_current
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def unwatched() -> Iterator[Meter]:
 def watched(detail: str) -> Iterator[Meter]:
     """compilediag; its account is what `session.status()` shows, read before it is rounded and written."""
     with compilediag.watch(detail=detail) as session:
-        feeds = session._recorder.feeds
+        feeds = find_current().recorder.feeds
         (guards,) = (feed for feed in feeds if feed.name == "recompiles")
         own_s = lambda: sum(feed.status().overhead_s for feed in feeds)  # noqa: E731
         yield Meter(session.flush, own_s, lambda: guards.status().overhead_s)

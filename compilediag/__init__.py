@@ -16,6 +16,8 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from compilediag.version import __version__
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from compilediag.session import Session, ingest, load
     from compilediag.watch import current, start, stop, watch
 
-__version__ = "0.1.0"
 __all__ = ["Session", "__version__", "current", "diff", "ingest", "load", "start", "stop", "watch"]
 
 _HOME = {  # where each lazy name is defined

@@ -1,4 +1,4 @@
-"""Names of notebook cells: IPython gives a cell's code a file name that tells nobody anything."""
+"""Notebook cells: their names instead of the file names that IPython makes up for their code, and their text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ E = TypeVar("E", bound=Event)
 
 
 class CellNames:
-    """File name -> `Cell In[4]` for code of a cell of the running IPython, else the name itself.
+    """Names files: `Cell In[4]` for code of a cell of the running IPython, else the name itself.
 
     A cell keeps the number under which it was first seen, so that what is grouped by file stays together.
     """
@@ -47,7 +47,16 @@ def _file_columns(kind: type[Event]) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(kind) if f.name in FILE_COLUMNS)
 
 
-def running_shell() -> Any:
+def read_cell(number: int) -> list[str] | None:
+    """The lines of a cell as it ran (IPython drops empty ones before the first); None if IPython has no such cell."""
+    ran = getattr(getattr(_find_shell(), "history_manager", None), "input_hist_parsed", None)
+    if not isinstance(ran, list) or not 0 < number < len(ran):
+        return None
+    lines: list[str] = ran[number].splitlines()
+    return lines
+
+
+def _find_shell() -> Any:
     """The IPython that runs in this process; None if none does."""
     # Another thread may be about to import IPython: it is there, and has nothing in it yet.
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
@@ -56,7 +65,7 @@ def running_shell() -> Any:
 
 def _cell(file: str) -> str | None:
     """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
-    compiler = getattr(running_shell(), "compile", None)
+    compiler = getattr(_find_shell(), "compile", None)
     if not hasattr(compiler, "format_code_name"):
         return None
     label = compiler.format_code_name(file)

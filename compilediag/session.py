@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .storage.data import SessionData, TableProperties
-from .storage.store import Store, is_session, remove
+from .storage.store import is_session, remove
 
 if TYPE_CHECKING:
     import anywidget
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .diagnosis.causes.what_if import WhatIf
     from .diagnosis.ranks.rank_comparison import Ranks
     from .logs import Paths
-    from .recording import Recorder
     from .trials.advise import Advised
     from .trials.verify import Verification, Workload
 
@@ -84,16 +83,15 @@ def load_any(path: str | os.PathLike[str]) -> Session:
 def _open_temporary(file: Path) -> Session:
     """Open a session file that is deleted when nobody uses the session any more."""
     session = Session(file)
-    weakref.finalize(session, remove, file)
+    weakref.finalize(session.data, remove, file)
     return session
 
 
 class Session(TableProperties):
     """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
 
-    def __init__(self, path: Path, recorder: Recorder | None = None):
-        self._recorder = recorder
-        self.data = SessionData(path, None if recorder is None else recorder.flush)
+    def __init__(self, source: Path | SessionData):
+        self.data = SessionData(source) if isinstance(source, Path) else source
 
     def __repr__(self) -> str:
         return f"<compilediag session {self.path} ({self.state})>"
@@ -110,15 +108,6 @@ class Session(TableProperties):
     def state(self) -> str:
         """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
         return self.data.state
-
-    def ended(self) -> None:
-        """The recording is over: from here on the file alone is read."""
-        self._recorder = None
-        self.data.end_recording()
-
-    @property
-    def _store(self) -> Store:
-        return self.data.store
 
     def table(self, name: str) -> pd.DataFrame:
         """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
@@ -184,18 +173,6 @@ class Session(TableProperties):
     def settled(self) -> contextlib.AbstractContextManager[None]:
         """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
         return self.data.settled()
-
-    def release(self) -> None:
-        """Close the file, and keep everybody waiting until `reopen`."""
-        self.data.release()
-
-    def reopen(self) -> None:
-        """Open the file again and let the others read it."""
-        self.data.reopen()
-
-    def after_fork_in_child(self) -> None:
-        """Open the file again, with a lock that no thread of the parent holds."""
-        self.data.after_fork_in_child()
 
     # Views
 
@@ -310,7 +287,7 @@ class Session(TableProperties):
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
                 copy = Path(folder) / target.name
                 with self.data.lock:
-                    self._store.connection.execute("VACUUM INTO ?", (str(copy),))
+                    self.data.store.connection.execute("VACUUM INTO ?", (str(copy),))
                 os.replace(copy, target)
         except (OSError, sqlite3.Error) as error:
             raise CompilediagError(f"{target} can't be written: {error}") from None

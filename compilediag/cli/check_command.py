@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.output_paths import check_output
+from compilediag.files import check_output
 
 if TYPE_CHECKING:
     from compilediag.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from compilediag.output_paths import check_output
+from compilediag.files import check_output
 
 
 class DiffCommand:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.output_paths import check_output
+from compilediag.files import check_output
 
 from .python_program import PythonProgram, find_module, find_script
 

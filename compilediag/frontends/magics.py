@@ -26,7 +26,7 @@ from IPython.display import display
 from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
 from ..events import Recompile
-from ..output_paths import check_output
+from ..files import check_output
 from ..session import Session
 from ..views.explorer.explorer_text import format_explorer
 from ..views.summary import format_headline

@@ -11,16 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..errors import CompilediagError, NotASession
 from ..events import SourceStatus
 from ..storage.merging import add_part
 from ..storage.store import Store, remove, temporary_file
+from ..version import __version__
+from .log_session import MARKS
 
 #: The source that says which files were read.
 SOURCE = "files"
-#: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
-MARKS = "logs"
 _NUMBER = re.compile(r"\d+")
 
 

@@ -10,11 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..errors import CompilediagError
-from ..output_paths import check_output
+from ..files import check_output
 from ..storage.merging import add_part
 from ..storage.store import Store, is_replaceable, remove, temporary_file
+from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, find_logs, separate_copies
 from .log_session import MAX_TEXTS, LogWriter, describe_tally, find_last_id, finish_session, format_counts, read_log

@@ -21,6 +21,9 @@ from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, open_log
 from .progress_bar import ProgressBar
 
+#: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
+MARKS = "logs"
+
 #: A batch is written when it has this many events, or bytes of text.
 BATCH_EVENTS, BATCH_BYTES = 4_000, 8 << 20
 #: Bytes of text that a session keeps; further texts are counted as dropped.

@@ -71,7 +71,7 @@ def upgrade(db: sqlite3.Connection) -> None:
     for kind in KINDS:
         db.execute(f"CREATE TABLE IF NOT EXISTS {kind.table} (event_id INTEGER PRIMARY KEY)")
         _add_columns(db, kind.table, {f.name: SQL_TYPES[f.metadata["dtype"]] for f in own_fields(kind)})
-    attempts = Attempts(db)
+    attempts = AttemptTimes(db)
     db.executemany("UPDATE events SET compile_key = ? WHERE id = ?", list(_find_keys(db, attempts)))
     for kind, name in ((Recompile, "closest"), (GuardFailure, "entry")):
         keys = list(_find_entry_keys(db, attempts, kind.table, f"{name}_compile_id"))
@@ -98,7 +98,7 @@ def _add_columns(db: sqlite3.Connection, table: str, columns: dict[str, str]) ->
             db.execute(f'ALTER TABLE {table} ADD COLUMN "{name}" {sql_type}')
 
 
-class Attempts:
+class AttemptTimes:
     """The compile attempts of a file, by the times at which they began."""
 
     def __init__(self, db: sqlite3.Connection):
@@ -172,7 +172,7 @@ def _find_starts(steps: Iterable[tuple[float, int, bool]]) -> list[int]:
     return starts
 
 
-def _find_keys(db: sqlite3.Connection, attempts: Attempts) -> Iterator[tuple[str, int]]:
+def _find_keys(db: sqlite3.Connection, attempts: AttemptTimes) -> Iterator[tuple[str, int]]:
     query = """
         SELECT id, rank, pid, compile_id, time_ns, coalesce(duration_s, 0), kind FROM events
         WHERE compile_id IS NOT NULL ORDER BY id
@@ -182,7 +182,9 @@ def _find_keys(db: sqlite3.Connection, attempts: Attempts) -> Iterator[tuple[str
         yield attempts.find_key((rank, pid, compile_id), end_ns, kind), event_id
 
 
-def _find_entry_keys(db: sqlite3.Connection, attempts: Attempts, table: str, column: str) -> Iterator[tuple[str, int]]:
+def _find_entry_keys(
+    db: sqlite3.Connection, attempts: AttemptTimes, table: str, column: str
+) -> Iterator[tuple[str, int]]:
     query = f"""
         SELECT e.id, e.rank, e.pid, t.{column}, e.time_ns FROM {table} t JOIN events e ON e.id = t.event_id
         WHERE t.{column} IS NOT NULL ORDER BY e.id

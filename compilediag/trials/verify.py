@@ -91,12 +91,12 @@ class Bench:
 
     def run(self, fix: dict[str, Any] | None = None, finding: Finding | None = None) -> Run:
         """Run it once with `fix`; everything is as before when this returns."""
-        from ..watch import aside
+        from ..active_recording import record_aside
         from .results import copied
         from .trial import trial
 
         result, changed, raised = None, {}, None
-        with aside() as session:
+        with record_aside() as session:
             try:
                 with trial(fix or {}):
                     begin = time.perf_counter()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.diff import Change
-from ..output_paths import check_output, write_file
+from ..files import check_output, write_file
 from .report import render_page
 
 #: Kind of change -> title of its panel.

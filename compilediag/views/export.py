@@ -24,7 +24,7 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..output_paths import check_output, write_file
+from ..files import check_output, write_file
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..output_paths import check_output, write_file
+from ..files import check_output, write_file
 from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel

@@ -29,6 +29,7 @@ from compilediag.events import (
 )
 from compilediag.recording import Recorder
 from compilediag.session import Session
+from compilediag.storage.data import SessionData
 from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
 from tests.unit.tables_builder import add_keys
@@ -104,7 +105,7 @@ class Recorded:
             "stopped_ns": None,
         }
         self.recorder = Recorder(path, meta)
-        self.session = Session(path, recorder=self.recorder)
+        self.session = Session(SessionData(path, self.recorder.flush))
         self.model = ViewModel(self.session.data)
         self.feed = Feed()
         self.clock = BEGIN_NS
@@ -228,7 +229,7 @@ class Recorded:
 
     def stop(self) -> None:
         self.recorder.close()
-        self.session.ended()
+        self.session.data.end_recording()
 
 
 @pytest.fixture

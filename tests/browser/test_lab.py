@@ -134,7 +134,8 @@ display(session.dashboard())
 time.sleep(2)
 def kernel(n):
     return [KernelCompile(time_ns=time.time_ns(), name=str(n), outcome="compiled")]
-recorder = session._recorder
+from compilediag.active_recording import find_current
+recorder = find_current().recorder
 began = time.perf_counter()
 for n in range(25_000):
     while time.perf_counter() - began < n / 5_000:

@@ -11,6 +11,7 @@ import torch
 
 import compilediag as cd
 from compilediag import sources
+from compilediag.active_recording import find_current
 from tests.live.programs import compiled, renamed
 
 #: What of sys.monitoring a test may use itself.
@@ -407,7 +408,7 @@ def test_a_forked_child_counts_its_own_calls():
 def test_what_we_raise_at_a_call_stays_with_us(monkeypatch):
     with torch._dynamo.config.patch(recompile_limit=2), cd.watch(detail="lean", calls=True) as session:
         function = stuck()
-        (counter,) = session._recorder.counters
+        (counter,) = find_current().recorder.counters
         monkeypatch.setattr(counter._counter, "_inside", {}.popitem)
         assert [function(torch.ones(2), "another").tolist() for _ in range(9)] == [[8.0, 8.0]] * 9
     told = state(session)

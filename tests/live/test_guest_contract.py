@@ -12,6 +12,7 @@ import torch
 
 import compilediag as cd
 from compilediag import sources
+from compilediag.active_recording import find_current
 from compilediag.sources.hooks import patching
 from compilediag.sources.hooks.source import MAX_ERRORS
 from tests.live import programs
@@ -263,7 +264,7 @@ def test_what_fails_in_the_writers_thread_is_counted_at_its_source():
 
     with cd.watch() as session:
         for _ in range(MAX_ERRORS):
-            session._recorder.put(source("dynamic"), broken)
+            find_current().recorder.put(source("dynamic"), broken)
         assert states(session)["dynamic"]["status"] == "failed"
         assert len(patching._installed) == len(patching.installed()) > 0
         recompiling(2)
@@ -571,6 +572,7 @@ SCRIPT = """
 import contextlib, logging, sys, torch
 if sys.argv[1] == "watched":
     import compilediag as cd
+from compilediag.active_recording import find_current
     cd.start(detail=sys.argv[2])
 f = torch.compile(lambda x, name: x + len(name), backend="eager")
 for n in range(3):

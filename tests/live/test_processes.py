@@ -73,7 +73,7 @@ print(json.dumps({
     "recompiles": session.recompiles["function"].value_counts().to_dict(),
     "lost": session.recompiles.groupby("pid")["lost_s"].sum().gt(0).all().item(),
     "in_flight": session.progress(),
-    "integrity": session._store.connection.execute("PRAGMA integrity_check").fetchone()[0],
+    "integrity": session.data.store.connection.execute("PRAGMA integrity_check").fetchone()[0],
     "ids": session.events["id"].is_unique,
 }, default=int))
 """

@@ -3,6 +3,7 @@
 from compilediag.events import SourceStatus
 from compilediag.recording import Recorder
 from compilediag.session import Session
+from compilediag.storage.data import SessionData
 
 SECOND = 1_000_000_000
 #: The pid is larger than any that Linux gives: nobody records to these files any more.
@@ -43,12 +44,12 @@ def recording(folder, *items, **options):
     feed = Feed()
     recorder.feeds = [feed]
     put(recorder, *items)
-    return Session(recorder.path, recorder=recorder), recorder, feed
+    return Session(SessionData(recorder.path, recorder.flush)), recorder, feed
 
 
 def saved(folder, *items):
     """The session of a recording that is over and holds just these items."""
     session, recorder, _ = recording(folder, *items)
     recorder.close()
-    session.ended()
+    session.data.end_recording()
     return session

@@ -291,7 +291,7 @@ def test_patches_in_order_give_what_the_snapshot_gives(tmp_path, seed):
             page.apply(patch)
             page.apply(patch)  # a patch that comes twice changes nothing
     recorder.close()
-    session.ended()
+    session.data.end_recording()
     page.apply(model.patch())
     assert model.patch() is None
     fresh = Page()

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-PROJECT_VERSION = re.search(r'__version__ = "([^"]+)"', (ROOT / "compilediag" / "__init__.py").read_text())[1]
+PROJECT_VERSION = re.search(r'__version__ = "([^"]+)"', (ROOT / "compilediag" / "version.py").read_text())[1]
 CONDA_NAMES = {"pytorch": "torch", "python-build": "build"}
 #: triton comes with torch's CUDA builds; the pinned set is for machines without a GPU.
 NOT_PINNED = {"triton"}

@@ -80,7 +80,7 @@ def test_5000_events_a_second_for_5_seconds_are_all_in_the_file(running):
             recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], tick * 50 + n)
         time.sleep(max(0, begin + (tick + 1) * 0.01 - time.monotonic()))
     recorder.close()
-    session.ended()
+    session.data.end_recording()
     assert sorted(load(session.path).phases["depth"].tolist()) == list(range(25_000))
     assert feed.dropped == 0
 

@@ -79,7 +79,7 @@ def test_typed_rows_are_read_as_they_are_added(tmp_path):
     put(recorder, Phase(time_ns=2, name="b"))
     second = session.data.rows(Phase)
     recorder.close()
-    session.ended()
+    session.data.end_recording()
     assert [row.name for row in first] == ["a"] and [row.name for row in second] == ["a", "b"]
     assert second[0] is first[0]
 

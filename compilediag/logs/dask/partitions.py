@@ -15,14 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...errors import CompilediagError
 from ...events import KINDS
 from ...storage.store import COMMON, SQL_TYPES, Store, own_fields
-from ..folders import MARKS
+from ...version import __version__
 from ..log_decoder import ReadTally
 from ..log_files import LogFile
-from ..log_session import describe_tally, find_last_id, finish_session
+from ..log_session import MARKS, describe_tally, find_last_id, finish_session
 
 #: Rows that are held at once; fewer of texts, which are longer.
 ROWS, TEXTS = 20_000, 500

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 
-from ...notebook_cells import running_shell
+from ...notebook_cells import read_cell
 
 #: Lines that are shown before and after the line itself.
 AROUND = 4
@@ -41,7 +41,7 @@ class SourceLines:
 
     def _read(self, file: str) -> list[str] | None:
         if cell := _CELL.fullmatch(file):
-            return _read_cell(int(cell[1])) if self._is_own else None
+            return read_cell(int(cell[1])) if self._is_own else None
         return _read_file(file) if file.endswith(".py") and os.path.isabs(file) else None
 
 
@@ -59,11 +59,3 @@ def _read_file(file: str) -> list[str] | None:
 def _open_without_waiting(file: str, flags: int) -> int:
     """Open a file without blocking: a pipe with the name of a Python file must not block the page."""
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _read_cell(number: int) -> list[str] | None:
-    """The lines of a notebook cell as they ran, from IPython's history (it drops empty lines at the top)."""
-    cells = getattr(getattr(running_shell(), "history_manager", None), "input_hist_parsed", None)
-    if not isinstance(cells, list) or not 0 < number < len(cells):
-        return None
-    return cells[number].splitlines()

@@ -1,0 +1,246 @@
+"""The recording that runs in this process: how it begins and ends, is set aside for another one, and survives a fork.
+
+One recording runs at a time. Beginning one while another runs adds a level to it; it ends with its last level.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import platform
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import sources
+from .errors import CompilediagError
+from .recording import Recorder
+from .sources.caches.key_history import VARIABLE as HISTORY
+from .sources.caches.key_history import program
+from .storage.data import SessionData
+from .storage.store import Store, is_replaceable, remove, temporary_file
+from .version import __version__
+
+DETAILS = ("lean", "full")
+
+
+@dataclass
+class ActiveRecording:
+    """A recording that runs. `session` is what the user was given for it, if anything."""
+
+    data: SessionData
+    recorder: Recorder
+    levels: int = 1
+    session: Any = None
+
+
+_current: ActiveRecording | None = None
+#: The recordings that wait until another one has ended; see `record_aside`.
+_waiting: list[ActiveRecording] = []
+_lock = threading.RLock()
+
+
+def find_current() -> ActiveRecording | None:
+    """The recording that runs now."""
+    return _current
+
+
+def begin(path: str | os.PathLike[str] | None, detail: str, asked_for: list[str]) -> ActiveRecording:
+    """Begin to record, or add a level to the recording that runs; see `compilediag.watch.watch`."""
+    global _current
+    if detail not in DETAILS:
+        raise CompilediagError(f"detail is {detail!r}: use 'lean' or 'full'")
+    with _lock:
+        if _current is None:
+            _current = _begin(path, detail, asked_for)
+        else:
+            _current.levels += 1
+        return _current
+
+
+def end() -> ActiveRecording | None:
+    """End one level of the recording, and with the last one take every hook out; None if none runs."""
+    global _current
+    with _lock:
+        ended = _current
+        if ended is None:
+            return None
+        ended.levels -= 1
+        if ended.levels == 0:
+            _current = None
+            sources.detach()
+            ended.data.release()  # The last connection, which is the recorder's, leaves one file behind.
+            try:
+                ended.recorder.close()
+            finally:
+                ended.data.reopen()
+            ended.data.end_recording()
+        return ended
+
+
+def end_all() -> ActiveRecording | None:
+    """End the recording whatever its levels."""
+    ended = None
+    while _current is not None:
+        ended = end()
+    return ended
+
+
+def notice(error: BaseException) -> None:
+    """Look at an exception that is about to leave what is watched: a block, a cell, a script."""
+    if _current is not None:
+        sources.notice(error)
+
+
+@contextlib.contextmanager
+def record_aside(detail: str = "lean") -> Iterator[SessionData]:
+    """A recording of its own for the block, whatever else records: that one sees nothing of it and then goes on.
+
+    No watch can begin or end in another thread meanwhile.
+    """
+    global _current
+    with _lock, sources.paused():
+        outer, _current = _current, None
+        _waiting.extend([outer] if outer else [])
+        try:
+            with _without_history():
+                yield begin(None, detail, []).data
+        finally:
+            end_all()
+            _current = _waiting.pop() if outer else None
+
+
+@contextlib.contextmanager
+def _without_history() -> Iterator[None]:
+    """What is recorded aside is no part of the user's history of cache keys."""
+    before = os.environ.get(HISTORY)
+    os.environ[HISTORY] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop(HISTORY) if before is None else os.environ.update({HISTORY: before})
+
+
+def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: list[str]) -> ActiveRecording:
+    sources.require_torch()
+    file, is_joined = _choose_file(path)
+    try:
+        recorder = Recorder(file, None if is_joined else _meta(detail, asked_for), rank=sources.rank)
+    except Exception as error:
+        raise CompilediagError(f"{file} can't be written: {error}") from None
+    data = SessionData(file, recorder.flush)
+    if path is None:
+        weakref.finalize(data, _remove_own, file, os.getpid())
+    try:
+        sources.attach(recorder, detail, asked_for)
+    except BaseException:
+        sources.detach()
+        recorder.close()
+        raise
+    return ActiveRecording(data, recorder)
+
+
+def _choose_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
+    """The file to record to, free to be made; true if another process records to it, which this one then joins."""
+    if path is None:
+        file = temporary_file()
+    else:
+        file = _file_in_folder(path) or Path(path).absolute()
+        if not file.parent.is_dir():
+            raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
+        if file.exists() and not is_replaceable(file):
+            raise CompilediagError(f"{file} already exists and is not a compilediag session; choose another path")
+        if _is_recorded_elsewhere(file):
+            return file, True
+    try:
+        remove(file)
+    except OSError as error:
+        raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
+    return file, False
+
+
+def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
+    """The file of this process where `path` is a folder, which is made if need be; None where it is none.
+
+    It is named by the rank. Without a rank, because torch.distributed has not begun and no launcher set RANK, it is
+    named by the host and the pid.
+    """
+    folder = Path(path).absolute()
+    if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
+        return None
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
+    rank = sources.rank()
+    return folder / (f"{platform.node()}-{os.getpid()}.cdiag" if rank is None else f"rank-{rank}.cdiag")
+
+
+def _is_recorded_elsewhere(file: Path) -> bool:
+    """True if another living process records to this file: so a spawned worker watches into its parent's session."""
+    try:
+        store = Store.open(file)
+    except CompilediagError:
+        return False
+    is_elsewhere = store.is_recorded_elsewhere()
+    store.close()
+    return is_elsewhere
+
+
+def _remove_own(file: Path, pid: int) -> None:
+    """Remove a temporary session, in the process that made it and not in a forked one."""
+    if os.getpid() == pid:
+        remove(file)
+
+
+def _meta(detail: str, asked_for: list[str]) -> dict[str, object]:
+    return {
+        "compilediag_version": __version__,
+        "torch_version": sources.torch_version(),
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "title": program() or "session",
+        "detail": detail,
+        "asked_for": asked_for,
+        "pid": os.getpid(),
+        "created_ns": time.time_ns(),
+        "stopped_ns": None,
+    }
+
+
+def _recordings() -> list[ActiveRecording]:
+    return [*_waiting, *([_current] if _current else [])]
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for recording in _recordings():
+        recording.recorder.after_fork_in_child()
+        recording.data.after_fork_in_child()
+
+
+def _before_fork() -> None:
+    """No watch begins or ends while a process forks, nothing is read or written, no connection is open."""
+    _lock.acquire()
+    for recording in _recordings():
+        recording.data.release()
+        recording.recorder.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    try:
+        for recording in _recordings():
+            recording.recorder.after_fork_in_parent()
+            recording.data.reopen()
+    finally:
+        _lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+atexit.register(lambda: end_all())
