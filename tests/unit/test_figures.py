@@ -54,7 +54,7 @@ def test_choices_stand_by_their_time_against_the_winners(session):
     assert set(found) == {"extern", "triton"}
     assert list(found["extern"].x) == pytest.approx([1.02, 1.0])
     assert list(found["triton"].x) == pytest.approx([1.0, 1.25, 1.5, 1.0, 3.0])
-    assert found["triton"].customdata[0] == ["triton_mm_1", 0.1, "BLOCK_M=64"]
+    assert found["triton"].customdata[0] == ["triton_mm_1", "0.1 ms, 0 % longer than the winner", "BLOCK_M=64"]
 
 
 def test_margins_are_those_of_the_runs(session):
@@ -101,7 +101,7 @@ def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
     assert list(found["replayed"].x) == [97.0, 0.0, 0.0]
     assert list(found["captured"].x) == [3.0, 0.0, 0.0]
     assert list(found["no graph"].x) == [0.0, 100.0, 100.0], "g and h were skipped"
-    assert list(found["no graph"].customdata) == ["0 calls", "calls not counted", "calls not counted"]
+    assert list(found["no graph"].customdata) == ["0 calls, 0 %", "calls not counted", "calls not counted"]
 
 
 def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):

@@ -85,7 +85,9 @@ def _format_entry(entry: EntryDocument, document: FunctionDocument) -> list[str]
         _format_origin(entry, document),
         format_seconds(entry["seconds"]) if entry["seconds"] is not None else None,
         f"{format_count(entry['guard_count'])} guards" if entry["guard_count"] is not None else None,
-        f"{entry['guard_latency_us']:.0f} us per check" if entry["guard_latency_us"] is not None else None,
+        f"{format_seconds(entry['guard_latency_us'] / 1e6)} per check"
+        if entry["guard_latency_us"] is not None
+        else None,
         _format_calls(entry),
         f"failed: {failed}" if failed else None,
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...diagnosis.causes.grouping import find_causes
 from ...events import CacheLookup, Compile, Phase, Rows
-from ...formatting import format_expression
+from ...formatting import format_amount, format_expression, format_seconds
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -51,11 +51,15 @@ def draw_timeline(data: Rows, go: ModuleType) -> Figure:
             y=[_name_lane(row) for row in rows],
             base=[(row.time_ns - begin_ns) / 1e9 for row in rows],
             x=[row.duration_s for row in rows],
-            customdata=[(row.compile_id or "", row.outcome or "", row.trigger or "") for row in rows],
-            hovertemplate="%{y} %{customdata[0]}<br>%{x:.3f} s, %{customdata[1]}, %{customdata[2]}<extra></extra>",
+            customdata=[(row.compile_id or "", _describe_bar(row)) for row in rows],
+            hovertemplate="%{y} %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
         )
     figure.update_xaxes(title="seconds since the first compile")
     return figure.update_yaxes(autorange="reversed")
+
+
+def _describe_bar(row: Compile) -> str:
+    return ", ".join((format_seconds(row.duration_s), row.outcome or "", row.trigger or ""))
 
 
 def _name_lane(row: Compile) -> str:
@@ -75,8 +79,8 @@ def draw_causes(data: Rows, go: ModuleType) -> Figure:
         y=_make_unique(names),
         x=[cause.seconds for cause in causes],
         marker_color=COLORS["recompile"],
-        customdata=[cause.count for cause in causes],
-        hovertemplate="%{y}<br>%{x:.3f} s in %{customdata} recompiles<extra></extra>",
+        customdata=[f"{format_seconds(c.seconds)} in {format_amount(c.count, 'recompile')}" for c in causes],
+        hovertemplate="%{y}<br>%{customdata}<extra></extra>",
     )
     return figure.update_xaxes(title="seconds")
 

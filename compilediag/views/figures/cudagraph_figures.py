@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...diagnosis.rules.cudagraph_functions import GraphFunction, group_by_function
 from ...events import CudaGraphAction, Rows
-from ...formatting import format_amount, format_first_line
+from ...formatting import format_amount, format_first_line, format_share
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -59,7 +59,7 @@ def draw_coverage(data: Rows, go: ModuleType) -> Figure:
             x=[_compute_percent(f, key) for f in functions],
             marker_color=color,
             customdata=[_format_calls(f, key) for f in functions],
-            hovertemplate="%{y}<br>%{customdata}, %{x:.1f} %<extra>" + name + "</extra>",
+            hovertemplate="%{y}<br>%{customdata}<extra>" + name + "</extra>",
         )
     figure.update_xaxes(title="percent of the calls", range=[0, 100])
     return figure.update_yaxes(autorange="reversed")
@@ -71,7 +71,10 @@ def _count_calls(function: GraphFunction, key: str) -> int:
 
 
 def _format_calls(function: GraphFunction, key: str) -> str:
-    return format_amount(_count_calls(function, key), "call") if function.calls else "calls not counted"
+    if not function.calls:
+        return "calls not counted"
+    count = _count_calls(function, key)
+    return f"{format_amount(count, 'call')}, {format_share(count / function.calls)}"
 
 
 def _compute_percent(function: GraphFunction, key: str) -> float:

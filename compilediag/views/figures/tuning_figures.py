@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...diagnosis.rules.autotune_runs import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
 from ...events import AutotuneChoice, Rows
-from ...formatting import format_count, format_line
+from ...formatting import format_count, format_line, format_milliseconds, format_seconds, format_share
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -48,12 +48,15 @@ def draw_choices(data: Rows, go: ModuleType) -> Figure:
             x=[choice.ratio for choice in own],
             y=[choice.lane for choice in own],
             marker={"color": KINDS.get(kind, OTHER), "size": 9, "opacity": 0.65},
-            customdata=[[choice.choice, choice.ms, choice.parameters] for choice in own],
-            hovertemplate="%{y}<br>%{customdata[0]}: %{customdata[1]:.4g} ms, %{x:.3f} of the winner"
-            "<br>%{customdata[2]}<extra></extra>",
+            customdata=[[choice.choice, _format_time(choice), choice.parameters] for choice in own],
+            hovertemplate="%{y}<br>%{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
         )
     figure.update_xaxes(title="time of one call / time of the winner", type="log")
     return figure.update_yaxes(categoryorder="array", categoryarray=[_name_lane(run) for run in runs][::-1])
+
+
+def _format_time(choice: TimedChoice) -> str:
+    return f"{format_milliseconds(choice.ms)}, {format_share(choice.ratio - 1)} longer than the winner"
 
 
 def _list_choices(run: TuningRun, rows: Iterable[AutotuneChoice]) -> list[TimedChoice]:
@@ -85,8 +88,8 @@ def draw_margins(data: Rows, go: ModuleType) -> Figure:
             y=[_name_lane(run) for run in runs],
             x=[None if margin is None else 100 * margin for margin in margins],
             marker_color=color,
-            customdata=[run.winner for run in runs],
-            hovertemplate="%{y}<br>winner: %{customdata}<br>%{x:.1f} % longer<extra>" + name + "</extra>",
+            customdata=[(run.winner, format_share(margin)) for run, margin in zip(runs, margins, strict=True)],
+            hovertemplate="%{y}<br>winner: %{customdata[0]}<br>%{customdata[1]} longer<extra>" + name + "</extra>",
         )
     return figure.update_xaxes(title="percent of the winner's time")
 
@@ -109,8 +112,8 @@ def draw_payoff(data: Rows, go: ModuleType) -> Figure:
             x=[run.spent_s for run in own],
             y=heights,
             marker={"color": color, "size": 10, "symbol": symbol},
-            customdata=[(run.label, _format_payoff(run)) for run in own],
-            hovertemplate="%{customdata[0]}<br>%{x:.2f} s of tuning, %{customdata[1]}<extra></extra>",
+            customdata=[(run.label, _format_payoff(run), format_seconds(run.spent_s)) for run in own],
+            hovertemplate="%{customdata[0]}<br>%{customdata[2]} of tuning, %{customdata[1]}<extra></extra>",
         )
     _add_payoff_lines(figure, [run.spent_s or 0.0 for run in runs] if paying else [])
     figure.update_xaxes(title="seconds of tuning", type="log")
