@@ -30,10 +30,12 @@ test-fast: $(READY)  ## the unit tests, in less than a minute
 gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
 	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity
 
-bench: $(READY)  ## what watching costs, and what reading logs costs against tlparse, if that is installed, and opening a report
+bench: $(READY)  ## figures with their bounds: recording, reading logs (against tlparse, if installed), page, JupyterLab
+	$(PY) benchmarks/functions.py
+	$(PY) benchmarks/page.py --large
+	$(PY) benchmarks/lab.py
 	$(PY) benchmarks/overhead.py
 	$(PY) benchmarks/ingest.py
-	$(PY) benchmarks/page.py
 
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb

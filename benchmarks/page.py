@@ -1,74 +1,221 @@
-"""How long the report of a log of 100 MB takes to open in Chromium, and its search to answer.
+"""How quick the page is in Chromium: opening a report, a key in the search, scrolling, frames under load.
 
-    python benchmarks/page.py
+    python benchmarks/page.py [--large]
 
-The log is the golden one of the tests, repeated with new ids. Opened three times; the best time counts, of the search
-the slowest key but one: other work shares the machine.
+With `--large` also the report of a log of 100 MB. Other work shares the machine: of keys, the median counts or the
+slowest but one; of openings the best.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
+import re
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from figures import Figure, print_figures
 from ingest import GOLDEN, ROOT, repeated
+from keystrokes import KEYSTROKES
 
-SIZE = 100_000_000
+LARGE = 100_000_000
 ROUNDS = 3
 #: When what the first painting drew is on the screen, ms since the page was asked for.
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)))"
+#: Notes when the first row was painted, in ms from the start of the navigation.
+FIRST_ROW = """() => new MutationObserver((_, watcher) => {
+  if (!document.querySelector(".cdiag-row")) return;
+  watcher.disconnect();
+  const channel = new MessageChannel();
+  channel.port1.onmessage = () => (window.paintedAt = performance.now());
+  requestAnimationFrame(() => channel.port2.postMessage(null));
+}).observe(document, { childList: true, subtree: true })"""
+FRAMES = """() => {
+  window.frames_ms = [];
+  let last = performance.now();
+  const frame = (now) => { window.frames_ms.push(now - last); last = now; requestAnimationFrame(frame); };
+  requestAnimationFrame(frame);
+}"""
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", action="store_true", help="also the report of a log of 100 MB")
+    args = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        chromium = None
     if chromium is None:
-        print("opening a report is not measured: it needs Chromium and playwright")
+        print("the page is not measured: there is no Chromium")
         return
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        report, size, spent = _report(Path(folder))
+    from playwright.sync_api import sync_playwright
+
+    measurements = [measure_search, measure_scrolling, measure_frames, measure_report, measure_log, measure_explorer]
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        found = [_opened(browser, report) for _ in range(ROUNDS)]
+        figures = [figure for measure in measurements for figure in _in_folder(measure, browser)]
+        if args.large:
+            figures += _in_folder(measure_large_log, browser)
         browser.close()
-        opened, keys = min(ms for ms, _ in found), min(sorted(keys)[-2] for _, keys in found)
-        made = f"its report is made in {spent:.1f} s, {report.stat().st_size / 2**20:.1f} MB"
-        print(f"a log of {size / 2**20:.0f} MB: {made}")
-        print(f"  opens in {opened / 1000:.2f} s; the search answers in {keys:.0f} ms")
+    print_figures(figures)
 
 
-def _report(folder: Path) -> tuple[Path, int, float]:
-    """The report, the size of its log, and the seconds that it took to make it of the session."""
-    import compilediag as cd
+def _in_folder(measure: Callable[[Any, Path], list[Figure]], browser: Any) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        page = browser.new_page(viewport={"width": 1300, "height": 1000})
+        try:
+            return measure(page, Path(folder))
+        finally:
+            page.close()
 
-    log = repeated(folder, gzip.decompress(GOLDEN.read_bytes()), SIZE)
-    session = cd.ingest(log, folder / "run.cdiag")
-    begin = time.perf_counter()
-    return session.report(folder / "report.html"), log.stat().st_size, time.perf_counter() - begin
+
+def _session(folder: Path) -> Any:
+    from tests.browser.conftest import Recorded
+
+    recorded = Recorded(folder / "run.cdiag")
+    recorded.sources()
+    return recorded
 
 
-def _opened(browser: Any, report: Path) -> tuple[float, list[float]]:
-    """ms until it is painted, and of each key of a search."""
-    from tests.browser.keystrokes import KEYSTROKES
-
-    page = browser.new_page(viewport={"width": 1300, "height": 1000})
-    page.goto(report.as_uri())
-    page.wait_for_selector(".cdiag [data-total]", state="attached")
-    opened = page.evaluate(PAINTED)
+def _keys(page: Any, text: str) -> list[float]:
+    """ms from each key to the frame that shows its result, sorted."""
     page.evaluate(KEYSTROKES)
     page.click(".cdiag-search")
-    page.keyboard.type("forward size", delay=150)
+    page.keyboard.type(text, delay=120)
     page.wait_for_timeout(500)
-    keys = page.evaluate("window.keystrokes")
-    page.close()
-    return opened, keys
+    return sorted(page.evaluate("window.keystrokes"))
+
+
+def measure_search(page: Any, folder: Path) -> list[Figure]:
+    from tests.browser.conftest import show_widget
+    from tests.browser.many_events import many_events
+
+    recorded = _session(folder)
+    recorded.add(*many_events(50_000, recorded.clock))
+    show_widget(page, recorded.snapshot())
+    keys = _keys(page, "forward_7 x.size")
+    recorded.stop()
+    return [Figure("a key in the search over 10,000 rows, median", keys[len(keys) // 2], 50, "ms")]
+
+
+def measure_scrolling(page: Any, folder: Path) -> list[Figure]:
+    from compilediag.events import Compile
+    from tests.browser.conftest import show_widget
+
+    recorded = _session(folder)
+    common = {"function": "f", "outcome": "ok", "duration_s": 0.001}
+    recorded.add(
+        *(Compile(time_ns=recorded.clock + n * 1_000_000, compile_id=f"0/{n}", **common) for n in range(100_000))
+    )
+    show_widget(page, recorded.snapshot())
+    page.click('[data-tab="compiles"]')
+    began = time.perf_counter()
+    page.evaluate("() => { const s = document.querySelector('.cdiag-scroller'); s.scrollTop = s.scrollHeight; }")
+    page.wait_for_selector('.cdiag-row:has-text("f 0/0")')
+    took = time.perf_counter() - began
+    recorded.stop()
+    return [Figure("to the last of 100,000 rows", took, 1, "s")]
+
+
+def measure_frames(page: Any, folder: Path) -> list[Figure]:
+    from compilediag.views import page_json
+    from tests.browser.conftest import show_widget
+    from tests.browser.many_events import many_events
+
+    recorded = _session(folder)
+    show_widget(page, recorded.snapshot())
+    recorded.model.patch()
+    events = list(many_events(25_000, recorded.clock))
+    page.evaluate(FRAMES)
+    began = time.perf_counter()
+    for number in range(50):
+        recorded.add(*events[number * 500 : (number + 1) * 500])
+        message = {"type": "patch", "patch": page_json.dumps(recorded.patch()), "sent_ms": time.time() * 1e3}
+        page.evaluate("(message) => window.host.deliver(message)", message)
+        time.sleep(max(0, began + (number + 1) * 0.1 - time.perf_counter()))
+    rate = len(events) / (time.perf_counter() - began)
+    frames = sorted(page.evaluate("window.frames_ms"))
+    recorded.stop()
+    return [
+        Figure("events a second that the page takes in", rate, 4_500, "1/s", is_rate=True),
+        Figure("a frame meanwhile, 95th percentile", frames[int(0.95 * len(frames))], 100, "ms"),
+    ]
+
+
+def _first_row_ms(page: Any, report: Path) -> float:
+    page.add_init_script(f"({FIRST_ROW})()")
+    page.goto(report.as_uri())
+    page.wait_for_function("() => window.paintedAt !== undefined")
+    return page.evaluate("window.paintedAt")
+
+
+def measure_report(page: Any, folder: Path) -> list[Figure]:
+    from compilediag.views.report import write_report
+    from tests.browser.many_events import many_events, many_texts
+
+    recorded = _session(folder)
+    recorded.add(*many_events(10_000, recorded.clock))
+    many_texts(recorded)
+    report = write_report(recorded.session.data, folder / "report.html")
+    recorded.stop()
+    return [Figure("first row of the report of 10,000 events", _first_row_ms(page, report), 1_000, "ms")]
+
+
+def measure_log(page: Any, folder: Path) -> list[Figure]:
+    """A sixteenth of the 100 MB that `--large` opens."""
+    import compilediag
+
+    log, records = folder / "long.log", gzip.decompress(GOLDEN.read_bytes())
+    log.write_bytes(b"".join(_renumbered(records, 100 * n) for n in range(6_250_000 // len(records))))
+    first = _first_row_ms(page, compilediag.ingest(log).report(folder / "report.html"))
+    keys = _keys(page, "forward size")
+    return [
+        Figure("first row of the report of a log of 6 MB", first, 1_000, "ms"),
+        Figure("a key in its search, the slowest but two", keys[-3], 100, "ms"),
+    ]
+
+
+def _renumbered(log: bytes, by: int) -> bytes:
+    """The log with other frames: as if the run went on."""
+    return re.sub(rb'("(?:frame_id|compile_id)": "?)(\d+)', lambda m: m[1] + b"%d" % (int(m[2]) + by), log)
+
+
+def measure_explorer(page: Any, folder: Path) -> list[Figure]:
+    from tests.browser.test_explorer import add_functions, show_explorer
+
+    recorded = _session(folder)
+    add_functions(recorded, 200, 10)
+    show_explorer(page, recorded.snapshot())
+    painted = page.evaluate("window.paintedAfter")
+    keys = _keys(page, "forward_7 x.size")
+    recorded.stop()
+    return [
+        Figure("the explorer of 2,000 recompiles of 200 functions", painted, 1_000, "ms"),
+        Figure("a key in its search, median", keys[len(keys) // 2], 50, "ms"),
+    ]
+
+
+def measure_large_log(page: Any, folder: Path) -> list[Figure]:
+    import compilediag as cd
+
+    log = repeated(folder, gzip.decompress(GOLDEN.read_bytes()), LARGE)
+    session = cd.ingest(log, folder / "run.cdiag")
+    report = session.report(folder / "report.html")
+    found = [_opened(page, report) for _ in range(ROUNDS)]
+    return [
+        Figure("the report of a log of 100 MB opens", min(ms for ms, _ in found), 2_000, "ms"),
+        Figure("a key in its search, the slowest but one", min(keys[-2] for _, keys in found), 100, "ms"),
+    ]
+
+
+def _opened(page: Any, report: Path) -> tuple[float, list[float]]:
+    page.goto("about:blank")
+    page.goto(report.as_uri())
+    page.wait_for_selector(".cdiag [data-total]", state="attached")
+    return page.evaluate(PAINTED), _keys(page, "forward size")
 
 
 if __name__ == "__main__":

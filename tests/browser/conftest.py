@@ -43,6 +43,8 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: How long to wait for what has to come, however busy the machine is.
+MOST_MS = 60_000
 LOCAL = ("blob:", "data:", "file:", "about:")
 BEGIN_NS = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -264,7 +266,7 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     def make(width: int = 1300, height: int = 1000, **options: Any) -> Page:
         contexts.append(browser.new_context(viewport={"width": width, "height": height}, **options))
         page = contexts[-1].new_page()
-        page.set_default_timeout(5_000)
+        page.set_default_timeout(MOST_MS)
         page.on("pageerror", lambda error: troubles.append(f"page error: {error}"))
         page.on("console", note_console)
         page.on("request", lambda r: r.url.startswith(LOCAL) or troubles.append(f"request: {r.url}"))
@@ -282,13 +284,17 @@ def open_widget(new_page: Callable[..., Page]) -> Callable[..., Page]:
 
     def open_it(snapshot: dict[str, Any] | None, **options: Any) -> Page:
         page = new_page(**options)
-        page.set_content("<!doctype html><html><body></body></html>")
-        text = None if snapshot is None else page_json.dumps(snapshot)
-        page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), text])
-        page.wait_for_selector(".cdiag [data-total]", state="attached")
+        show_widget(page, snapshot)
         return page
 
     return open_it
+
+
+def show_widget(page: Page, snapshot: dict[str, Any] | None) -> None:
+    page.set_content("<!doctype html><html><body></body></html>")
+    text = None if snapshot is None else page_json.dumps(snapshot)
+    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), text])
+    page.wait_for_selector(".cdiag [data-total]", state="attached")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from compilediag.views.page_json import dumps
 from compilediag.views.patch_pump import QUIET_S, Pump, split_patch
 
 
-def wait_for(condition, seconds=5.0):
+def wait_for(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came true"
@@ -31,7 +31,7 @@ def pump(recorded):
     pump.start()
     yield pump, sent
     pump.stop()
-    pump._thread.join(5)
+    pump._thread.join(60)
 
 
 def test_events_come_in_batches_and_the_last_one_is_not_lost(recorded, pump):
@@ -54,7 +54,7 @@ def test_a_quiet_session_gives_signs_of_life_only(recorded, pump):
     wait_for(lambda: any(message["type"] == "alive" for message in sent))
     before = len(sent)
     time.sleep(5 * QUIET_S)
-    assert len(sent) <= before + 1
+    assert {message["type"] for message in sent[before:]} <= {"alive"}
 
 
 def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):

@@ -10,10 +10,7 @@ from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile
 from compilediag.views import esm, page_json
 from compilediag.views.report import write_report
 
-from .keystrokes import KEYSTROKES
-
 MS = 1_000_000
-KEYSTROKE_MS, USABLE_MS = 50, 1_000
 
 #: The host of the dashboard's tests, for a widget that opens at the explorer.
 HOST = """async ([source, style, snapshot, events]) => {
@@ -46,12 +43,17 @@ def open_explorer(new_page):
 
     def open_it(snapshot, events=(), **options):
         page = new_page(**options)
-        page.set_content("<!doctype html><html><body></body></html>")
-        page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(snapshot), list(events)])
-        page.wait_for_selector(".cdiag-explorer[data-seq]", state="attached")
+        show_explorer(page, snapshot, events)
         return page
 
     return open_it
+
+
+def show_explorer(page, snapshot, events=()):
+    """The widget's module in this page, opened at the explorer; `window.paintedAfter` is how many ms it took."""
+    page.set_content("<!doctype html><html><body></body></html>")
+    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(snapshot), list(events)])
+    page.wait_for_selector(".cdiag-explorer[data-seq]", state="attached")
 
 
 def event(cls, at_ms, begin, **columns):
@@ -387,26 +389,23 @@ def test_an_empty_session_says_so(recorded, open_explorer):
     assert page.text_content(".cdiag-page") == "nothing compiled so far"
 
 
-def test_two_thousand_recompiles_of_two_hundred_functions_are_quick(recorded, open_explorer):
+def add_functions(recorded, count, recompiles):
+    """Functions that recompile for a size and a counter; each entry fails at every later recompile."""
     begin = recorded.clock
-    for frame in range(200):
+    for frame in range(count):
         name = f"forward_{frame}"
         recorded.add(compiled(begin, frame, 0, function=name, line=frame))
-        for number in range(1, 11):
+        for number in range(1, recompiles + 1):
             size = guard(f"x.size()[{frame % 3}]", str(number), str(number + 1), "tensor_size")
             step = guard("self.step", str(number - 1), str(number))
             failed = {f"{frame}/{n}": [dict(size), dict(step)] for n in reversed(range(number))}
             recorded.add(*recompiled(begin, frame, number, failed, 0.01, name, frame))
+
+
+def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
+    add_functions(recorded, 80, 3)
     page = open_explorer(recorded.snapshot())
-    painted = page.evaluate("window.paintedAfter")
-    assert page.locator(".cdiag-grid tbody tr").count() == 10
-    page.evaluate(KEYSTROKES)
+    assert page.locator(".cdiag-grid tbody tr").count() == 3
     page.click(".cdiag-search")
-    page.keyboard.type("forward_7 x.size", delay=120)
-    times = sorted(page.evaluate("window.keystrokes"))
-    print(
-        f"painted {painted:.0f} ms after the data; keystrokes: median {times[8]:.0f} ms, of {[round(t) for t in times]}"
-    )
-    assert page.locator(".cdiag-function").count() == 11
-    assert len(times) == 16 and times[8] <= KEYSTROKE_MS  # the slowest are the machine's: other work shares its cores
-    assert painted <= USABLE_MS
+    page.keyboard.type("forward_7 x.size")
+    page.wait_for_function("() => document.querySelectorAll('.cdiag-function').length === 11")

@@ -73,9 +73,9 @@ def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_wi
     assert text(page, ".cdiag-now-what") == "now: forward (model.py:30)"
     assert (text(page, ".cdiag-now-phase"), text(page, ".cdiag-now-before")) == ("Inductor", "before: 6.00 s")
     before = float(text(page, ".cdiag-now-elapsed").split()[0])
-    page.wait_for_timeout(700)
-    after = float(text(page, ".cdiag-now-elapsed").split()[0])
-    assert 0.4 <= after - before <= 1.2
+    page.wait_for_function(
+        "(before) => parseFloat(document.querySelector('.cdiag-now-elapsed').textContent) > before", arg=before
+    )
     recorded.in_flight()
     deliver(page, recorded.patch())
     assert page.locator(".cdiag-flight").count() == 0
@@ -98,7 +98,7 @@ def test_the_clock_of_another_machine_does_not_matter(recorded, open_widget, del
     recorded.model.patch()
     recorded.in_flight(compile_id="0/0", function="f", file="m.py", line=1, started_ns=time.time_ns() - 3600 * 10**9)
     deliver(page, recorded.patch(), slow_by_s=3600)
-    assert float(text(page, ".cdiag-now-elapsed").split()[0]) < 5
+    assert float(text(page, ".cdiag-now-elapsed").split()[0]) < 1800, "not the hour that the clocks differ by"
 
 
 def test_search_filters_every_table_and_dims_the_timeline(recorded, open_widget):

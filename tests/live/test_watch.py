@@ -117,6 +117,7 @@ def test_what_compiles_now_is_shown_from_another_thread():
         earlier = session.compiles["duration_s"].iloc[0]
         entered.clear()
         leave.clear()
+        began_ms = time.time() * 1000
         worker = threading.Thread(target=lambda: function(torch.ones(2), "n"))
         worker.start()
         assert entered.wait(30)
@@ -128,7 +129,7 @@ def test_what_compiles_now_is_shown_from_another_thread():
     assert now["file"] == __file__ and now["line"] == slowly.__code__.co_firstlineno
     assert "entire_frame_compile" in now["phases"] and now["phase"] == now["phases"][-1] == "backend_compile"
     assert now["before_s"] == pytest.approx(earlier)
-    assert 0 < time.time() * 1000 - now["started_ms"] < 60_000
+    assert began_ms <= now["started_ms"] <= time.time() * 1000
 
 
 def test_a_watch_that_begins_in_mid_compile_records_what_still_ends():

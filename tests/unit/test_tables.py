@@ -1,14 +1,11 @@
 """The tables: columns and dtypes as documented whatever is in them, lost seconds, and how fast they come."""
 
 import dataclasses
-import gc
-import time
 
 import pandas as pd
 import pytest
 
-from compilediag.events import BY_TABLE, GUARD_KINDS, Compile, Phase, Recompile, RowList, SourceStatus
-from compilediag.session import load
+from compilediag.events import BY_TABLE, Compile, Phase, Recompile, RowList, SourceStatus
 from compilediag.storage.tables import EVENT_COLUMNS, frame_from_events, table_columns
 from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.test_store import example
@@ -175,23 +172,3 @@ def test_a_recompile_is_announced_after_its_compile_began(tmp_path):
 
 
 # Speed
-
-#: Seconds for a table of 100,000 rows. Generous: benchmarks/ tell the real figure, this the order of magnitude.
-BOUND_S = 1.5
-
-
-@pytest.mark.parametrize("table", ["compiles", "guard_failures", "recompiles"])
-def test_100_000_events_become_a_table_in_good_time(tmp_path, record_property, table):
-    cls = BY_TABLE[table]
-    kinds = {"guard_kind": GUARD_KINDS[0]} if table != "compiles" else {"restart_reasons": ["a"]}
-    events = [cls(time_ns=n, compile_id=f"{n}/0", **kinds) for n in range(100_000)]
-    path = saved(tmp_path, *events).path
-    del events
-    gc.collect()  # What the tests before left is not to be paid for here.
-    session = load(path)
-    begin = time.process_time()
-    frame = getattr(session, table)
-    seconds = time.process_time() - begin
-    record_property("seconds", seconds)
-    assert len(frame) == 100_000
-    assert seconds < BOUND_S

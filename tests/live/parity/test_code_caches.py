@@ -50,7 +50,7 @@ def test_code_is_built_once_found_in_memory_and_then_on_disk():
     cpp, py = rows(seen, "cpp_code"), rows(seen, "py_code")
     assert cpp["key"].nunique() == 1 and cpp["key"].iloc[0] in codecache.CppPythonBindingsCodeCache.cache
     assert py["key"].tolist() == [module.key for module in codecache.PyCodeCache.modules[-1:]] * len(py)
-    assert cpp["taken_s"].notna().tolist() == [True, False, False] and cpp["taken_s"].iloc[0] > 0.1
+    assert cpp["taken_s"].notna().tolist() == [True, False, False] and cpp["taken_s"].iloc[0] > 0
     assert (py["taken_s"] > 0).all() and py["taken_s"].iloc[0] > cpp["taken_s"].iloc[0], "it waits for its kernels"
     assert set(cpp["function"]) == {"plus"} and set(cpp["compile_id"]) == {"0/0"}
 

@@ -67,7 +67,7 @@ def test_one_machine_saves_and_the_others_hit(redis_server, fx_remote, detail):
     hit = the_row(second.session, "fx_graph", outcome="hit")
     assert hit["key"] in key.decode() and hit["bytes"] == size == remote(first, "bytes")[1][0]
     assert hit["saved_s"] == the_row(first.session, "fx_graph", outcome="saved", tier="local")["taken_s"]
-    assert hit["kernels"] == 0 and hit["function"] == "squared" and 0 < hit["duration_s"] < 5
+    assert hit["kernels"] == 0 and hit["function"] == "squared" and hit["duration_s"] > 0
 
 
 def test_what_only_the_server_had_is_a_miss_of_the_local_tier(redis_server, fx_remote):

@@ -47,7 +47,7 @@ def test_kernels_are_built_in_threads_and_then_found():
     assert text.count("async_compile.cpp_pybinding(") == len(names)
     built, in_memory, on_disk = (found.iloc[i * len(names) : (i + 1) * len(names)] for i in range(3))
     assert set(built["outcome"]) == {"compiled"} and set(built["where"]) == {"thread"}
-    assert (built["duration_s"] > 0.1).all()
+    assert (built["duration_s"] > 0).all()
     for cached in (in_memory, on_disk):
         assert set(cached["outcome"]) == {"cached"} and cached["duration_s"].isna().all()
     assert set(found["language"]) == {"cpp"} and set(found["worker_pid"]) == {os.getpid()}
@@ -63,7 +63,7 @@ def test_with_one_thread_kernels_are_built_where_the_compile_runs():
         seen = in_parity(lambda: called(plus))
     [kernel] = kernels(seen).itertuples()
     assert (kernel.name, kernel.where, kernel.outcome) == ("cpp_fused_add_sin_0", "process", "compiled")
-    assert kernel.duration_s > 0.1
+    assert kernel.duration_s > 0
 
 
 def test_a_cpp_wrapper_is_built_without_a_module_that_waits():

@@ -1,0 +1,32 @@
+"""Figures with their bounds. How fast a machine is, is no reason for a test to fail: bounds are checked here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number. `bound` is the most that it may be, or the least if `is_rate`."""
+
+    name: str
+    value: float
+    bound: float
+    unit: str
+    is_rate: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        return self.value >= self.bound if self.is_rate else self.value <= self.bound
+
+    def __str__(self) -> str:
+        relation = ">=" if self.is_rate else "<="
+        verdict = "ok" if self.is_met else "MISSED"
+        return f"{self.name:<64} {self.value:>10,.4g} {self.unit:<4} {relation} {self.bound:>8,.4g}  {verdict}"
+
+
+def print_figures(figures: list[Figure]) -> None:
+    for figure in figures:
+        print(figure, flush=True)
+    missed = sum(not figure.is_met for figure in figures)
+    print(f"{len(figures) - missed} of {len(figures)} within their bounds")

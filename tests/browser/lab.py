@@ -1,0 +1,177 @@
+"""A real JupyterLab and its notebooks in Chromium, for the tests and the benchmarks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+#: How long to wait for what has to come, however busy the machine is.
+MOST_S = 600
+MOST_MS = MOST_S * 1000
+
+
+class Lab:
+    """A running JupyterLab on loopback; `open(page, cells)` shows the cells as a notebook."""
+
+    def __init__(self, root: Path, base: str, token: str):
+        self.root, self.base, self.token = root, base, token
+
+    def open(self, page: Page, cells: list[str]) -> Notebook:
+        name = f"{secrets.token_hex(4)}.ipynb"
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.root / "nb" / name)
+        page.goto(f"{self.base}/lab/tree/{name}?token={self.token}&reset")
+        opened = Notebook(page)
+        opened.wait_until_idle()
+        page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+        return opened
+
+
+class Notebook:
+    def __init__(self, page: Page):
+        self.page = page
+
+    def wait_until_idle(self) -> None:
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=MOST_MS)
+        status = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
+        self.page.wait_for_function(f"() => {status} === 'idle'", timeout=MOST_MS)
+
+    def begin(self, index: int) -> None:
+        """Run a cell without waiting for it; `window.ended` is the time at which it did, null before."""
+        self.page.evaluate(
+            """(index) => {
+              window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
+              window.ended = null;
+              window.jupyterapp.commands.execute('notebook:run-cell').then(() => (window.ended = performance.now()));
+            }""",
+            index,
+        )
+
+    def is_running(self) -> bool:
+        return self.page.evaluate("() => window.ended === null")
+
+    def wait(self) -> None:
+        self.page.wait_for_function("() => window.ended !== null", timeout=MOST_MS)
+
+    def run(self, index: int) -> None:
+        self.begin(index)
+        self.wait()
+
+    def output(self, index: int) -> str:
+        cell = self.page.locator(".jp-CodeCell").nth(index)
+        return "\n".join(cell.locator(".jp-OutputArea-output").all_text_contents())
+
+
+@contextlib.contextmanager
+def run_lab(root: Path) -> Iterator[Lab]:
+    """A JupyterLab whose notebooks, settings, history and caches are in the folder `root`."""
+    token = secrets.token_hex(16)
+    (root / "nb").mkdir()
+    settings = root / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    quiet = {"fetchNews": "false", "checkForUpdates": False}
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+    with open(root / "lab.log", "wb") as log:
+        server = subprocess.Popen(
+            _command(root, token),
+            env={**os.environ, **_folders(root)},
+            cwd=root,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield _wait_until_up(root, token, server)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _folders(root: Path) -> dict[str, str]:
+    folders = {
+        "HOME": root,
+        "JUPYTER_CONFIG_DIR": root / "config",
+        "JUPYTER_DATA_DIR": root / "data",
+        "IPYTHONDIR": root / "ipython",
+        "JUPYTER_RUNTIME_DIR": root / "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": root / "settings",
+        "TORCHINDUCTOR_CACHE_DIR": root / "inductor",
+        "PYTHONPATH": ROOT,
+    }
+    return {name: str(folder) for name, folder in folders.items()}
+
+
+def _command(root: Path, token: str) -> list[str]:
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        "--port=0",
+        f"--IdentityProvider.token={token}",
+        f"--ServerApp.root_dir={root / 'nb'}",
+        "--LabApp.expose_app_in_browser=True",
+    ]
+    return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def _wait_until_up(root: Path, token: str, server: subprocess.Popen[bytes]) -> Lab:
+    """The server writes down which free port it has taken."""
+    end = time.monotonic() + MOST_S
+    while True:
+        try:
+            (told,) = (root / "runtime").glob("jpserver-*.json")
+            base = f"http://127.0.0.1:{json.loads(told.read_text())['port']}"
+            urllib.request.urlopen(f"{base}/api?token={token}", timeout=20).close()
+            return Lab(root, base, token)
+        except (OSError, ValueError, urllib.error.URLError):
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"JupyterLab did not start:\n{(root / 'lab.log').read_text()[-4000:]}") from None
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def lab_page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """A page that may talk to this JupyterLab and to nothing else, and in which nothing may go wrong."""
+    context = browser.new_context(viewport={"width": 1300, "height": 1250})
+    page = context.new_page()
+    page.set_default_timeout(MOST_MS)
+    troubles: list[str] = []
+    own = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
+    page.on("pageerror", lambda error: troubles.append(f"page error: {error}"))
+    page.on("request", lambda r: r.url.startswith(own) or troubles.append(f"request: {r.url}"))
+    page.on("websocket", lambda w: w.url.startswith(own) or troubles.append(f"websocket: {w.url}"))
+    yield page
+    context.close()
+    assert troubles == []
+
+
+def total(page: Page, key: str) -> float:
+    """The number that a total shows; NaN if it shows none."""
+    return float(page.get_attribute(f'[data-total="{key}"]', "data-value") or "nan")
+
+
+def wait_for_total(page: Page, key: str, least: int) -> None:
+    page.wait_for_function(
+        "([key, least]) => Number(document.querySelector(`[data-total=${key}]`)?.dataset.value) >= least",
+        arg=[key, least],
+        timeout=MOST_MS,
+    )

@@ -1,0 +1,59 @@
+"""Many rows and many events: nothing is lost, and no more is in the page than can be seen.
+
+How quick all this is, is measured by benchmarks/page.py.
+"""
+
+import time
+
+from compilediag.events import Compile
+from compilediag.views import page_json
+from compilediag.views.report import write_report
+
+from .many_events import MS, many_events, many_texts
+
+REPORT_BYTES = 5_000_000
+
+
+def test_a_search_over_thousands_of_rows_leaves_those_that_match(recorded, open_widget):
+    recorded.add(*many_events(10_000, recorded.clock))
+    page = open_widget(recorded.snapshot())
+    count = '[data-tab="recompiles"] .cdiag-count'
+    assert page.text_content(count) == "2,000"
+    page.click(".cdiag-search")
+    page.keyboard.type("forward_7 x.size")
+    page.wait_for_selector(f'{count}:text-is("50 of 2,000")')
+
+
+def test_ten_thousand_rows_scroll(recorded, open_widget):
+    recorded.add(
+        *(
+            Compile(time_ns=recorded.clock + n * MS, compile_id=f"0/{n}", function="f", outcome="ok", duration_s=0.001)
+            for n in range(10_000)
+        )
+    )
+    page = open_widget(recorded.snapshot())
+    page.click('[data-tab="compiles"]')
+    page.evaluate("() => { const s = document.querySelector('.cdiag-scroller'); s.scrollTop = s.scrollHeight; }")
+    page.wait_for_selector('.cdiag-row:has-text("f 0/0")')
+    assert page.locator(".cdiag-row").count() < 60
+
+
+def test_five_thousand_events_in_fifty_patches_all_arrive(recorded, open_widget, totals):
+    page = open_widget(recorded.snapshot())
+    recorded.model.patch()
+    events = list(many_events(5_000, recorded.clock))
+    for number in range(50):
+        recorded.add(*events[number * 100 : (number + 1) * 100])
+        message = {"type": "patch", "patch": page_json.dumps(recorded.patch()), "sent_ms": time.time() * 1e3}
+        page.evaluate("(message) => window.host.deliver(message)", message)
+    page.wait_for_function("() => document.querySelector('[data-total=compiles]').dataset.value === '1000'")
+    assert totals(page)["recompiles"] == "1,000"
+    assert totals(page)["cache_misses"] == "1,000"
+
+
+def test_a_report_of_ten_thousand_events_is_small(recorded, open_report, tmp_path):
+    recorded.add(*many_events(10_000, recorded.clock))
+    many_texts(recorded)
+    path = write_report(recorded.session.data, tmp_path / "report.html")
+    assert path.stat().st_size <= REPORT_BYTES
+    assert open_report(path).text_content('[data-tab="recompiles"] .cdiag-count') == "2,000"
