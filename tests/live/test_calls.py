@@ -183,7 +183,7 @@ def test_what_is_compiled_within_a_call_is_not_its_time():
     with cd.watch(detail="lean", calls=True) as session:
         compiled(f, backend=slow)(torch.ones(2))
     assert session.compiles["duration_s"].min() > 0.2
-    assert session.calls["first_s"].max() < 0.1
+    assert session.calls["first_s"].max() < session.compiles["duration_s"].min()
 
 
 @needs_monitoring

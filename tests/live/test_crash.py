@@ -1,4 +1,7 @@
-"""A process that is killed while it compiles: what is older than a second is in the file, and the file is whole."""
+"""A process that is killed while it compiles: what was written is in the file, in order, and the file is whole.
+
+How old the newest event is that a kill loses is measured by benchmarks/functions.py.
+"""
 
 import os
 import re
@@ -29,12 +32,13 @@ for round in range(10_000):
         f(torch.ones(2), "n" * n)
         print(f"done round_{round} {n} {time.time_ns()}", flush=True)
 """
-RUN_S = 4
+#: How long to wait for what has to come, however busy the machine is.
+MOST_S = 300
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """(path, lines printed, time of the kill in ns, sizes seen from here meanwhile) of a run that was killed."""
+    """(path, lines printed, sizes seen from here meanwhile, what was in flight) of a run that was killed."""
     folder = tmp_path_factory.mktemp("crash")
     path = folder / "run.cdiag"
     (folder / "script.py").write_text(SCRIPT)
@@ -43,34 +47,32 @@ def killed(tmp_path_factory):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout.readline() == "watching\n"
         seen = []
-        end = time.monotonic() + RUN_S
+        end = time.monotonic() + MOST_S
         session = cd.load(path)
-        while time.monotonic() < end or len(set(seen)) < 4:
+        while len(set(seen)) < 4 or seen[-1] < 20:
             seen.append(len(session.compiles))
             time.sleep(0.2)
-            assert time.monotonic() < end + 60
+            assert time.monotonic() < end
         running = session.progress()
-        at = time.time_ns()
         process.send_signal(signal.SIGKILL)
         lines = process.stdout.read().splitlines()
-    return path, lines, at, seen, running
+    return path, lines, seen, running
 
 
 def test_it_could_be_read_from_here_while_it_ran(killed):
-    _, _, _, seen, _ = killed
+    _, _, seen, _ = killed
     assert seen == sorted(seen) and len(set(seen)) >= 4
 
 
-def test_everything_that_is_older_than_a_second_is_there(killed):
-    path, lines, at, _, _ = killed
-    ended = [re.fullmatch(r"done (round_\d+) (\d) (\d+)", line) for line in lines]
-    old = [(m[1], int(m[2])) for m in ended if m and int(m[3]) < at - 1_000_000_000]
-    session = cd.load(path)
-    frame = session.compiles
+def test_everything_that_was_seen_is_there_in_order_and_nothing_that_did_not_happen(killed):
+    path, lines, seen, _ = killed
+    ended = [re.fullmatch(r"done (round_\d+) (\d) \d+", line) for line in lines]
+    done = [(m[1], int(m[2])) for m in ended if m]
+    frame = cd.load(path).compiles
     found = [(f, int(i.split("/")[1])) for f, i in zip(frame["function"], frame["compile_id"], strict=True)]
-    assert len(old) > 8
-    assert set(old) <= set(found)
-    assert found == sorted(found, key=lambda item: (int(item[0][6:]), item[1])), "in order, none twice"
+    assert len(found) >= seen[-1] >= 20
+    # The last compile may have ended in the file before its line was printed.
+    assert found[: len(done)] == done[: len(found)] and len(found) <= len(done) + 1
 
 
 def test_the_file_is_whole_and_says_that_it_never_ended(killed):

@@ -1,0 +1,129 @@
+"""Single functions that have to stay quick: parsing, tables, findings, and the way of an event into its file.
+
+python benchmarks/functions.py
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from figures import Figure, print_figures
+from ingest import ROOT
+
+EVENTS = 100_000
+
+
+def main() -> None:
+    figures = [
+        Figure("parsing a guard of 20,000 repeated pieces", parsing_s(), 10, "s"),
+        Figure("describing a large value", describing_s() * 1e3, 20, "ms"),
+        Figure("decoding a damaged log", damaged_s(), 2, "s"),
+        Figure("the findings of 2,000 recompiles of 200 functions", findings_s(), 2, "s"),
+        *(Figure(f"a table of 100,000 {name}", table_s(name), 1.5, "s") for name in ("compiles", "guard_failures")),
+        Figure("a table of 100,000 recompiles", table_s("recompiles"), 1.5, "s"),
+        Figure("events a second that are recorded and none dropped", recording_rate(), 5_000, "1/s", is_rate=True),
+        Figure("until an event is in the file", visible_s(), 1, "s"),
+    ]
+    print_figures(figures)
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    gc.collect()
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def parsing_s() -> float:
+    from compilediag.decode.guards.guard_text import parse_guard
+
+    pieces = ["(", "[", "'", "L['", "((", ".a", " == ", "a.b(", "# ", "  # f.py:1 in g", "tensor '"]
+    return max(_seconds(lambda piece=piece: parse_guard(piece * 20_000)) for piece in pieces)
+
+
+def describing_s() -> float:
+    from compilediag.sources.guards.guarded_values import describe
+
+    values = [list(range(10**6)), {i: i for i in range(10**5)}, "x" * 10**7, 10**100_000, set(range(10**5))]
+    return max(_seconds(lambda value=value: describe(value)) for value in values)
+
+
+def damaged_s() -> float:
+    from tests.unit.log_builder import decode
+    from tests.unit.test_ingest_bad import mutated, pieces
+
+    random_, parts = random.Random(20), pieces()
+    logs = [mutated(random_, b"".join(random_.sample(parts, 4))) for _ in range(300)]
+    return max(_seconds(lambda log=log: decode(log)) for log in logs)
+
+
+def findings_s() -> float:
+    from compilediag.diagnosis import diagnose
+    from tests.unit.tables_builder import tables
+    from tests.unit.test_diagnosis import many_recompiles
+
+    many = tables(*many_recompiles())
+    return _seconds(lambda: diagnose(many))
+
+
+def table_s(table: str) -> float:
+    from compilediag.events import BY_TABLE, GUARD_KINDS
+    from compilediag.session import load
+    from tests.unit.session_builder import saved
+
+    kinds = {"guard_kind": GUARD_KINDS[0]} if table != "compiles" else {"restart_reasons": ["a"]}
+    with tempfile.TemporaryDirectory() as folder:
+        events = (BY_TABLE[table](time_ns=n, compile_id=f"{n}/0", **kinds) for n in range(EVENTS))
+        session = load(saved(Path(folder), *events).path)
+        return _seconds(lambda: getattr(session, table))
+
+
+def _recording(folder: str) -> tuple[Any, Any, Any]:
+    from compilediag.recording import Recorder
+    from compilediag.session import load
+    from tests.unit.session_builder import META, Feed
+
+    recorder = Recorder(Path(folder) / "run.cdiag", META)
+    return recorder, load(Path(folder) / "run.cdiag"), Feed()
+
+
+def recording_rate() -> float:
+    """Events a second from the first put to the end of the file; 0 if any was dropped."""
+    from compilediag.events import Phase
+
+    with tempfile.TemporaryDirectory() as folder:
+        recorder, _, feed = _recording(folder)
+        began = time.perf_counter()
+        for n in range(25_000):
+            recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], n)
+        recorder.close()
+        return 0.0 if feed.dropped else 25_000 / (time.perf_counter() - began)
+
+
+def visible_s() -> float:
+    """The longest of ten waits until a reader of the file sees an event; a kill loses what is younger."""
+    from compilediag.events import Phase
+
+    waits = []
+    with tempfile.TemporaryDirectory() as folder:
+        recorder, reader, feed = _recording(folder)
+        for n in range(10):
+            began = time.perf_counter()
+            recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], n)
+            while len(reader.phases) <= n:
+                time.sleep(0.005)
+            waits.append(time.perf_counter() - began)
+        recorder.close()
+    return max(waits)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
