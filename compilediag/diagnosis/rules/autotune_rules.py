@@ -9,7 +9,7 @@ from ...decode.records.autotune_choices import INFINITE
 from ...events import Rows
 from ...formatting import format_amount, format_count, format_line, format_names, format_seconds, format_share
 from ..evidence import find_shared_place, group_by, make_place_fields, sum_seconds
-from ..finding import Finding, severity_of
+from ..finding import Finding, get_severity
 from .autotune_runs import TuningRun, count_calls_to_pay, find_tuning_runs
 
 #: Below this gain over the extern kernel tuning is hardly felt.
@@ -52,7 +52,7 @@ def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
     what = runs[0].label if len(runs) == 1 else f"{format_line(runs[0].op or 'an op', 60)} {len(runs)}x"
     return Finding(
         rule="tuning_small_gain",
-        severity=severity_of(spent, 1, "medium"),
+        severity=get_severity(spent, 1, "medium"),
         title=f"tuning {what} took {format_seconds(spent)}: {gain}",
         seconds_lost=spent,
         evidence=_list_events(runs),
@@ -88,7 +88,7 @@ def _report_repeated(runs: list[TuningRun]) -> Finding:
     again = sum_seconds(run.spent_s for run in runs[1:])
     return Finding(
         rule="tuning_repeated",
-        severity=severity_of(again, len(runs) - 1, "medium"),
+        severity=get_severity(again, len(runs) - 1, "medium"),
         title=f"{runs[0].label} was tuned {len(runs)}x in one process: {format_seconds(again)} after the first time",
         seconds_lost=again,
         evidence=_list_events(runs),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...events import Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_seconds
-from ..costs import cost_of
+from ..costs import get_cost
 from ..evidence import Place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
-from ..finding import Finding, severity_of
+from ..finding import Finding, get_severity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,14 +266,14 @@ def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
     number = format_amount(len(entries), "entry that was", "entries that were")
     return Finding(
         rule="used_once",
-        severity=severity_of(paid_s, 1, "medium"),
+        severity=get_severity(paid_s, 1, "medium"),
         title=f"{format_function(*place)} spent {format_seconds(paid_s)} on {number} called once",
         # Where they are recompiles, the finding on their cause has these seconds already.
         seconds_lost=0.0,
         evidence=get_ids(entry.compile for entry in entries),
         suggestion="Fix what recompiles it, or run calls that do not repeat eagerly: "
         'torch.compiler.set_stance("eager_on_recompile").',
-        cost=cost_of("used_once"),
+        cost=get_cost("used_once"),
         function=function,
         file=file,
         line=line,

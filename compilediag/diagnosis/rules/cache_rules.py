@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ...events import CacheLookup, Rows
 from ...formatting import format_amount, format_first_line, format_line, format_names, format_seconds, format_times
 from ..evidence import find_first, find_shared_place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
-from ..finding import Finding, severity_of
+from ..finding import Finding, get_severity
 from .cache_misses import ADVICE, LOST_ADVICE, get_component
 from .graph_break_rules import MANY_BREAKS
 
@@ -74,7 +74,7 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
     earlier = find_first(row.nearest_session for row in rows)
     return Finding(
         rule="cache_settings",
-        severity=severity_of(lost, 1, "medium"),
+        severity=get_severity(lost, 1, "medium"),
         title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{cost}: only {format_names(names)}{what} "
         f"{'differs' if len(names) == 1 else 'differ'} from the nearest earlier key",
         seconds_lost=lost,
@@ -100,7 +100,7 @@ def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | N
     cost = f" cost {format_seconds(lost)}" if lost else ""
     return Finding(
         rule="cache_entry_gone",
-        severity=severity_of(lost, 1, "medium"),
+        severity=get_severity(lost, 1, "medium"),
         title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)}{cost}: same key as before, but "
         "its entry was deleted or never saved",
         seconds_lost=lost,
@@ -151,7 +151,7 @@ def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
     why = _explain_failure(reason, rows)
     return Finding(
         rule="cache_failed",
-        severity=severity_of(waited, len(rows), "medium"),
+        severity=get_severity(waited, len(rows), "medium"),
         title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {format_times(len(rows))}: "
         f"{why or 'no reason given'}",
         seconds_lost=waited,

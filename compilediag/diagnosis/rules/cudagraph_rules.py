@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ...events import CudaGraphAction, Rows
 from ...formatting import format_first_line, format_function, format_line, format_names, format_seconds, format_times
 from ..evidence import find_first, get_ids, group_by, sum_seconds
-from ..finding import Finding, severity_of
+from ..finding import Finding, get_severity
 from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, advise_skip, explain_mismatch
 
 K = TypeVar("K", bound=Hashable)
@@ -97,7 +97,7 @@ def _report_again(rows: Actions) -> Finding:
     spent = f", {format_seconds(lost)}" if lost else ""
     return _make_finding(
         "cudagraph_rerecord",
-        severity_of(lost, len(rows)),
+        get_severity(lost, len(rows)),
         f"was captured again {format_times(len(rows))}{spent}: {why}{named}",
         rows,
         advice or "torch gave no further reason.",
@@ -123,7 +123,7 @@ def _report_sizes(rows: Actions) -> Finding:
     lost = _sum_seconds(rows[1:])
     return _make_finding(
         "cudagraph_sizes",
-        "medium" if len(sizes) >= MANY_SIZES else severity_of(lost, 1, "medium"),
+        "medium" if len(sizes) >= MANY_SIZES else get_severity(lost, 1, "medium"),
         f"was captured for {len(sizes)} sizes, {format_seconds(lost)} after the first: {format_names(sizes)}",
         rows,
         SIZES,
@@ -143,7 +143,7 @@ def _report_paths(rows: Actions) -> Finding:
     lost = _sum_seconds(rows[1:])
     what = f"was captured {format_times(len(rows))} without a change of its inputs, each time after other graphs"
     return _make_finding(
-        "cudagraph_paths", severity_of(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost
+        "cudagraph_paths", get_severity(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost
     )
 
 

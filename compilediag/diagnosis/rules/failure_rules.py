@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...events import Compile, GraphBreak, Recompile, Rows
-from ...formatting import format_first_line, format_function, format_line, format_times, is_resumed
-from .. import wording
+from ...formatting import format_first_line, format_function, format_line, format_seconds, format_times, is_resumed
 from ..evidence import (
     Place,
     find_first,
@@ -20,7 +19,7 @@ from ..evidence import (
     make_place_fields,
     sum_seconds,
 )
-from ..finding import Finding, severity_of
+from ..finding import Finding, get_severity
 from .break_even import make_eager_call_counter
 
 #: Parts of torch's own text on a frame that it runs eagerly.
@@ -168,14 +167,12 @@ def _advise(rows: list[Compile]) -> str:
 def _report_failure(rows: list[Compile]) -> Finding:
     place = get_place(rows[0])
     spent = sum_seconds(row.duration_s for row in rows)
-    timed = sum(is_timed(row.duration_s) for row in rows)
     parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
     error = ": ".join(part for part in parts if part) or "no reason given"
     return Finding(
         rule="compile_failed",
-        severity="high" if len(rows) > 1 else severity_of(max(spent, 1.0), 1),
-        title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, "
-        f"{wording.lost(spent, timed, len(rows))}: {error}",
+        severity="high" if len(rows) > 1 else get_severity(max(spent, 1.0), 1),
+        title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, {_format_loss(rows)}: {error}",
         seconds_lost=spent,
         evidence=get_ids(rows),
         suggestion=_advise(rows),
@@ -183,3 +180,12 @@ def _report_failure(rows: list[Compile]) -> Finding:
         details=(error,),
         **make_place_fields(place),
     )
+
+
+def _format_loss(rows: list[Compile]) -> str:
+    """`6.1 s lost`, and how many compiles were not timed."""
+    gap = sum(not is_timed(row.duration_s) for row in rows)
+    if gap == len(rows):
+        return "not timed"
+    lost = f"{format_seconds(sum_seconds(row.duration_s for row in rows))} lost"
+    return f"{lost} ({gap} of {len(rows)} not timed)" if gap else lost
