@@ -21,7 +21,7 @@ from . import sources
 from .errors import CompilediagError
 from .recording import Recorder
 from .sources.caches.key_history import VARIABLE as HISTORY
-from .sources.caches.key_history import program
+from .sources.caches.key_history import program_name
 from .storage.data import SessionData
 from .storage.store import Store, is_replaceable, remove, temporary_file
 from .version import __version__
@@ -104,7 +104,7 @@ def record_aside(detail: str = "lean") -> Iterator[SessionData]:
     No watch can begin or end in another thread meanwhile.
     """
     global _current
-    with _lock, sources.paused():
+    with _lock, sources.pause():
         outer, _current = _current, None
         _waiting.extend([outer] if outer else [])
         try:
@@ -204,7 +204,7 @@ def _meta(detail: str, asked_for: list[str]) -> dict[str, object]:
         "torch_version": sources.torch_version(),
         "python_version": platform.python_version(),
         "platform": platform.platform(),
-        "title": program() or "session",
+        "title": program_name() or "session",
         "detail": detail,
         "asked_for": asked_for,
         "pid": os.getpid(),

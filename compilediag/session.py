@@ -156,14 +156,14 @@ class Session(TableProperties):
         return self.data.progress()
 
     def status(self) -> list[dict[str, Any]]:
-        """One dict a source: name, status, reason, events, dropped, overhead_s (s of the user's own time); and one
-        a plug-in that failed in this process, `dropped` being how often.
+        """One dict per source: name, status, reason, reason_code, events, dropped, overhead_s (s of the user's
+        time); and one per plug-in that failed in this process, `dropped` being how often.
         """
         from .plugins import troubles
 
-        names = ["name", "status", "reason", "events", "dropped", "overhead_s"]
+        names = ["name", "status", "reason", "reason_code", "events", "dropped", "overhead_s"]
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.sources[names].to_dict("records")]
-        failed = [(p.subject, "failed", p.reason, None, p.failures, None) for p in troubles()]
+        failed = [(p.subject, "failed", p.reason, "errors", None, p.failures, None) for p in troubles()]
         return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
     def flush(self) -> None:

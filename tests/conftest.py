@@ -139,16 +139,16 @@ def _has_cuda() -> bool:
 @pytest.fixture(autouse=True)
 def nothing_swallowed(request: pytest.FixtureRequest) -> Iterator[None]:
     """Production swallows what compilediag raises inside a hook; a test fails of it, unless marked `swallows`."""
-    from compilediag.sources.hooks import shield
+    from compilediag.sources.hooks import own_errors
 
     caught: list[tuple[str, BaseException]] = []
 
     def listener(name: str, error: BaseException) -> None:
         caught.append((name, error))
 
-    shield.listeners.append(listener)
+    own_errors.listeners.append(listener)
     yield
-    shield.listeners.remove(listener)
+    own_errors.listeners.remove(listener)
     if caught and request.node.get_closest_marker("swallows") is None:
         name, error = caught[0]
         raise AssertionError(f"source {name} raised and production would have swallowed it ({len(caught)}x)") from error
@@ -174,7 +174,7 @@ def nothing_left_behind() -> Iterator[None]:
     if "compilediag.watch" in sys.modules:
         forgotten = sys.modules["compilediag.watch"].stop_all()
         assert forgotten is None, f"the test left a watch running: {forgotten}"
-    assert sources.installed() == []
+    assert sources.list_hooks() == []
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,7 @@ class KernelCompile(Event):
     kind: ClassVar[str] = "kernel_compile"
     table: ClassVar[str] = "kernels"
 
-    name: str | None = column("string", "name of the kernel", sources=("workers",))
+    name: str | None = column("string", "name of the kernel", sources=("code_caches",))
     language: str | None = column("string", "triton, cpp, cuda or python")
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
     worker_pid: int | None = column("Int64", "process that compiled it, where it says so")

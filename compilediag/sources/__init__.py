@@ -1,7 +1,8 @@
-"""Everything that touches torch: one file a family of hooks. Imported when a watch begins, not before.
+"""Everything that touches torch, in groups; imported when a watch begins, not before.
 
-A source watches one part of the compiler and hands what it sees to the recorder. `attach` puts the sources
-of a detail in, `detach` takes them out again, `probe_all` says what would work here.
+A source watches one part of the compiler and hands its events to the recorder. `attach` installs the sources of a
+detail, `detach` removes them, `probe_all` lists what would work here. Each group has a `torch_api.py`, the only file of
+the group that names torch's private parts: docs/torch_internals.md is generated from these files.
 """
 
 from __future__ import annotations
@@ -10,28 +11,46 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator
 
 from ..errors import CompilediagError
 from ..recording import Recorder
-from .hooks import late_imports as imports
-from .hooks import patching
-from .hooks.source import NothingToWatch, Source, Unavailable
+from .hooks import late_imports, patches
+from .hooks.source import Source
+from .hooks.torch_names import NothingToWatch, Unavailable
 
-__all__ = ["attach", "detach", "installed", "notice", "paused", "probe_all", "rank", "require_torch", "torch_version"]
+__all__ = [
+    "attach",
+    "detach",
+    "list_hooks",
+    "notice",
+    "pause",
+    "probe_all",
+    "rank",
+    "require_torch",
+    "torch_version",
+]
+
+#: Major and minor version of the oldest torch whose internals compilediag knows.
+OLDEST_TORCH = (2, 11)
 
 _attached: list[Source] = []
 
 
 def require_torch() -> None:
-    """CompilediagError in one line if torch is not there or older than 2.11."""
+    """CompilediagError in one line if torch is not installed or too old."""
     if importlib.util.find_spec("torch") is None:
         raise CompilediagError("torch is not installed, so there is nothing to watch: pip install 'torch>=2.11'")
+    version = torch_version() or ""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:
+        raise CompilediagError(f"torch {version} is too old for compilediag: pip install 'torch>=2.11'")
 
 
 def torch_version() -> str | None:
-    """The version of torch, without importing it; None if it is not there."""
+    """The version of torch, without importing it; None if it is not installed."""
     if "torch" in sys.modules:
         return str(sys.modules["torch"].__version__)
     try:
@@ -41,40 +60,39 @@ def torch_version() -> str | None:
 
 
 def rank() -> int | None:
-    """The rank of this process in a distributed job: of torch.distributed if it has begun, else what launchers set."""
+    """The rank of this process in a distributed job, from torch.distributed if it is initialized, else the launcher."""
     distributed = sys.modules.get("torch.distributed")
-    # It may be half imported, by another thread, or end between two questions.
+    # Another thread may be importing it, or end it between the two calls.
     with contextlib.suppress(AttributeError, RuntimeError, ValueError):
         if distributed is not None and distributed.is_initialized():
             return distributed.get_rank()
-    told = os.environ.get("RANK", "")
-    return int(told) if told.isdecimal() else None
+    text = os.environ.get("RANK", "")
+    return int(text) if text.isdecimal() else None
 
 
-def _classes() -> list[type[Source]]:
+def _source_classes() -> list[type[Source]]:
     from .autotune.select_algorithm import SelectAlgorithm
     from .autotune.triton_autotune import TritonAutotune
     from .autotune.triton_heuristics import TritonHeuristics
     from .caches.aot_autograd_cache import AOTAutogradCache
-    from .caches.cache_keys import Keys
-    from .caches.code_caches import CodeCaches
-    from .caches.dynamo_cache import DynamoCache
+    from .caches.cache_keys import CacheKeys
     from .caches.fx_graph_cache import FxGraphCache
-    from .caches.pgo import Pgo
     from .caches.remote_cache import RemoteCache
     from .caches.triton_bundle import TritonBundle
-    from .caches.workers import Workers
     from .cudagraphs.replays import Replays
     from .cudagraphs.skips import CudaGraphSkips
     from .cudagraphs.trees import CudaGraphs
-    from .cudagraphs.user_captures import Captures
-    from .dynamo.calls import Calls
+    from .cudagraphs.user_captures import UserCaptures
+    from .dynamo.calls import CompiledCalls
     from .dynamo.compiles import Compiles
-    from .dynamo.dynamic_decisions import Dynamic
+    from .dynamo.dynamic_decisions import DynamicDecisions
+    from .dynamo.dynamo_cache import DynamoCache
     from .dynamo.graph_breaks import GraphBreaks
+    from .dynamo.pgo import Profiles
     from .dynamo.phases import Phases
     from .dynamo.recompiles import Recompiles
-    from .dynamo.trace import Trace
+    from .generated_code.code_caches import CodeCaches
+    from .trace.structured_trace import StructuredTrace
 
     return [
         Compiles,
@@ -84,49 +102,48 @@ def _classes() -> list[type[Source]]:
         FxGraphCache,
         AOTAutogradCache,
         RemoteCache,
-        Keys,
+        CacheKeys,
         SelectAlgorithm,
         TritonHeuristics,
         TritonAutotune,
         DynamoCache,
         CodeCaches,
         TritonBundle,
-        Pgo,
-        Workers,
+        Profiles,
         CudaGraphSkips,
         CudaGraphs,
-        Captures,
+        UserCaptures,
         Replays,
-        Calls,
-        Dynamic,
-        Trace,
+        CompiledCalls,
+        DynamicDecisions,
+        StructuredTrace,
     ]
 
 
-def attach(recorder: Recorder, detail: str, asked_for: Collection[str] = ()) -> None:
-    """Put the hooks of every source in; those that work only on request if they are `asked_for`, by name.
+def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> None:
+    """Install the hooks of every source; those that work only on request if they are `requested`, by name.
 
-    A source that can't work here says why in its status.
+    The status of a source that cannot work here says why.
     """
-    from .hooks.writer import Writer
+    from .hooks.writer import WriterStatus
 
-    for cls in _classes():
+    for cls in _source_classes():
         source = cls(recorder, detail)
-        source.begin(cls.name in asked_for)
+        source.begin(cls.name in requested)
         _attached.append(source)
-    recorder.feeds = [*_attached, Writer(recorder)]
+    recorder.feeds = [*_attached, WriterStatus(recorder)]
 
 
 def detach() -> None:
-    """Take all hooks out, the last first."""
+    """Remove all hooks, the last first."""
     while _attached:
         _attached.pop().end()
 
 
 @contextlib.contextmanager
-def paused() -> Iterator[None]:
-    """In the block the hooks that are in are out, so that another recording can have its own; then they go on."""
-    begun = [source for source in _attached if source.active]
+def pause() -> Iterator[None]:
+    """In the block the installed hooks are removed, so that another recording can install its own."""
+    begun = [source for source in _attached if source.is_active]
     set_aside = _attached[:]
     for source in reversed(begun):
         source.end()
@@ -136,26 +153,26 @@ def paused() -> Iterator[None]:
     finally:
         _attached[:] = set_aside
         for source in begun:
-            source.begin(asked_for=True)
+            source.begin(requested=True)
 
 
-def installed() -> list[str]:
-    """The places that are patched now, and the modules that are waited for; empty when no watch runs."""
-    return [*patching.installed(), *imports.waiting()]
+def list_hooks() -> list[str]:
+    """The functions that are patched now, and the modules whose import is waited for; empty when no watch runs."""
+    return [*patches.list_installed(), *late_imports.list_waiting()]
 
 
 def notice(error: BaseException) -> None:
-    """An exception of the user's program is about to leave what we watch: some are told of nowhere else."""
+    """An exception of the user's program is about to leave the watched code: some are seen nowhere else."""
     for source in _attached:
         source.guarded(source.notice, error)
 
 
 def probe_all() -> list[tuple[str, str, str | None]]:
-    """(name, status, reason) of every source: available, or unavailable where the installed torch lacks its place."""
+    """(name, status, reason) of every source: available, or unavailable if the installed torch lacks what it needs."""
     if torch_version() is None:
         return []
     report: list[tuple[str, str, str | None]] = []
-    for cls in _classes():
+    for cls in _source_classes():
         try:
             cls.probe()
             report.append((cls.name, "available", None))

@@ -21,7 +21,9 @@ from typing import Any
 
 import torch
 
-from ..sources import _compat
+from ..sources.dynamo.torch_api import inner_function
+from ..sources.hooks.caller_frames import is_torch_file
+from . import torch_api
 
 #: A workload that reaches more objects than this is kept in part.
 MAX_OBJECTS = 200_000
@@ -98,7 +100,7 @@ class Snapshot:
             yield name, found.args
             yield name, found.keywords
             return
-        inner = getattr(found, "_torchdynamo_orig_callable", None)
+        inner = inner_function(found)
         if inner is not None:
             yield name, inner
         if _is_theirs(found.__code__.co_filename):
@@ -273,7 +275,7 @@ def _is_walked(cls: type) -> bool:
     module = cls.__module__ or ""
     root = module.partition(".")[0]
     if root == "torch":
-        return module.startswith(_THEIR_TORCH) or module == "torch._dynamo.eval_frame" and _is_module(cls)
+        return module.startswith(_THEIR_TORCH) or (module == torch_api.COMPILED_MODULE.module and _is_module(cls))
     return root not in sys.stdlib_module_names and root not in _TOOLS
 
 
@@ -288,4 +290,4 @@ def _is_theirs(file: str) -> bool:
     """False for files of torch, of installed packages, of Python and of this package: their state is not the user's."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = (sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
-    return not (_compat.is_torch_file(file) or file.startswith((ours + os.sep, "<frozen", *installed)))
+    return not (is_torch_file(file) or file.startswith((ours + os.sep, "<frozen", *installed)))

@@ -85,7 +85,7 @@ class Bench:
         from . import snapshots, trial
 
         sources.require_torch()
-        trial.require()
+        trial.require_isolation()
         self.workload = workload
         self.snapshot = snapshots.Snapshot(workload)
 
@@ -93,12 +93,12 @@ class Bench:
         """Run it once with `fix`; everything is as before when this returns."""
         from ..active_recording import record_aside
         from .results import copied
-        from .trial import trial
+        from .trial import isolate
 
         result, changed, raised = None, {}, None
         with record_aside() as session:
             try:
-                with trial(fix or {}):
+                with isolate(fix or {}):
                     begin = time.perf_counter()
                     try:
                         result = copied(self.workload())

@@ -32,7 +32,6 @@ from compilediag.session import Session
 from compilediag.storage.data import SessionData
 from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
-from tests.unit.tables_builder import add_keys
 
 ARGS = [
     "--no-sandbox",
@@ -113,9 +112,7 @@ class Recorded:
         self.clock = BEGIN_NS
 
     def add(self, *events: Event | tuple[Artifact, str]) -> None:
-        """Record events; one without a compile key gets that of its compile id."""
-        keyed = [(add_keys(item[0]), item[1]) if isinstance(item, tuple) else add_keys(item) for item in events]
-        self.recorder.put(self.feed, lambda: keyed)
+        self.recorder.put(self.feed, lambda: events)
 
     def sources(self, **why_not: str) -> None:
         """All sources active, but for those given with a reason, and that of calls, which has to be asked for."""
@@ -216,9 +213,7 @@ class Recorded:
         """What is compiling now; nothing if no state is given."""
         self.recorder.progress.clear()
         if state:
-            key = state.get("compile_id") and f"0.{state['compile_id']}"
-            usual = {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo"}
-            now = {**usual, "compile_key": key, **state}
+            now = {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo", **state}
             self.recorder.progress[1] = Flight(now)
 
     def snapshot(self) -> dict[str, Any]:

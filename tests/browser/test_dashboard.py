@@ -61,7 +61,7 @@ def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):
     sent = []
 
     class Broken:
-        data = recorded.session.data
+        session = recorded.session
 
         def patch(self):
             raise OSError("the disk is full")

@@ -304,7 +304,7 @@ def test_what_comes_in_later_is_shown_and_the_reader_keeps_the_place(story, open
     page.focus('[data-cell="1 change"]')
     page.locator(".cdiag-page").evaluate("node => (node.dataset.same = 'yes')")
     story.add(*recompiled(story.clock, 0, 4, {"0/3": [guard("k", "4", "5")]}))
-    story.model._explorer_pace.due = 0.0  # documents are made twice a second at most
+    story.model._explore_due = 0.0  # documents are made twice a second at most
     patch = story.patch()
     message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": 0}
     page.evaluate("(message) => window.host.deliver(message)", message)

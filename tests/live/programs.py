@@ -17,9 +17,9 @@ def renamed(function, name):
 
 def at_work(session):
     """name -> status of the sources of a session that have something to watch here, and were asked for."""
-    idle = ("nothing to watch", "not asked for")
+    idle = ("nothing_to_watch", "not_requested")
     rows = session.status()
-    return {r["name"]: r for r in rows if r["status"] != "off" or not (r["reason"] or "").startswith(idle)}
+    return {r["name"]: r for r in rows if r["status"] != "off" or r["reason_code"] not in idle}
 
 
 def sizes():

@@ -344,8 +344,8 @@ def test_a_tool_of_somebody_elses_is_left_alone():
         sys.monitoring.free_tool_id(OURS)
     told = state(session)
     assert told["status"] == "unavailable"
-    assert told["reason"] == "a profiler and a tracer use the numbers of sys.monitoring that are free for tools"
-    assert len(session.calls) == 0 and sources.installed() == []
+    assert told["reason"] == "a profiler and a tracer use the free tool numbers of sys.monitoring"
+    assert len(session.calls) == 0 and sources.list_hooks() == []
 
 
 @needs_monitoring
@@ -439,7 +439,7 @@ def test_without_monitoring_it_is_unavailable_and_nothing_is_called_0(monkeypatc
 def test_nobody_who_did_not_ask_is_told_of_it():
     with cd.watch(detail="lean") as session:
         compiled(renamed(by_name, "f"))(torch.ones(2), "n")
-    assert (state(session)["status"], state(session)["reason"]) == ("off", "not asked for")
+    assert (state(session)["status"], state(session)["reason"]) == ("off", "not requested")
     assert "calls" not in session.summary() and session.meta["asked_for"] == []
 
 

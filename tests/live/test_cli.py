@@ -69,7 +69,7 @@ def test_replays_are_counted_if_it_is_asked_for(run, script, tmp_path, asked):
     done = run("--save", tmp_path / "run.cdiag", *["--replays"] * asked, script("print('the script')"))
     assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
     sources = compilediag.load(tmp_path / "run.cdiag").sources.set_index("name")
-    assert (sources.loc["replays", "reason"] == "not asked for") is not asked
+    assert (sources.loc["replays", "reason"] == "not requested") is not asked
     assert "replays of CUDA graphs" not in done.stderr, "that they are not counted is no gap"
 
 

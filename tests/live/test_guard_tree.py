@@ -21,17 +21,17 @@ from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list  # noqa: E40
 from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from compilediag.events import GUARD_KINDS  # noqa: E402
+from compilediag.sources.guards.guard_scope import GuardScope  # noqa: E402
 from compilediag.sources.guards.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
-from compilediag.sources.guards.guard_values import Scope  # noqa: E402
-from compilediag.sources.guards.guard_walk import Walk  # noqa: E402
+from compilediag.sources.guards.guard_walk import GuardWalk  # noqa: E402
 
 randn = torch.randn
 FILE = __file__
 GLOBAL = 3
 
 
-def walk_of(manager, f_locals) -> Walk:
-    return Walk(manager, Scope(manager, f_locals), deadline=math.inf)
+def walk_of(manager, f_locals) -> GuardWalk:
+    return GuardWalk(manager, GuardScope(manager, f_locals), deadline=math.inf)
 
 
 def walked(manager, f_locals) -> FailingGuards:
@@ -41,7 +41,7 @@ def walked(manager, f_locals) -> FailingGuards:
 def at_once(manager, f_locals) -> FailingGuards | None:
     """What is found without walking; None if that is not enough, or if nothing fails."""
     walk, debug = walk_of(manager, f_locals), manager.root.check_verbose(f_locals)
-    return walk.found if not debug.result and walk.at_once(debug) else None
+    return walk.found if not debug.result and walk.run_fast(debug) else None
 
 
 class Seen(list):

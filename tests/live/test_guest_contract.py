@@ -13,14 +13,14 @@ import torch
 import compilediag as cd
 from compilediag import sources
 from compilediag.active_recording import find_current
-from compilediag.sources.hooks import patching
+from compilediag.sources.hooks import patches
 from compilediag.sources.hooks.source import MAX_ERRORS
 from tests.live import programs
 from tests.live.entered import entered
 
 NAMES = [
     *("compiles", "phases", "recompiles", "graph_breaks", "fx_graph_cache", "aot_autograd_cache", "remote_cache"),
-    *("keys", "dynamo_cache", "code_caches", "pgo", "workers", "cudagraph_skips", "dynamic", "trace"),
+    *("keys", "dynamo_cache", "code_caches", "pgo", "cudagraph_skips", "dynamic", "trace"),
 ]
 
 
@@ -32,7 +32,7 @@ def places(but=()):
     """(owner, name) of everything that a watch patches, but for the hooks of some sources."""
     with cd.watch():
         left_out = {patch for s in sources._attached if s.name in but for patch in s._patches}
-        return list(dict.fromkeys((p.owner, p.name) for p in patching._installed if p not in left_out))
+        return list(dict.fromkeys((p.owner, p.name) for p in patches._installed if p not in left_out))
 
 
 def states(session):
@@ -247,10 +247,10 @@ def test_what_a_hook_of_ours_raises_is_shown_and_switches_that_source_off(name):
 def test_a_few_failures_are_counted_and_the_source_goes_on():
     with cd.watch() as session:
         recompiles = source("recompiles")
-        genuine = recompiles._analyse
-        recompiles._analyse = lambda *args: 1 / 0
+        genuine = recompiles._check_entry
+        recompiles._check_entry = lambda *args: 1 / 0
         recompiling(2)
-        recompiles._analyse = genuine
+        recompiles._check_entry = genuine
         recompiling(3)
     state = states(session)["recompiles"]
     assert (state["status"], len(session.recompiles)) == ("active", 2)
@@ -266,7 +266,7 @@ def test_what_fails_in_the_writers_thread_is_counted_at_its_source():
         for _ in range(MAX_ERRORS):
             find_current().recorder.put(source("dynamic"), broken)
         assert states(session)["dynamic"]["status"] == "failed"
-        assert len(patching._installed) == len(patching.installed()) > 0
+        assert len(patches._installed) == len(patches.list_installed()) > 0
         recompiling(2)
     assert len(session.recompiles) == 1
 
@@ -326,7 +326,7 @@ def test_stop_puts_back_every_attribute_and_handler():
     assert all(vars(owner)[name] is original for (owner, name), original in before.items())
     assert {name: logging.getLogger(name).handlers for name in loggers} == loggers
     assert logging.getLogger("torch.__trace").filters == filters
-    assert (sys.getprofile(), sys.gettrace(), sources.installed()) == (profile, trace, [])
+    assert (sys.getprofile(), sys.gettrace(), sources.list_hooks()) == (profile, trace, [])
     assert not [t for t in threading.enumerate() if t.name == "compilediag-writer"]
 
 
@@ -362,10 +362,10 @@ def test_watches_nest_and_stop_without_start_is_nothing():
         assert inner is outer
     recompiling(2)
     assert cd.stop() is outer
-    assert sources.installed() and cd.current() is outer
+    assert sources.list_hooks() and cd.current() is outer
     recompiling(2)
     assert cd.stop() is outer
-    assert cd.current() is None and sources.installed() == []
+    assert cd.current() is None and sources.list_hooks() == []
     assert len(outer.recompiles) == 2
     assert cd.stop() is None
 
@@ -384,7 +384,7 @@ def test_an_exception_in_the_block_ends_the_watch_and_is_the_users():
     with pytest.raises(Boom), cd.watch() as session:
         recompiling(2)
         raise Boom
-    assert sources.installed() == [] and len(session.recompiles) == 1
+    assert sources.list_hooks() == [] and len(session.recompiles) == 1
 
 
 # 4. A missing or changed private API gives `unavailable` with a reason
@@ -402,15 +402,13 @@ MISSING = {
     "dynamo_cache": ("torch._dynamo.convert_frame", "exceeds_recompile_limit"),
     "code_caches": ("torch._inductor.codecache.PyCodeCache", "load_by_key_path"),
     "pgo": ("torch._dynamo.pgo", "write_local_impl"),
-    "workers": ("torch._inductor.async_compile", "_add_triton_kernel_info"),
     "cudagraph_skips": ("torch._inductor.output_code.CompiledFxGraph", "post_compile"),
     "dynamic": ("torch._dynamo.utils.ChromiumEventLogger", "log_instant_event"),
     "trace": ("torch._logging._internal", "trace_log"),
 }
 #: What else rests on the same thing.
 ALSO = {
-    "phases": {"fx_graph_cache", "dynamic"},
-    "dynamic": {"phases", "fx_graph_cache"},
+    "dynamic": {"fx_graph_cache"},
     "keys": {"fx_graph_cache"},
     "compiles": {"dynamo_cache"},
 }
@@ -454,7 +452,7 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
     from compilediag.diagnosis import explain_gaps
     from compilediag.sources.dynamo.graph_breaks import GraphBreaks
-    from compilediag.sources.hooks.source import NothingToWatch
+    from compilediag.sources.hooks.torch_names import NothingToWatch
 
     def probe(cls):
         raise NothingToWatch("there is no such thing here")

@@ -417,7 +417,7 @@ def span(session):
 def test_sources_say_what_they_did_and_what_it_cost():
     session, _ = metrics_of(mixed)
     found = {row["name"]: row for row in session.status()}
-    assert set(found) == {*(cls.name for cls in sources._classes()), "writer"}
+    assert set(found) == {*(cls.name for cls in sources._source_classes()), "writer"}
     at_work = programs.at_work(session).values()
     assert {(row["status"], row["reason"]) for row in at_work} == {("active", None)}
     assert {row["dropped"] for row in found.values()} == {0}
@@ -435,10 +435,10 @@ def test_sources_say_what_they_did_and_what_it_cost():
 
 def test_probing_says_what_would_work_and_leaves_nothing():
     found = {name: (status, reason) for name, status, reason in sources.probe_all()}
-    assert set(found) == {cls.name for cls in sources._classes()}
+    assert set(found) == {cls.name for cls in sources._source_classes()}
     idle = {n: reason for n, (status, reason) in found.items() if status == "off"}
     assert all(reason.startswith("nothing to watch: ") for reason in idle.values())
     calls = "available" if sys.version_info >= (3, 12) else "unavailable"
     assert found.pop("calls")[0] == calls, "it needs Python 3.12"
     assert {status for n, (status, _) in found.items() if n not in idle} == {"available"}
-    assert sources.installed() == []
+    assert sources.list_hooks() == []

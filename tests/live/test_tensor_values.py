@@ -6,7 +6,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.sources.dynamo.recompiles import Recompiles
-from compilediag.sources.guards.guarded_values import describe
+from compilediag.sources.guards.describe import describe
 
 torch = pytest.importorskip("torch")
 TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode

@@ -174,5 +174,5 @@ def decision(source, dim, number, **more):
     return add_keys(DynamicDecision(time_ns=number * SECOND, compile_id=f"0/{number}", source=source, dim=dim, **more))
 
 
-def source(name, status, reason=None, **more):
-    return SourceStatus(time_ns=SECOND, name=name, status=status, reason=reason, **more)
+def source(name, status, reason=None, reason_code=None, **more):
+    return SourceStatus(time_ns=SECOND, name=name, status=status, reason=reason, reason_code=reason_code, **more)

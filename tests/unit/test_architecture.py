@@ -3,6 +3,7 @@
 import ast
 import collections
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ MAY_IMPORT = {
     "sources": {"errors", "events", "decode", "recording"},
     "active_recording": {"errors", "recording", "sources", "storage", "version"},
     "diagnosis": {"errors", "events", "decode", "plugins"},
-    "trials": {"active_recording", "diagnosis", "errors", "events", "sources", "storage"},
+    "trials": {"active_recording", "decode", "diagnosis", "errors", "events", "sources", "storage"},
     "views": {"decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "storage"},
     "logs": {"decode", "errors", "events", "files", "plugins", "storage", "version"},
     "session": {"diagnosis", "errors", "logs", "plugins", "storage", "trials", "views"},
@@ -241,6 +242,57 @@ def test_the_host_is_imported_only_where_it_may_be(module):
     for name, node in imports(module):
         allowed = ONLY_IN.get(name.split(".")[0])
         assert allowed is None or own in allowed, f"line {node.lineno} imports {name}"
+
+
+#: The parts that touch torch, and the only file in each group of theirs that names torch's private parts.
+TOUCH_TORCH, TORCH_API = ("sources", "trials"), "torch_api.py"
+PRIVATE_NAME = re.compile(r"\b(?:torch\._|triton\.)")
+#: Private attributes that are Python's own.
+PYTHONS = {"_asdict", "_replace", "_getframe"}
+
+
+@functools.cache
+def hook_names():
+    """The names of the functions that the sources watch; ordinary words such as `get` are left out."""
+    strings = set()
+    for file in PACKAGE.rglob(TORCH_API):
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("HookPoint", "hook_points"):
+                strings |= {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return {name for text in strings if "_" in (name := text.rpartition(".")[2])}
+
+
+def documentation(tree):
+    """The string nodes that are docstrings."""
+    owners = [n for n in ast.walk(tree) if isinstance(n, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    return {n.body[0].value for n in owners if n.body and isinstance(n.body[0], ast.Expr)}
+
+
+def private_parts_of_torch(path):
+    """(line, what) of each private part of torch or triton that a file names."""
+    tree, hooks = tree_of(path), hook_names()
+    for node in set(ast.walk(tree)) - documentation(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if PRIVATE_NAME.search(node.value) or node.value in hooks:
+                yield node.lineno, node.value
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if ast.unparse(node.value) not in ("self", "cls") and node.attr not in PYTHONS:
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            yield from ((node.lineno, name) for name in names if PRIVATE_NAME.match(f"{name}."))
+
+
+def test_torchs_private_parts_are_named_in_one_file_a_group(module):
+    if part_of(name_of(module)) in TOUCH_TORCH and module.name != TORCH_API:
+        assert list(private_parts_of_torch(module)) == []
+
+
+def test_each_group_of_sources_has_one_such_file():
+    groups = [folder for folder in (PACKAGE / "sources").iterdir() if (folder / "__init__.py").exists()]
+    without = {folder.name for folder in groups if not (folder / TORCH_API).exists()}
+    assert len(groups) > 5 and without == {"hooks"}
+    assert len(hook_names()) > 50
 
 
 def test_jupyter_and_plotly_wait_until_they_are_used(module):

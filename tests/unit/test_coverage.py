@@ -25,11 +25,11 @@ def seen(**states):
     ("one", "two", "known"),
     [
         (("active", None), ("active", None), True),
-        (("active", None), ("off", NO_TRITON), True),
-        (("active", None), ("off", "detail is lean"), False),
+        (("active", None), ("off", NO_TRITON, "nothing_to_watch"), True),
+        (("active", None), ("off", "detail is lean", "detail_level"), False),
         (("active", None), ("unavailable", "this torch has no x"), False),
         (("failed", "switched off after 5 errors"), ("active", None), False),
-        (("off", NO_TRITON), ("off", NO_TRITON), False),
+        (("off", NO_TRITON, "nothing_to_watch"), ("off", NO_TRITON, "nothing_to_watch"), False),
     ],
 )
 def test_a_table_is_observed_if_all_that_feeds_it_was(one, two, known):
@@ -46,14 +46,16 @@ def test_a_part_of_a_table_needs_its_own_sources_alone():
 
 
 def test_a_source_with_nothing_to_watch_is_no_gap():
-    assert explain_gaps(tables(source("triton_autotune", "off", NO_TRITON))) == {}
+    assert explain_gaps(tables(source("triton_autotune", "off", NO_TRITON, "nothing_to_watch"))) == {}
     off = tables(source("triton_autotune", "off", "somebody switched it off"))
     assert set(explain_gaps(off)) == {"autotuning of triton kernels by triton.autotune"}
 
 
 def test_a_gap_blinds_the_tables_that_it_feeds():
     assert find_gaps(tables(source("one", "active"), source("two", "failed", "why"))) == {"autotune"}
-    assert find_gaps(tables(source("one", "active"), source("two", "off", NO_TRITON))) == frozenset()
+    assert (
+        find_gaps(tables(source("one", "active"), source("two", "off", NO_TRITON, "nothing_to_watch"))) == frozenset()
+    )
 
 
 def test_every_table_of_the_page_says_what_feeds_it():

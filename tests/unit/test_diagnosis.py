@@ -49,8 +49,8 @@ def test_one_compile_a_function_and_no_more_is_healthy():
         lookup("saved"),
         lookup("hit", saved_s=3.0),
         source("recompiles", "active"),
-        source("phases", "off", "the watch has ended"),
-        source("trace", "off", "detail is lean"),
+        source("replays", "off", "not requested", "not_requested"),
+        source("trace", "off", "detail is lean", "detail_level"),
     )
     assert diagnose(healthy) == []
 

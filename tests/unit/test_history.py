@@ -12,7 +12,7 @@ import pytest
 from compilediag.decode.cache_keys.key_components import Component
 from compilediag.decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from compilediag.sources.caches import key_history as history
-from compilediag.sources.caches.key_history import History, default_path, program
+from compilediag.sources.caches.key_history import StoredKeys, default_path, program_name
 
 SETTINGS = {"inductor_config[x]": Component("d", "True")}
 
@@ -29,7 +29,7 @@ def key(name, text="1", settings=SETTINGS):
 
 def kept(path, *keys, who=None):
     """Keep keys as an earlier session would have."""
-    session = History(path, "2.13.0")
+    session = StoredKeys(path, "2.13.0")
     for k in keys:
         session.remember(who or owner(), k)
     assert session.problem is None
@@ -37,7 +37,7 @@ def kept(path, *keys, who=None):
 
 
 def known(path, who=None):
-    session = History(path)
+    session = StoredKeys(path)
     found = session.earlier(who or owner())
     assert session.problem is None
     return [name for name, _, _ in found]
@@ -51,7 +51,7 @@ def path(tmp_path):
 def test_what_one_session_keeps_the_next_one_knows(path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/home/ada/train.py"])
     kept(path, key("k1", "1"), key("k2", "2"))
-    [(name, components, seen), (second, _, _)] = History(path).earlier(owner())
+    [(name, components, seen), (second, _, _)] = StoredKeys(path).earlier(owner())
     assert (name, second) == ("k1", "k2")
     assert components == {**key("k1").own, **SETTINGS}
     assert seen.endswith("UTC, train.py, torch 2.13.0") and seen[:2] == "20"
@@ -64,7 +64,7 @@ def test_keys_are_of_their_owner_alone(path):
 
 
 def test_a_session_does_not_find_its_own_keys(path):
-    session = History(path)
+    session = StoredKeys(path)
     session.remember(owner(), key("k1"))
     assert session.earlier(owner()) == [] and known(path) == ["k1"]
 
@@ -72,7 +72,7 @@ def test_a_session_does_not_find_its_own_keys(path):
 def test_a_key_that_is_seen_again_becomes_the_latest(path):
     kept(path, key("k1", "1"), key("k2"))
     kept(path, key("k1", "new"))
-    found = History(path).earlier(owner())
+    found = StoredKeys(path).earlier(owner())
     assert [name for name, _, _ in found] == ["k2", "k1"] and found[1][1]["a"].text == "new"
 
 
@@ -111,7 +111,7 @@ from pathlib import Path
 sys.path.insert(0, {os.getcwd()!r})
 from tests.unit.test_history import *
 who = owner(sys.argv[1])
-session = History(Path({str(path)!r}))
+session = StoredKeys(Path({str(path)!r}))
 for n in range(40):
     session.remember(who, key(f"k{{n}}"))
 assert session.problem is None
@@ -133,7 +133,7 @@ assert session.problem is None
 
 
 def unusable(path, **options):
-    session = History(path, **options)
+    session = StoredKeys(path, **options)
     assert session.earlier(owner()) == []
     session.remember(owner(), key("k1"))
     assert session.earlier(owner()) == []
@@ -155,7 +155,7 @@ def test_rows_that_are_no_components_are_damage(path, body):
     kept(path, key("k1"))
     with sqlite3.connect(path) as db:
         db.execute("UPDATE keys SET own = ?", (body,))
-    session = History(path)
+    session = StoredKeys(path)
     assert session.earlier(owner()) == [] and session.problem
 
 
@@ -177,7 +177,7 @@ def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch)
     kept(path, key("k1"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    session = History(path)
+    session = StoredKeys(path)
     session.remember(owner(), key("k2"))
     assert session.problem is None
     other.execute("ROLLBACK")
@@ -188,7 +188,7 @@ def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch)
 
 def test_surrogates_and_long_texts_are_kept(path):
     kept(path, key("k1", "\ud800" + "x" * 100_000))
-    assert History(path).earlier(owner())[0][1]["a"].text.startswith("\ud800x")
+    assert StoredKeys(path).earlier(owner())[0][1]["a"].text.startswith("\ud800x")
 
 
 # Where it is
@@ -198,23 +198,23 @@ def test_surrogates_and_long_texts_are_kept(path):
 def test_it_can_be_switched_off(monkeypatch, tmp_path, said):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("COMPILEDIAG_HISTORY", said)
-    assert unusable(History.of_user("2.13.0")._path) is None
+    assert unusable(StoredKeys.of_user("2.13.0")._path) is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_where_the_variable_says_or_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("COMPILEDIAG_HISTORY", str(tmp_path / "mine.sqlite"))
-    assert History.of_user(None)._path == tmp_path / "mine.sqlite"
+    assert StoredKeys.of_user(None)._path == tmp_path / "mine.sqlite"
     monkeypatch.setenv("COMPILEDIAG_HISTORY", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert History.of_user(None)._path == default_path() == tmp_path / "compilediag" / "keys-1.sqlite"
+    assert StoredKeys.of_user(None)._path == default_path() == tmp_path / "compilediag" / "keys-1.sqlite"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
     assert default_path() == tmp_path / "ada" / ".cache" / "compilediag" / "keys-1.sqlite"
 
 
 def test_no_test_uses_the_users_own(history_of_its_own):
-    assert History.of_user(None)._path == history_of_its_own
+    assert StoredKeys.of_user(None)._path == history_of_its_own
     assert not str(history_of_its_own).startswith(str(default_path().parent))
 
 
@@ -229,9 +229,9 @@ def test_what_tests_share_keeps_no_history(before_any_test):
 
 def test_the_program_is_the_notebook_or_the_script(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/home/ada/my train.py"])
-    assert program() == "my train.py"
+    assert program_name() == "my train.py"
     monkeypatch.setenv("JPY_SESSION_NAME", "/home/ada/notes.ipynb")
-    assert program() == "notes.ipynb"
+    assert program_name() == "notes.ipynb"
 
 
 def test_what_is_in_it_is_json_alone(path):

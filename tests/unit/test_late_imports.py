@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from compilediag.sources.hooks.late_imports import WhenImported, waiting
-from compilediag.sources.hooks.patching import Patch
-from compilediag.sources.hooks.source import Source, Unavailable
+from compilediag.sources.hooks.late_imports import WhenImported, list_waiting
+from compilediag.sources.hooks.patches import Patch
+from compilediag.sources.hooks.source import Source
+from compilediag.sources.hooks.torch_names import Unavailable
 
 
 @pytest.fixture
@@ -30,13 +31,13 @@ def watching():
 
     def watch(*names):
         hook = WhenImported({name: lambda name=name: calls.append((name, threading.get_ident())) for name in names})
-        hook.put_in()
+        hook.install()
         hooks.append(hook)
         return calls, hook
 
     yield watch
     for hook in hooks:
-        hook.take_out()
+        hook.remove()
 
 
 def test_it_is_told_once_when_the_module_is_there_in_the_importing_thread(package, watching):
@@ -76,10 +77,10 @@ def test_two_that_wait_for_one_module_are_both_told(package, watching):
 def test_taken_out_it_is_gone(package, watching):
     before = list(sys.meta_path)
     calls, hook = watching(f"{package}.inner")
-    assert waiting() == [f"import of {package}.inner"]
-    hook.take_out()
+    assert list_waiting() == [f"import of {package}.inner"]
+    hook.remove()
     importlib.import_module(f"{package}.inner")
-    assert (calls, sys.meta_path, waiting()) == ([], before, [])
+    assert (calls, sys.meta_path, list_waiting()) == ([], before, [])
 
 
 class Late(Source):
@@ -126,7 +127,7 @@ def test_a_source_hooks_a_module_that_is_there_or_comes_later(late, shouting, fi
     inner = shouting()
     assert (inner.shout("a"), late.events) == ("A", 1)
     late.end()
-    assert (inner.shout("b"), late.events, waiting()) == ("B", 1, [])
+    assert (inner.shout("b"), late.events, list_waiting()) == ("B", 1, [])
 
 
 def test_a_module_that_comes_after_the_end_is_left_alone(late, shouting):
@@ -141,5 +142,5 @@ def test_what_a_later_module_lacks_costs_the_source_and_is_told(late, shouting):
     assert late.status().status == "active"
     inner = shouting()
     status = late.status()
-    assert (status.status, status.reason, waiting()) == ("unavailable", "there is no whisper", [])
+    assert (status.status, status.reason, list_waiting()) == ("unavailable", "there is no whisper", [])
     assert inner.shout("a") == "A" and late.events == 0

@@ -68,7 +68,7 @@ def test_a_guard_miss_tells_the_guard():
 def test_without_an_earlier_key_it_says_whether_that_is_known():
     assert "the first lookup of this function" in explained(KEYS, cache="aot_autograd", reason="strict mode")
     assert "torch's reason: strict mode" in explained(KEYS, reason="strict mode")
-    lean = SourceStatus(time_ns=1, name="keys", status="off", reason="detail is lean")
+    lean = SourceStatus(time_ns=1, name="keys", status="off", reason="detail is lean", reason_code="detail_level")
     assert 'detail="full"' in explained(lean) and 'detail="full"' in explained()
 
 

@@ -34,6 +34,8 @@ class Trouble:
 
     type: str | None
     text: str
+    #: Of a store: True if the entry was pickled and could not be written to a tier.
+    is_write: bool = False
 
 
 @dataclass(slots=True)

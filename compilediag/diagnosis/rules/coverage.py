@@ -25,10 +25,9 @@ SUBJECTS = {
     "triton_heuristics": "autotuning of Inductor's triton kernels",
     "triton_autotune": "autotuning of triton kernels by triton.autotune",
     "dynamo_cache": "lookups of compiled code",
-    "code_caches": "caches of generated code",
+    "code_caches": "caches of generated code and compiled kernels",
     "triton_bundle": "bundles of triton kernels",
     "pgo": "profiles of earlier runs",
-    "workers": "compiled kernels",
     "graph_breaks": "graph breaks",
     "phases": "compile phases",
     "dynamic": "automatic dynamic shapes",
@@ -39,15 +38,15 @@ SUBJECTS = {
     "replays": "replays of CUDA graphs",
     "calls": "calls of compiled functions",
 }
-#: Reasons of "off" that are no gap: the watch is over, the user did not ask for it, or it can't happen here.
-_MEANT = ("the watch has ended", "detail is ", "not asked for", "nothing to watch")
+#: Reason codes of "off" that are no gap: the user did not ask for it, it cannot happen here, or the watch is over.
+_MEANT = ("detail_level", "not_requested", "nothing_to_watch", "watch_ended")
 
 
 def map_collected(states: Iterable[SourceStatus]) -> dict[str, bool]:
     """Table, or part of one -> whether all that fills it was collected; `states` are the last states of the sources."""
     rows = list(states)
     active = {row.name for row in rows if row.status == "active"}
-    idle = {row.name for row in rows if row.status == "off" and (row.reason or "").startswith("nothing to")}
+    idle = {row.name for row in rows if row.status == "off" and row.reason_code == "nothing_to_watch"}
     feeds = FEEDS | PARTS
     return {table: bool(active & {*names}) and {*names} <= active | idle for table, names in feeds.items()}
 
@@ -74,7 +73,7 @@ def _list_gaps(data: Rows) -> list[SourceStatus]:
 
 
 def _is_meant(row: SourceStatus) -> bool:
-    return row.status == "off" and (row.reason or "").startswith(_MEANT)
+    return row.status == "off" and row.reason_code in _MEANT
 
 
 def _name(row: SourceStatus) -> str:

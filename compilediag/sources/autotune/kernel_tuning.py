@@ -1,4 +1,4 @@
-"""What the tuners of triton kernels have in common: configurations, arguments and times, read where they are alive."""
+"""What the tuners of triton kernels share: configurations, arguments and times, read while the objects are alive."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ...decode.records.autotune_choices import TimedChoice, extract_reason, form
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
-def parameters_of(config: Any) -> dict[str, Any]:
+def read_parameters(config: Any) -> dict[str, Any]:
     """Names and values of a `triton.Config`, those of its options that are set included."""
     options = {name: getattr(config, name, None) for name in OPTIONS}
-    told = {name: value for name, value in options.items() if value is not None}
-    return {**(getattr(config, "kwargs", None) or {}), **told}
+    options = {name: value for name, value in options.items() if value is not None}
+    return {**(getattr(config, "kwargs", None) or {}), **options}
 
 
-def input_texts(arguments: Iterable[Any]) -> list[str]:
+def describe_inputs(arguments: Iterable[Any]) -> list[str]:
     """The tensors among the arguments of a kernel."""
     tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
     return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
 
 
-def device_of(arguments: Iterable[Any]) -> str | None:
+def find_device(arguments: Iterable[Any]) -> str | None:
     """The device of the first tensor among the arguments."""
     return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
 
 
-def timed(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
+def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
     """A configuration as a choice, named by its parameters."""
     name = " ".join(f"{name}={value}" for name, value in parameters.items())
     why = None if reason is None else extract_reason(reason)

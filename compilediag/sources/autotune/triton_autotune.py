@@ -1,33 +1,34 @@
 """Tuning of users' own kernels by `triton.autotune`, wherever they are launched.
 
-`Autotuner.run` is on the path of each launch, so it is left alone: `prune_configs` begins a tuning and says what will
-be timed, `_bench` times one configuration, and the tuning is over with the last one. A launch whose configuration is
-known enters none of them. Why a configuration failed triton says to nobody: its errors are seen when they are made.
+`Autotuner.run` is on the path of each launch, so it is not watched: `prune_configs` begins a tuning and returns what
+will be timed, `_bench` times one configuration, and the tuning is over with the last one. A launch whose configuration
+is known calls none of them. triton does not report why a configuration failed: its errors are seen when created.
 (Inductor tunes the kernels in what it compiles by itself: see `triton_heuristics`.)
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...decode.records.autotune_choices import TuningRecord, make_choices, make_run_id
-from .. import _compat
-from .._compat import tuning as places
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.shield import told
-from .kernel_tuning import device_of, input_texts, parameters_of, timed
+from ...recording import Recorder
+from ..hooks.own_errors import describe_error
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.thread_state import PerThread
+from ..hooks.torch_names import HookPoint, call_argument, require_triton
+from . import torch_api
+from .kernel_tuning import describe_inputs, find_device, make_choice, read_parameters
 from .tuner import Tuner
 
 TUNER = "triton_autotune"
 
 
 @dataclass(slots=True)
-class Launch:
-    """The launch that tunes: what is still to be timed, and each configuration with its time, in ms, and reason."""
+class TunedLaunch:
+    """The launch that tunes: how many are still to be timed, and each configuration with its time in ms and reason."""
 
     tuner: Any
     left: int
@@ -37,86 +38,91 @@ class Launch:
     timed: list[tuple[Any, float, str | None]] = field(default_factory=list)
 
 
-class Here(threading.local):
+class LaunchThread:
+    """What one thread tunes."""
+
     def __init__(self) -> None:
-        self.launch: Launch | None = None
-        #: The error that was made last, in one line.
+        self.launch: TunedLaunch | None = None
+        #: The triton error that was created last, in one line.
         self.error: str | None = None
 
 
 class TritonAutotune(Tuner):
     name = "triton_autotune"
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._here = Here()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._per_thread: PerThread[LaunchThread] = PerThread(LaunchThread)
+
+    @property
+    def _thread(self) -> LaunchThread:
+        return self._per_thread.get()
 
     @classmethod
     def probe(cls) -> None:
-        _compat.require_triton()
+        require_triton()
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         return {
-            places.TRITON_TUNER: self._tuner_patches,
-            places.TRITON_ERRORS: lambda: self._error_patches(places.launch_errors()),
-            places.TRITON_COMPILER_ERRORS: lambda: self._error_patches([places.compile_error()]),
+            torch_api.TRITON_TUNER: self._tuner_patches,
+            torch_api.TRITON_ERRORS: lambda: self._error_patches(torch_api.LAUNCH_ERRORS),
+            torch_api.TRITON_COMPILER_ERRORS: lambda: self._error_patches((torch_api.COMPILE_ERROR,)),
         }
 
     def _tuner_patches(self) -> list[Patch]:
-        owner = places.triton_autotuner()
         return [
-            Patch(owner, "prune_configs", self._pruned, self.guarded),
-            Patch(owner, "_bench", self._timed, self.guarded, self._timing),
-            Patch(owner, "check_disk_cache", self._looked_up, self.guarded),
+            self.watch(torch_api.CONFIGS_PRUNED, self._pruned),
+            self.watch(torch_api.CONFIG_BENCHED, self._timed, self._before_timing),
+            self.watch(torch_api.DISK_CACHE_CHECKED, self._looked_up),
         ]
 
-    def _error_patches(self, classes: list[type]) -> list[Patch]:
-        return [Patch(cls, "__init__", self._failed, self.guarded) for cls in classes]
+    def _error_patches(self, points: tuple[HookPoint, ...]) -> list[Patch]:
+        return [self.watch(point, self._error_created) for point in points if point.required or point.exists()]
 
     def _pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        tuner, self._here.launch = args[0], None
+        tuner, self._thread.launch = args[0], None
         if error is None:
             values = [*(tuner.nargs or {}).values(), *(args[1] if len(args) > 1 else {}).values()]
-            self._here.launch = Launch(tuner, len(result), input_texts(values), device_of(values))
+            self._thread.launch = TunedLaunch(tuner, len(result), describe_inputs(values), find_device(values))
 
-    def _timing(self, args: Args, kwargs: Kwargs) -> None:
-        self._here.error = None
+    def _before_timing(self, args: Args, kwargs: Kwargs) -> None:
+        self._thread.error = None
 
-    def _failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._here.error = told(args[0])
+    def _error_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._thread.error = describe_error(args[0])
 
     def _timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        launch = self._here.launch
+        launch = self._thread.launch
         if launch is None or launch.tuner is not args[0]:
             return
         time_ms = float("inf") if error is not None else _median(result)
-        reason = told(error) if error is not None else self._here.error if time_ms == float("inf") else None
+        reason = describe_error(error) if error is not None else self._thread.error if time_ms == float("inf") else None
         launch.timed.append((kwargs.get("config"), time_ms, reason))
         launch.left -= 1
         if launch.left == 0 or error is not None:
-            self._here.launch = None
+            self._thread.launch = None
             self._emit(launch, None, winner=error is None)
 
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         tuner, key, configs = (
-            _compat.argument(args, kwargs, *at) for at in ((0, "self"), (1, "tuning_key"), (2, "configs"))
+            call_argument(args, kwargs, *at) for at in ((0, "self"), (1, "tuning_key"), (2, "configs"))
         )
-        if result and self._here.launch is not None:
-            launch, self._here.launch = self._here.launch, None
+        if result and self._thread.launch is not None:
+            launch, self._thread.launch = self._thread.launch, None
             launch.timed = [(config, _median(times), None) for config, times in tuner.configs_timings.items()]
             self._emit(launch, "local", winner=True)
-        can_not = not key or any(config.pre_hook for config in configs)
-        outcome = "bypass" if can_not else "hit" if result else "miss"
-        why = "no key, or a configuration with a hook" if can_not else None
+        is_bypass = not key or any(config.pre_hook for config in configs)
+        outcome = "bypass" if is_bypass else "hit" if result else "miss"
+        why = "no key, or a configuration with a hook" if is_bypass else None
         name = f"{tuner.base_fn.__name__}: {key}"
-        self.look_up(_compat.current_compile_id(), "local", outcome, name, reason=why)
+        self.emit_look_up(self.current_ids(), "local", outcome, name, reason=why)
 
-    def _emit(self, launch: Launch, from_cache: str | None, winner: bool) -> None:
+    def _emit(self, launch: TunedLaunch, from_cache: str | None, winner: bool) -> None:
         seconds = None if from_cache else (time.time_ns() - launch.began_ns) / 1e9
         fastest = min(launch.timed, key=lambda one: one[1])[0] if winner else None
-        compile_id = _compat.current_compile_id()
+        ids = self.current_ids()
         choices = [
-            timed(parameters_of(config), time_ms, reason, is_winner=config is fastest, benchmark_s=seconds)
+            make_choice(read_parameters(config), time_ms, reason, is_winner=config is fastest, benchmark_s=seconds)
             for config, time_ms, reason in launch.timed
         ]
         tuning = TuningRecord(
@@ -125,8 +131,9 @@ class TritonAutotune(Tuner):
             time_ns=launch.began_ns,
             inputs=launch.inputs or None,
             device=launch.device,
-            compile_id=compile_id,
-            frame=self.frame(compile_id),
+            compile_id=ids.compile_id,
+            compile_key=ids.compile_key,
+            frame=self.frame(ids),
             from_cache=from_cache,
             run_id=make_run_id(TUNER),
             timed=choices,

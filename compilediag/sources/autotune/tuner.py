@@ -1,27 +1,37 @@
-"""What the sources of tuning share: the function that is compiled, and rows of look-ups of what was tuned before."""
+"""What the sources of tuning share: the compile that a tuning belongs to, and rows of look-ups in their caches."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import NamedTuple
 
 from ...events import CacheLookup
-from ..dynamo.current_compile import code_of
-from ..hooks.patching import Raised
-from ..hooks.shield import columns
-from ..hooks.source import Source, made
+from ..dynamo.current_compile import compile_keys, function_columns
+from ..hooks.own_errors import error_columns
+from ..hooks.patches import Raised
+from ..hooks.source import Source
+
+
+class CompileIds(NamedTuple):
+    """The compile attempt that a tuning belongs to; both None outside of torch.compile."""
+
+    compile_id: str | None
+    compile_key: str | None
 
 
 class Tuner(Source):
     """A source of the table `autotune`."""
 
-    def frame(self, compile_id: str | None) -> dict[str, Any]:
-        """Function, file and line of what is compiled, as far as known."""
-        return code_of(compile_id, self.recorder.frames)
+    def current_ids(self) -> CompileIds:
+        return CompileIds(*compile_keys(self.recorder).current())
 
-    def look_up(
+    def frame(self, ids: CompileIds) -> dict[str, object]:
+        """Function, file and line that are compiled, as far as known."""
+        return function_columns(ids.compile_key, self.recorder.frames)
+
+    def emit_look_up(
         self,
-        compile_id: str | None,
+        ids: CompileIds,
         tier: str | None,
         outcome: str,
         key: str | None,
@@ -31,16 +41,8 @@ class Tuner(Source):
         reason: str | None = None,
         error: Raised = None,
     ) -> None:
-        """Tell that a cache was asked, or given something to keep."""
-        event = CacheLookup(
-            time_ns=time.time_ns(),
-            compile_id=compile_id,
-            cache=cache,
-            tier=tier,
-            action=action,
-            outcome=outcome,
-            key=key,
-            **self.frame(compile_id),
-            **{"reason": reason, **columns(error)},
-        )
-        self.emit(made, event)
+        """Record that a cache was asked, or given an entry."""
+        columns = {**ids._asdict(), **function_columns(ids.compile_key, self.recorder.frames)}
+        row = {"cache": cache, "tier": tier, "action": action, "outcome": outcome, "key": key}
+        why = {"reason": reason, **error_columns(error)}
+        self.emit_event(CacheLookup(time_ns=time.time_ns(), **columns, **row, **why))

@@ -1,10 +1,9 @@
-"""A tuning of `select_algorithm` while it goes on: what its hooks have seen so far, and the rows that come of it."""
+"""One tuning of `select_algorithm` while it runs: what its hooks have seen so far, and its rows."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,20 +20,22 @@ from ...decode.records.autotune_choices import (
     parse_parameters,
 )
 from ...recording import Made
+from . import torch_api
+from .tuner import CompileIds
 
 TUNER = "select_algorithm"
 
 
 @dataclass(slots=True)
-class Measured:
+class ProcessTiming:
     """What is known of a choice that another process was asked to time."""
 
     process: Any = None
     device: int | None = None
     reason: str | None = None
 
-    def why(self) -> str | None:
-        """Why it has no time; of a process that died also how."""
+    def describe_failure(self) -> str | None:
+        """Why it has no time, and how a process ended that died."""
         if self.reason is None or not self.reason.startswith("EOFError"):
             return self.reason
         code = self.process.poll()
@@ -43,7 +44,7 @@ class Measured:
 
 
 @dataclass(slots=True)
-class Round:
+class TimingRound:
     """One call of torch's `benchmark`, or one choice timed again with what was fused to it."""
 
     stage: str
@@ -53,45 +54,45 @@ class Round:
     times: Mapping[Any, float] = field(default_factory=dict)
     reason: str | None = None
 
-    def ends(self, times: Mapping[Any, float] | None, reason: str | None) -> None:
+    def end(self, times: Mapping[Any, float] | None, reason: str | None) -> None:
         self.seconds = (time.time_ns() - self.began_ns) / 1e9
         self.times, self.reason = times or {}, reason
 
 
 @dataclass(slots=True)
-class Run:
-    """One call of torch's `do_autotuning`. The choices live as long as their run: their ids are theirs alone."""
+class SelectorRun:
+    """One call of torch's `do_autotuning`. It holds the choices, so their ids stay their own."""
 
     op: str | None
     device: str | None
     key: str | None
     choices: list[Any]
-    compile_id: str | None
+    ids: CompileIds
     began_ns: int = field(default_factory=time.time_ns)
-    rounds: list[Round] = field(default_factory=list)
-    #: Compiles that were waited for: future -> choice; from when to when.
+    rounds: list[TimingRound] = field(default_factory=list)
+    #: Compiles that torch waited for: future -> choice; from when to when.
     futures: dict[Any, Any] | None = None
     waited_ns: list[int] = field(default_factory=list)
     threads: int | None = None
     #: By id of the choice: why it failed in this process, and what is known of its timing in another.
     failed: dict[int, str] = field(default_factory=dict)
-    measured: dict[int, Measured] = field(default_factory=dict)
-    #: What `do_autotuning` gave, whether a cache answered, and what it raised.
+    measured: dict[int, ProcessTiming] = field(default_factory=dict)
+    #: The result of `do_autotuning`, whether a cache answered, and the error.
     times: Mapping[Any, float] = field(default_factory=dict)
     answered: bool = False
     error: str | None = None
-    #: A look-up of some choices is to thin them out before all are timed; the look-up of all is over.
+    #: Some choices are looked up to leave out others before all are timed; the look-up of all is over.
     prescreening: bool = False
     looked_up: bool = False
     winner: Any = None
     settled: bool = False
 
-    def waits(self, futures: dict[Any, Any]) -> None:
+    def start_waiting(self, futures: dict[Any, Any]) -> None:
         self.futures = futures
         self.waited_ns = [time.time_ns()]
 
-    def waited(self) -> None:
-        """The compiles are over; the first time that this is said counts."""
+    def end_waiting(self) -> None:
+        """The compiles are over; the first call counts."""
         if len(self.waited_ns) == 1:
             self.waited_ns.append(time.time_ns())
 
@@ -104,7 +105,7 @@ class Run:
         return any(choice is mine for mine in self.choices)
 
     def settle(self, winner: Any) -> None:
-        """The choice that was taken is known, or that there is none."""
+        """Note the choice that torch took, or that there is none."""
         self.winner, self.settled = winner, True
 
     def fastest(self) -> Any:
@@ -112,29 +113,30 @@ class Run:
         return min(self.times, key=self.times.__getitem__, default=None)
 
 
-class Here(threading.local):
-    """What goes on in one thread."""
+class TuningThread:
+    """What one thread tunes."""
 
     def __init__(self) -> None:
         #: Calls of the selector that run, the outermost first, each with the tunings that ended in it.
-        self.calls: list[list[Run]] = []
+        self.calls: list[list[SelectorRun]] = []
         #: Tunings that run.
-        self.runs: list[Run] = []
+        self.runs: list[SelectorRun] = []
         #: In a thread of the pool: the choice that it has timed in a process.
         self.asked: Any = None
         #: Choices, key and times of the pipelined tuning that was waited for last.
         self.results: tuple[Any, ...] = ()
 
 
-def facts(run: Run, frame: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the rows of a run are made of, without its live objects, which hold a whole graph: for `made_rows`."""
+def copy_facts(run: SelectorRun, frame: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of `make_rows`: what a run's rows need, without its live objects, which hold a whole graph."""
     waited = run.waited_ns
     tuning = TuningRecord(
         tuner=TUNER,
         op=run.op,
         time_ns=run.began_ns,
         device=run.device,
-        compile_id=run.compile_id,
+        compile_id=run.ids.compile_id,
+        compile_key=run.ids.compile_key,
         frame=frame,
         precompile_s=(waited[1] - waited[0]) / 1e9 if len(waited) == 2 else None,
         threads=run.threads,
@@ -142,35 +144,35 @@ def facts(run: Run, frame: Mapping[str, Any]) -> tuple[Any, ...]:
         run_id=make_run_id(TUNER),
     )
     seconds = _compile_seconds(run.futures or {})
-    told = [_told(run, choice, seconds) for choice in run.choices]
+    choices = [_copy_choice(run, choice, seconds) for choice in run.choices]
     at = {id(choice): n for n, choice in enumerate(run.choices)}
     rounds = [
         (r.stage, r.began_ns, r.seconds, r.reason, [(at[id(c)], r.times.get(c)) for c in r.choices if id(c) in at])
-        for r in _rounds(run)
+        for r in _list_rounds(run)
     ]
-    return tuning, run.key, told, rounds
+    return tuning, run.key, choices, rounds
 
 
-def _rounds(run: Run) -> list[Round]:
-    """The rounds of a run: of one that a cache answered what that said, and of one that was broken off that it was."""
+def _list_rounds(run: SelectorRun) -> list[TimingRound]:
+    """The rounds of a run. One that a cache answered has the answer as a round, one that was aborted has the error."""
     if run.answered:
-        answer = Round("benchmark", [*run.times], run.began_ns, times=run.times)
+        answer = TimingRound("benchmark", [*run.times], run.began_ns, times=run.times)
         return [*run.rounds, answer]
     if run.error and not run.rounds:
         left = [choice for choice in run.choices if not choice.failed]
-        return [Round("benchmark", left, run.began_ns, reason=run.error)]
+        return [TimingRound("benchmark", left, run.began_ns, reason=run.error)]
     return run.rounds
 
 
 def _compile_seconds(futures: Mapping[Any, Any]) -> dict[int, float]:
-    """id of a choice -> seconds that its own compile took, if it succeeded. Futures give (kernel, microseconds)."""
+    """id of a choice -> seconds of its own compile, if it succeeded. Futures give (kernel, microseconds)."""
     over = [(future, choice) for future, choice in futures.items() if future.done() and not choice.failed]
     return {id(choice): future.result()[1] / 1e6 for future, choice in over if future.exception() is None}
 
 
-def _told(run: Run, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...]:
-    """Of a choice: what its row begins as, the text of its parameters and others, why it failed, how it was timed."""
-    inner = getattr(choice, "_wrapped", choice)  # torch puts the choice for packed weights into a wrapper.
+def _copy_choice(run: SelectorRun, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...]:
+    """Of a choice: the start of its row, the text of its parameters and others, why it failed, how it was timed."""
+    inner = torch_api.inner_choice(choice)
     template = getattr(inner, "template", None)
     others = {
         **(getattr(inner, "kwargs", None) or {}),
@@ -188,32 +190,32 @@ def _told(run: Run, choice: Any, seconds: Mapping[int, float]) -> tuple[Any, ...
     return timed, *texts, run.failed.get(id(choice)), run.measured.get(id(choice))
 
 
-def made_rows(
-    tuning: TuningRecord, key: str | None, told: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
+def make_rows(
+    tuning: TuningRecord, key: str | None, copies: list[tuple[Any, ...]], rounds: list[tuple[Any, ...]]
 ) -> Made:
-    """The rows of a run: of choices that did not compile, then of each round. In the writer's thread."""
+    """The rows of a run: choices that did not compile, then each round. Runs in the writer's thread."""
     tuning.inputs = parse_inputs(key)
-    choices = [_complete(tuning, *one) for one in told]
+    choices = [_complete_choice(tuning, *copy) for copy in copies]
     tuning.timed = [choice for choice in choices if choice.stage == "precompile"]
     for stage, began_ns, seconds, reason, times in rounds:
         common = {"stage": stage, "time_ns": began_ns, "benchmark_s": seconds}
         for n, time_ms in times:
-            fine = time_ms is not None and math.isfinite(time_ms)
-            why = None if fine else choices[n].fail_reason or reason
+            is_timed = time_ms is not None and math.isfinite(time_ms)
+            why = None if is_timed else choices[n].fail_reason or reason
             tuning.timed.append(dataclasses.replace(choices[n], **common, time_ms=time_ms, fail_reason=why))
     return make_choices(tuning)
 
 
-def _complete(
+def _complete_choice(
     tuning: TuningRecord,
     timed: TimedChoice,
     description: str,
     others: dict[str, str],
     reason: str | None,
-    by: Measured | None,
+    by: ProcessTiming | None,
 ) -> TimedChoice:
     timed.parameters = {**parse_parameters(description), **others}
-    why = (by.why() if by else None) or reason
+    why = (by.describe_failure() if by else None) or reason
     timed.fail_reason = None if why is None else extract_reason(why)
     timed.in_subprocess = by is not None
     if by is not None and by.process is not None:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...decode.records.cache_records import NOT_PICKLED, NOT_SAVED, CacheStore, LookUp, Trouble
-from .. import _compat
-from .._compat import caches as places
-from ..hooks import shield
-from ..hooks.patching import Args, Kwargs, Patch, Raised
+from ..hooks.own_errors import describe_error
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.torch_names import call_argument
+from . import torch_api
 from .guarded_cache import GuardedCache
 
-#: What a reason ends with where torch does not go on without the cache.
+#: End of the reason where torch does not go on without the cache.
 STRICT = "raised to the caller: strict_autograd_cache or strict_precompile is set"
 GRAPH_MISSING = "a graph that the entry names is not in FxGraphCache"
 
@@ -24,38 +24,39 @@ class AOTAutogradCache(GuardedCache):
 
     name = "aot_autograd_cache"
     cache = "aot_autograd"
-    owner = staticmethod(places.aot_autograd_cache)
-
-    @classmethod
-    def probe(cls) -> None:
-        super().probe()
-        places.autograd_cache()
-        places.autograd_result()
+    result_point = torch_api.AOT_RESULT
+    written_point = torch_api.AOT_WRITTEN
+    cleared_point = torch_api.AOT_CLEARED
+    needs = (
+        *GuardedCache.needs,
+        *(torch_api.AOT_TRIED, torch_api.AOT_LOOKED_UP, torch_api.AOT_SAVED, torch_api.AOT_RESULT),
+        *(torch_api.AOT_WRITTEN, torch_api.AOT_CLEARED, torch_api.AOT_SAVE_FAILED, torch_api.AOT_FIELD_SEARCHED),
+        *(torch_api.AOT_KEY_HASHED, torch_api.AOT_GRAPHS_LOOKED_UP, torch_api.FX_GRAPH_MISS),
+    )
 
     def patches(self) -> list[Patch]:
-        owner = self.owner()
         return [
             *super().patches(),
-            Patch(owner, "try_load", self._tried, self.guarded, before=self._tries),
-            Patch(places.autograd_cache(), "autograd_cache_key", self._keyed, self.guarded),
-            Patch(owner, "_lookup", self._looked_up, self.guarded),
-            Patch(places.autograd_result(), "wrap_post_compile", self._wrapped, self.guarded),
-            Patch(owner, "save", self._saved, self.guarded, before=self._saves),
-            Patch(owner, "_find_unpicklable_field", self._unpickled, self.guarded),
-            Patch(owner, "_handle_save_error", self._unsaved, self.guarded),
+            self.watch(torch_api.AOT_TRIED, self._tried, self._before_try),
+            self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
+            self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),
+            self.watch(torch_api.AOT_GRAPHS_LOOKED_UP, self._graphs_looked_up),
+            self.watch(torch_api.AOT_SAVED, self._saved, self._before_save),
+            self.watch(torch_api.AOT_FIELD_SEARCHED, self._field_searched),
+            self.watch(torch_api.AOT_SAVE_FAILED, self._save_failed),
         ]
 
     # Look-ups
 
-    def _tries(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_try(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(LookUp(self.cache, time.time_ns()))
 
-    def _keyed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is None:
             return
         if error is not None:
-            self._bypassed(look, error)
+            self._bypass(look, error)
         else:
             look.key = result[0]
             look.components = result[1] if self.detail == "full" else None
@@ -65,29 +66,29 @@ class AOTAutogradCache(GuardedCache):
         if look is None:
             return
         if error is not None:
-            self._bypassed(look, error)
+            self._bypass(look, error)
         elif result is not None:
-            # Until it is seen to be wrapped as well.
-            again = places.counted_again(*places.bundled_graphs(result[0]))
-            look.outcome, look.entry = "bypass", {**places.entry_columns(result[0]), "counted_again": again}
+            # Until its graphs are found as well.
+            again = torch_api.repeated_counts(*torch_api.bundled_graphs(result[0]))
+            look.outcome, look.entry = "bypass", {**torch_api.entry_columns(result[0]), "counted_again": again}
         elif look.guard is not None:
             look.outcome = "guard_miss"
 
-    def _wrapped(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _graphs_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
         if look is None:
             return
         if error is None:
             look.outcome = "hit"
-        elif places.is_fx_graph_miss(error):
+        elif torch_api.is_fx_graph_miss(error):
             look.outcome, look.reason, look.exception_type = "miss", GRAPH_MISSING, type(error).__name__
         else:
-            self._bypassed(look, error)
+            self._bypass(look, error)
 
-    def _bypassed(self, look: LookUp, error: BaseException) -> None:
+    def _bypass(self, look: LookUp, error: BaseException) -> None:
         why, cause = " ".join(str(error).split()), error.__cause__
         if cause is not None and str(cause) != str(error):
-            why = f"{why} ({shield.told(cause)})"
+            why = f"{why} ({describe_error(cause)})"
         look.outcome, look.reason, look.exception_type = "bypass", why or None, type(error).__name__
 
     def _tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -96,7 +97,7 @@ class AOTAutogradCache(GuardedCache):
             return
         if error is not None:
             if look.reason is None:
-                self._bypassed(look, error)
+                self._bypass(look, error)
             look.reason = f"{look.reason or type(error).__name__} ({STRICT})"
         taken = {f"{way}_saved_s": look.entry.pop(f"{way}_s", None) for way in ("forward", "backward")}
         if look.outcome == "hit":
@@ -104,43 +105,43 @@ class AOTAutogradCache(GuardedCache):
             look.entry["saved_s"] = _total(taken.values())
         else:
             look.entry.pop("counted_again", None)
-        self._tell_look_up(look)
+        self._emit_look_up(look)
 
     # Stores
 
-    def _saves(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_save(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(CacheStore(self.cache, time.time_ns()))
 
-    def _unpickled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """Torch, which has just caught what pickling raised, looks for the field that can't be pickled."""
+    def _field_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch has just caught an error of pickling, and searches for the field that cannot be pickled."""
         store, raised = self._top(CacheStore), sys.exc_info()[1]
         if store is not None and raised is not None:
             field = f" (field {result})" if result else ""
-            store.trouble = Trouble(type(raised).__name__, f"{NOT_PICKLED}: {shield.told(raised)}{field}")
+            store.trouble = Trouble(type(raised).__name__, f"{NOT_PICKLED}: {describe_error(raised)}{field}")
 
-    def _unsaved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """Torch has caught what a store raised."""
-        store, raised = self._top(CacheStore), _compat.argument(args, kwargs, 0, "e")
+    def _save_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch has caught the error of a store."""
+        store, raised = self._top(CacheStore), call_argument(args, kwargs, 0, "e")
         if store is None:
             return
-        store.is_bypass = bool(_compat.argument(args, kwargs, 2, "is_bypass"))
+        store.is_bypass = bool(call_argument(args, kwargs, 2, "is_bypass"))
         if store.trouble is None:
-            why = " ".join(str(raised).split()) if store.is_bypass else f"{NOT_SAVED}: {shield.told(raised)}"
+            why = " ".join(str(raised).split()) if store.is_bypass else f"{NOT_SAVED}: {describe_error(raised)}"
             store.trouble = Trouble(type(raised).__name__, why)
 
     def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._end(CacheStore)
         if store is None:
             return
-        store.key = _compat.argument(args, kwargs, 0, "key")
-        columns = places.entry_columns(_compat.argument(args, kwargs, 1, "entry"))
+        store.key = call_argument(args, kwargs, 0, "key")
+        columns = torch_api.entry_columns(call_argument(args, kwargs, 1, "entry"))
         taken = [columns.pop(f"{way}_s") for way in ("forward", "backward")]
         store.entry = {**columns, "taken_s": _total(taken)}
         if store.bytes is None and store.trouble is None:
             store.trouble = Trouble(None, f"{NOT_PICKLED}: torch logged why")
         if error is not None and store.bytes is None:
             store.trouble.text += f" ({STRICT})"
-        self._tell_store(store)
+        self._emit_store(store)
 
 
 def _total(seconds: Iterable[float | None]) -> float | None:

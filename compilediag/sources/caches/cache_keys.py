@@ -1,4 +1,4 @@
-"""What cache keys are made of, in `full`: so that a miss can be told against the nearest earlier key.
+"""The components of cache keys, in `full`, to compare a miss with the nearest earlier key.
 
 The components of FxGraphCache's keys come with its announcements, and those of AOTAutogradCache on torch 2.11; on 2.13
 the latter are only written where their logger is at DEBUG, so they are read here, from the object that is hashed. What
@@ -14,56 +14,51 @@ from typing import Any
 from ...decode.cache_keys.nearest_key import KeyHistory
 from ...events import SourceStatus
 from ...recording import Made, Recorder
-from .. import _compat
-from .._compat import keys as places
-from ..hooks.patching import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
-from .key_history import History
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .key_history import StoredKeys
 
 
-def history_of(recorder: Recorder) -> KeyHistory:
-    """The key history that all sources of a recorder share."""
-    found = recorder.shared.get("keys")
-    if found is None:
+def shared_history(recorder: Recorder) -> KeyHistory:
+    """The key history of a recording, which all of its sources share."""
+    history: KeyHistory | None = recorder.shared.get("keys")
+    if history is None:
         version = str(sys.modules["torch"].__version__)
-        found = recorder.shared["keys"] = KeyHistory(History.of_user(version), version)
-    return found
+        history = recorder.shared["keys"] = KeyHistory(StoredKeys.of_user(version), version)
+    return history
 
 
-class Keys(Source):
+class CacheKeys(Source):
     name = "keys"
+    needs = (torch_api.FX_KEY_HASHED, torch_api.AOT_KEY_HASHED)
     details = ("full",)
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._history = history_of(self.recorder)
-        self._settings = places.Settings()
-
-    @classmethod
-    def probe(cls) -> None:
-        places.graph_hash_module()
-        places.autograd_key_module()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._history = shared_history(recorder)
+        self._settings = torch_api.SettingTexts()
 
     def patches(self) -> list[Patch]:
-        module, name = places.autograd_key_module()
-        observe = self._autograd_key if name == "autograd_cache_key" else self._autograd_details
-        return [
-            Patch(places.graph_hash_module(), "compiled_fx_graph_hash", self._graph_key, self.guarded),
-            Patch(module, name, observe, self.guarded),
-        ]
+        if torch_api.AOT_KEY_LINES.exists():
+            autograd = self.watch(torch_api.AOT_KEY_LINES, self._autograd_details)
+        else:
+            autograd = self.watch(torch_api.AOT_KEY_HASHED, self._autograd_key)
+        return [self.watch(torch_api.FX_KEY_HASHED, self._graph_key), autograd]
 
     def _graph_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._note(result[0], places.graph_constants(_compat.argument(args, kwargs, 0, "gm")), {})
+            self._note(result[0], torch_api.graph_constants(call_argument(args, kwargs, 0, "gm")), {})
 
     def _autograd_key(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._note(result[0], {}, self._settings.read(places.autograd_config()))
+            self._note(result[0], {}, self._settings.read(torch_api.autograd_config()))
 
     def _autograd_details(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        pickler, details, key = (_compat.argument(args, kwargs, *at) for at in enumerate(("pickler", "details", "key")))
-        settings = self._settings.read(places.autograd_settings(details))
-        self._note(key, places.autograd_components(pickler, details), settings)
+        pickler, details, key = (call_argument(args, kwargs, *at) for at in enumerate(("pickler", "details", "key")))
+        settings = self._settings.read(torch_api.autograd_settings(details))
+        self._note(key, torch_api.autograd_components(pickler, details), settings)
 
     def _note(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> None:
         if texts or settings:
@@ -75,6 +70,6 @@ class Keys(Source):
 
     def status(self) -> SourceStatus:
         status, problem = super().status(), self._history.problem
-        if status.status == "active" and status.reason is None and problem:
+        if status.status == "active" and status.reason is None and problem is not None:
             return dataclasses.replace(status, reason=f"keys of earlier sessions are not known: {problem}")
         return status

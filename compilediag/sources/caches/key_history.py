@@ -1,9 +1,9 @@
-"""Cache keys of earlier sessions, in a small file of the user's: what a first miss of this session is told against.
+"""Cache keys of earlier sessions, in a small file of the user, to explain cache misses on the first run.
 
 The file is `compilediag/keys-1.sqlite` in the user's cache directory (`XDG_CACHE_HOME`, else `~/.cache`), readable by
-the user alone. It holds of each key: function, file and line, when and in which program it was seen, names and values
-of the compiler's configuration, shapes of inputs, and the lines of the graph (operators and constants, none of the
-user's source). It is bounded, and a copy of nothing that torch's own cache directory does not hold as well.
+the user alone. For each key it contains: function, file and line, when and in which program it was seen, names and
+values of the compiler's configuration, shapes of inputs, and the lines of the graph (operators and constants, none of
+the user's source). It is bounded, and torch's own cache directory contains the same data.
 `COMPILEDIAG_HISTORY=off` switches it off, `COMPILEDIAG_HISTORY=PATH` puts it elsewhere. A file that can't be read or
 written costs the history and nothing else.
 """
@@ -29,11 +29,11 @@ from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
 logger = logging.getLogger("compilediag")
 
 VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
-#: Keys of one owner, of all, and bytes that all may take.
+#: Limits: keys of one owner, keys of all owners, bytes of all keys.
 MAX_OF_OWNER, MAX_KEYS, MAX_BYTES = 8, 2_000, 8 * 2**20
 #: Seconds to wait for another process that writes.
 PATIENCE_S = 0.5
-#: Errors that are no fault of what is in the file.
+#: Errors that do not mean that the file is damaged.
 NOT_DAMAGE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 Found = TypeVar("Found")
 SCHEMA = """
@@ -53,7 +53,7 @@ PRUNE = (
 )
 
 
-def program() -> str:
+def program_name() -> str:
     """The name of the notebook (as its server tells the kernel), script or package that runs; "" if there is none."""
     path = Path(os.environ.get("JPY_SESSION_NAME") or sys.argv[0])
     name = path.parent.name if path.name == "__main__.py" else path.name
@@ -61,7 +61,7 @@ def program() -> str:
 
 
 def default_path() -> Path | None:
-    """Where the history is unless the variable says otherwise; None of a user without a home."""
+    """The path of the history unless the variable is set; None for a user without a home."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
@@ -69,50 +69,50 @@ def default_path() -> Path | None:
     return base / "compilediag" / "keys-1.sqlite"
 
 
-class History:
-    """The keys of earlier sessions. Never raises: `problem` says why there is none any more.
+class StoredKeys:
+    """The keys of earlier sessions. Never raises: `problem` says why they are not available any more.
 
     Each call opens and closes the file: nothing is open while a process forks, and several processes may write.
-    `replaceable`: the file is ours, and begins anew if it is damaged.
+    `replaceable`: the file is ours, and is created anew if it is damaged.
     """
 
     def __init__(self, path: Path | None, torch_version: str | None = None, replaceable: bool = False):
         self._path = path
         self._replaceable = replaceable
-        self._seen_in = ", ".join(filter(None, [program(), torch_version and f"torch {torch_version}"]))
+        self._seen_in = ", ".join(filter(None, [program_name(), torch_version and f"torch {torch_version}"]))
         self._began_ns = time.time_ns()
         self._packed: tuple[Components, str, bytes] | None = None
         self.problem: str | None = None
 
     @classmethod
-    def of_user(cls, torch_version: str | None) -> History:
-        """The history that the variable asks for, or the user's own."""
-        said = os.environ.get(VARIABLE, "")
-        if said.lower() in OFF:
+    def of_user(cls, torch_version: str | None) -> StoredKeys:
+        """The history of the path in the variable, or the user's own."""
+        setting = os.environ.get(VARIABLE, "")
+        if setting.lower() in OFF:
             return cls(None)
-        return cls(Path(said).absolute(), torch_version) if said else cls(default_path(), torch_version, True)
+        return cls(Path(setting).absolute(), torch_version) if setting else cls(default_path(), torch_version, True)
 
     def earlier(self, owner: KeyOwner) -> list[tuple[str, Components, str]]:
         """The keys of an owner that earlier sessions saw, the oldest first: name, components, when and where."""
         if self._path is None or not self._path.exists():
             return []
-        return self._done(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
+        return self._run(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
 
     def remember(self, owner: KeyOwner, key: CacheKey) -> None:
-        """Keep a key for later sessions; the oldest give way."""
+        """Keep a key for later sessions; the oldest are deleted."""
         if self._path is None:
             return
         if self._packed is None or self._packed[0] is not key.settings:
-            body = _packed(key.settings)
+            body = _pack(key.settings)
             self._packed = key.settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
         _, *settings = self._packed
-        row = _text(owner), key.key, time.time_ns(), self._seen_in, settings[0], _packed(key.own)
-        self._done(lambda db: _remember(db, settings, row))
+        row = _text(owner), key.key, time.time_ns(), self._seen_in, settings[0], _pack(key.own)
+        self._run(lambda db: _remember(db, settings, row))
 
-    def _done(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
-        """What `work` gives of the open file, which is made if need be; None if that fails.
+    def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
+        """The result of `work` on the open file, which is created if need be; None if that fails.
 
-        A file that another process writes to for long costs this one answer, whatever else goes wrong the history.
+        While another process writes for long, only this answer is lost; any other error ends the history.
         """
         path, db = self._path, None
         try:
@@ -146,7 +146,7 @@ def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[s
         " WHERE k.owner = ? AND k.seen_ns < ? ORDER BY k.seen_ns, k.id"
     )
     rows = db.execute(query, (owner, before_ns)).fetchall()
-    return [(key, {**_unpacked(own), **_unpacked(body)}, _when(ns, where)) for key, own, body, ns, where in rows]
+    return [(key, {**_unpack(own), **_unpack(body)}, _format_seen(ns, where)) for key, own, body, ns, where in rows]
 
 
 def _remember(db: sqlite3.Connection, settings: Sequence[Any], row: Sequence[Any]) -> None:
@@ -165,16 +165,16 @@ def _text(owner: KeyOwner) -> str:
     return json.dumps([owner.cache, owner.function, owner.file, owner.line, owner.backward])
 
 
-def _packed(components: Components) -> bytes:
+def _pack(components: Components) -> bytes:
     return zlib.compress(json.dumps(components).encode(), 1)
 
 
-def _unpacked(body: bytes) -> Components:
-    """The components of a stored body; ValueError, TypeError or AttributeError if it holds anything else."""
+def _unpack(body: bytes) -> Components:
+    """The components of a stored body; ValueError, TypeError or AttributeError if it contains anything else."""
     stored = json.loads(zlib.decompress(body))
     return {name: Component(digest and str(digest), str(text)) for name, (digest, text) in stored.items()}
 
 
-def _when(ns: int, where: str) -> str:
+def _format_seen(ns: int, where: str) -> str:
     at = datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return ", ".join(filter(None, [at, where]))

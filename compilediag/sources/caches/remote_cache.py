@@ -1,19 +1,20 @@
-"""Remote caches: what was asked of a server, what it answered, and how long that took."""
+"""Remote caches: each request to a server, its answer, and how long it took."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from threading import get_ident
 from typing import Any
 
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
-from ...recording import Made
-from .. import _compat
-from .._compat import caches as places
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, made
-from .guarded_cache import trouble, underway
+from ...recording import Made, Recorder
+from ..dynamo.current_compile import compile_keys
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.thread_state import PerThread
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .guarded_cache import make_trouble, open_records
 
 
 @dataclass(slots=True)
@@ -25,55 +26,53 @@ class Transfer:
 
 
 class RemoteCache(Source):
-    """The answer to a look-up of FxGraphCache or AOTAutogradCache is handed to the record of that look-up, which
-    alone knows whether the entry could be used; all others are told here.
+    """The answer to a look-up of FxGraphCache or AOTAutogradCache is added to the record of that look-up, which
+    alone knows whether the entry could be used; all other answers are rows of this source.
     """
 
     name = "remote_cache"
+    needs = (
+        *(torch_api.REMOTE_GET, torch_api.REMOTE_PUT, torch_api.BACKEND_GET, torch_api.BACKEND_PUT),
+        torch_api.REDIS_CREATED,
+    )
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._transfers: dict[int, Transfer] = {}
-        self._underway = underway(self.recorder)
-
-    @classmethod
-    def probe(cls) -> None:
-        places.remote_cache()
-        places.remote_backend()
-        places.redis_cache()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._transfer: PerThread[Transfer | None] = PerThread(lambda: None)
+        self._open = open_records(recorder)
 
     def patches(self) -> list[Patch]:
-        cache, backend = places.remote_cache(), places.remote_backend()
         return [
-            Patch(cache, "get", self._got, self.guarded, before=self._gets),
-            Patch(cache, "put", self._put, self.guarded, before=self._puts),
-            Patch(backend, "get", self._received, self.guarded, before=self._connects),
-            Patch(backend, "put", self._sent, self.guarded, before=self._connects),
-            Patch(places.redis_cache(), "__init__", self._made, self.guarded),
+            self.watch(torch_api.REMOTE_GET, self._got, self._before_get),
+            self.watch(torch_api.REMOTE_PUT, self._put, self._before_put),
+            self.watch(torch_api.BACKEND_GET, self._received, self._before_transfer),
+            self.watch(torch_api.BACKEND_PUT, self._sent, self._before_transfer),
+            self.watch(torch_api.REDIS_CREATED, self._cache_created),
         ]
 
-    def _gets(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_get(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(args, kwargs, is_put=False)
 
-    def _puts(self, args: Args, kwargs: Kwargs) -> None:
+    def _before_put(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(args, kwargs, is_put=True)
 
     def _begin(self, args: Args, kwargs: Kwargs, is_put: bool) -> None:
-        if places.is_remote(args[0]):
-            fetch = self._fetch(args[0], is_put, _compat.argument(args, kwargs, 1, "key"))
-            self._transfers[get_ident()] = Transfer(fetch)
+        if torch_api.is_remote(args[0]):
+            fetch = self._make_fetch(args[0], is_put, call_argument(args, kwargs, 1, "key"))
+            self._transfer.set(Transfer(fetch))
 
-    def _fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
-        compile_id = _compat.current_compile_id()
-        frame = self.recorder.frames.get(compile_id or "", {})
-        return Fetch(name_remote_cache(type(cache).__name__), is_put, key, time.time_ns(), compile_id, frame=frame)
+    def _make_fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
+        compile_id, compile_key = compile_keys(self.recorder).current()
+        frame = self.recorder.frames.get(compile_key or "", {})
+        name = name_remote_cache(type(cache).__name__)
+        return Fetch(name, is_put, key, time.time_ns(), compile_id, frame=frame, compile_key=compile_key)
 
     # Bytes
 
-    def _connects(self, args: Args, kwargs: Kwargs) -> None:
-        transfer = self._transfers.get(get_ident())
-        if transfer is not None and places.is_redis(args[0]):
-            transfer.client = places.connection(args[0])
+    def _before_transfer(self, args: Args, kwargs: Kwargs) -> None:
+        transfer = self._transfer.get()
+        if transfer is not None and torch_api.is_redis(args[0]):
+            transfer.client = torch_api.redis_client(args[0])
             transfer.fetch.is_given_up = transfer.client is None
 
     def _received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -82,15 +81,15 @@ class RemoteCache(Source):
 
     def _sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._moved(args[0], _compat.argument(args, kwargs, 2, "data"))
+            self._moved(args[0], call_argument(args, kwargs, 2, "data"))
 
     def _moved(self, backend: Any, data: Any) -> None:
-        transfer = self._transfers.get(get_ident())
+        transfer = self._transfer.get()
         if transfer is None or transfer.fetch.is_given_up:
             return
-        if transfer.client is not None and places.connection(backend) is None:
-            told = f"no connection to Redis at {places.address(transfer.client)}: torch goes on without it"
-            transfer.fetch.trouble = Trouble("ConnectionError", told)
+        if transfer.client is not None and torch_api.redis_client(backend) is None:
+            text = f"no connection to Redis at {torch_api.redis_address(transfer.client)}: torch goes on without it"
+            transfer.fetch.trouble = Trouble("ConnectionError", text)
         elif isinstance(data, (bytes, str)):
             transfer.fetch.bytes = len(data)
 
@@ -100,42 +99,42 @@ class RemoteCache(Source):
         fetch = self._end(error)
         if fetch is None:
             return
-        running = self._underway.get(get_ident())
+        running = self._open.get()
         look = running[-1] if running else None
-        is_its = isinstance(look, LookUp) and look.cache == fetch.cache
-        if is_its and error is None:
-            look.fetch = fetch
-            return
-        if is_its:
-            look.troubles["remote"] = fetch.trouble
-        self.emit(_fetched, fetch)
+        if isinstance(look, LookUp) and look.cache == fetch.cache:
+            if error is None:
+                look.fetch = fetch
+                return
+            if fetch.trouble is not None:
+                look.troubles["remote"] = fetch.trouble
+        self.emit(_make_rows, fetch)
 
     def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         fetch = self._end(error)
         if fetch is None:
             return
-        value = _compat.argument(args, kwargs, 2, "value")
+        value = call_argument(args, kwargs, 2, "value")
         taken_ms = value.get("time_taken_ms") if isinstance(value, dict) else None
         fetch.taken_s = taken_ms / 1e3 if isinstance(taken_ms, (int, float)) else None
-        self.emit(_fetched, fetch)
+        self.emit(_make_rows, fetch)
 
     def _end(self, error: Raised) -> Fetch | None:
-        transfer = self._transfers.pop(get_ident(), None)
+        transfer = self._transfer.take()
         if transfer is None:
             return None
         fetch = transfer.fetch
         fetch.duration_s = (time.time_ns() - fetch.time_ns) / 1e9
         if error is not None:
-            fetch.trouble, fetch.is_raised = trouble(error), True
+            fetch.trouble, fetch.is_raised = make_trouble(error), True
         return fetch
 
-    def _made(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """torch logs that a cache could not be made (no package redis), and goes on without its remote tier."""
+    def _cache_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch logs that a cache could not be created (no package redis), and goes on without its remote tier."""
         if error is not None:
-            fetch = self._fetch(args[0], False, None)
-            fetch.trouble = trouble(error)
-            self.emit(_fetched, fetch)
+            fetch = self._make_fetch(args[0], False, None)
+            fetch.trouble = make_trouble(error)
+            self.emit(_make_rows, fetch)
 
 
-def _fetched(fetch: Fetch) -> Made:
-    return made(make_fetch_row(fetch))
+def _make_rows(fetch: Fetch) -> Made:
+    return (make_fetch_row(fetch),)

@@ -1,4 +1,4 @@
-"""The triton bundle: compiled kernels that an entry of FxGraphCache brings along, as files and as ready launchers."""
+"""The triton bundle: compiled kernels that are stored with an FxGraphCache entry, as files and as launchers."""
 
 from __future__ import annotations
 
@@ -6,70 +6,70 @@ import time
 from typing import Any
 
 from ...events import CacheLookup
-from .. import _compat
-from .._compat import triton_bundle as places
-from ..dynamo.current_compile import whose
-from ..hooks import shield
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, made
+from ..dynamo.current_compile import current_columns
+from ..hooks.own_errors import error_columns
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.torch_names import call_argument, require_triton
+from . import torch_api
 
 
 class TritonBundle(Source):
     name = "triton_bundle"
+    needs = (torch_api.BUNDLE_COLLECTED, torch_api.BUNDLE_READ, torch_api.LAUNCHERS_LOADED)
 
     @classmethod
     def probe(cls) -> None:
-        places.bundler()
-        _compat.require_triton()
+        super().probe()
+        require_triton()
 
     def patches(self) -> list[Patch]:
-        owner = places.bundler()
         return [
-            Patch(owner, "collect", self._collected, self.guarded),
-            Patch(owner, "read_and_emit", self._read, self.guarded),
-            Patch(owner, "load_autotuners", self._loaded, self.guarded),
+            self.watch(torch_api.BUNDLE_COLLECTED, self._collected),
+            self.watch(torch_api.BUNDLE_READ, self._read),
+            self.watch(torch_api.LAUNCHERS_LOADED, self._loaded),
         ]
 
     def _collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A bundle of files (local), and of launchers that need no triton (memory)."""
         if error is not None:
-            self._tell("store", "local", "failed", error)
+            self._emit_row("store", "local", "failed", error)
             return
         bundle, _ = result
         if bundle.kernel_artifacts:
-            self._tell("store", "local", "saved", **places.kernel_columns(bundle.kernel_artifacts))
+            self._emit_row("store", "local", "saved", **torch_api.bundle_columns(bundle.kernel_artifacts))
         if bundle.static_autotuners:
-            self._tell("store", "memory", "saved", kernels=len(bundle.static_autotuners))
+            self._emit_row("store", "memory", "saved", kernels=len(bundle.static_autotuners))
 
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        bundle = _compat.argument(args, kwargs, 0, "bundle")
+        bundle = call_argument(args, kwargs, 0, "bundle")
         if error is not None:
-            self._tell("look_up", "local", "failed", error)
+            self._emit_row("look_up", "local", "failed", error)
         elif result is not None and bundle.kernel_artifacts:
-            written = places.put_in_place(bundle, result)
+            written = torch_api.written_kernels(bundle, result)
             if written:
-                self._tell("write", "local", "written", **places.kernel_columns(written))
+                self._emit_row("write", "local", "written", **torch_api.bundle_columns(written))
             if len(written) < len(bundle.kernel_artifacts):
                 there = len(bundle.kernel_artifacts) - len(written)
-                self._tell("look_up", "local", "hit", kernels=there, reason="the files were there")
+                self._emit_row("look_up", "local", "hit", kernels=there, reason="the files already exist")
 
     def _loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        wanted = _compat.argument(args, kwargs, 1, "static_autotuners") or ()
+        wanted = call_argument(args, kwargs, 1, "static_autotuners") or ()
         if error is not None:
-            self._tell("look_up", "memory", "failed", error)
+            self._emit_row("look_up", "memory", "failed", error)
             return
         if result:
-            self._tell("look_up", "memory", "hit", kernels=len(result))
+            self._emit_row("look_up", "memory", "hit", kernels=len(result))
         if len(result) < len(wanted):
-            self._tell(
+            self._emit_row(
                 "look_up",
                 "memory",
                 "failed",
                 kernels=len(wanted) - len(result),
-                reason="the machine code is not in place",
+                reason="the machine code is missing",
             )
 
-    def _tell(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
+    def _emit_row(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
         row = {"cache": "triton_bundle", "tier": tier, "action": action, "outcome": outcome}
-        told = {**whose(self.recorder), **shield.columns(error), **columns}
-        self.emit(made, CacheLookup(time_ns=time.time_ns(), **row, **told))
+        known = {**current_columns(self.recorder), **error_columns(error), **columns}
+        self.emit_event(CacheLookup(time_ns=time.time_ns(), **row, **known))

@@ -1,27 +1,29 @@
-"""Replays, only if they were asked for: how often each CUDA graph is replayed, and how often a call goes without one.
+"""Replays, only if requested: how often each CUDA graph is replayed, and how often a call runs without one.
 
 Here our code is on the path of every call. Counts are written at most once a second, and when the watch ends.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._compat import graphs
-from ..hooks.patching import Args, Kwargs, Patch, Raised
+from ...recording import Recorder
+from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
-from .rows import action, known_function
+from ..hooks.thread_state import PerThread
+from . import torch_api
+from .rows import describe_function, make_action
 
 INTERVAL_S = 1.0
 
 
 @dataclass
-class _Count:
-    """Calls of one kind. Hooks only add, so that the writer's thread can take what is there without a lock."""
+class ReplayCount:
+    """Calls of one kind. Hooks only add, so the writer's thread needs no lock."""
 
     known: dict[str, Any]
     calls: int = 0
@@ -29,50 +31,50 @@ class _Count:
     since_ns: int = field(default_factory=time.time_ns)
 
     def take(self) -> dict[str, Any] | None:
-        """What was counted since the last time, as columns; None if nothing was."""
+        """The count since the last `take`, as columns; None if it is 0."""
         now, since_ns = self.calls, self.since_ns
         count = now - self.taken
         self.taken, self.since_ns = now, time.time_ns()
         return {**self.known, "time_ns": since_ns, "count": count} if count else None
 
 
-class _Thread(threading.local):
-    """The call of a compiled graph that one thread is in: how deep, and whether it was seen to be something else."""
+@dataclass(slots=True)
+class RunningCall:
+    """The call of a compiled graph that one thread is in. `is_seen`: it is a replay or a capture, not an eager call."""
 
-    def __init__(self) -> None:
-        self.depth = 0
-        self.seen = False
+    depth: int = 0
+    is_seen: bool = False
 
 
 class Replays(Source):
     name = "replays"
+    needs = (torch_api.REPLAYED,)
     on_request = True
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._thread = _Thread()
-        self._counts: list[_Count] = []
-        self._of: weakref.WeakKeyDictionary[Any, dict[Any, _Count]] = weakref.WeakKeyDictionary()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._call: PerThread[RunningCall] = PerThread(RunningCall)
+        self._counts: list[ReplayCount] = []
+        self._of: weakref.WeakKeyDictionary[Any, dict[Any, ReplayCount]] = weakref.WeakKeyDictionary()
         self._due = 0.0
 
     @classmethod
     def probe(cls) -> None:
-        graphs.cuda_graph()
-        graphs.need_cuda()
+        super().probe()
+        torch_api.require_cuda()
 
     def patches(self) -> list[Patch]:
-        return [Patch(graphs.cuda_graph(), "replay", self._replayed, self.guarded)]
+        return [self.watch(torch_api.REPLAYED, self._replayed)]
 
-    def late_patches(self) -> dict[str, Any]:
-        return {graphs.TREES: self._in_trees}
+    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
+        return {torch_api.TREES: self._tree_patches}
 
-    def _in_trees(self) -> list[Patch]:
-        manager = graphs.tree_manager()
+    def _tree_patches(self) -> list[Patch]:
         return [
-            Patch(manager, "_run", self._ran, self.guarded, self._runs),
-            Patch(manager, "execute_node", self._executed, self.guarded),
-            Patch(manager, "run_eager", self._captured, self.guarded),
-            Patch(manager, "record_function", self._captured, self.guarded),
+            self.watch(torch_api.FUNCTION_RUN, self._ran, self._before_run),
+            self.watch(torch_api.REPLAYED_IN_TREE, self._replayed_in_tree),
+            self.watch(torch_api.WARMED_UP, self._captured),
+            self.watch(torch_api.RECORDED, self._captured),
         ]
 
     def open(self) -> None:
@@ -81,53 +83,53 @@ class Replays(Source):
     def close(self) -> None:
         self.recorder.release(self)
 
-    def _runs(self, args: Args, kwargs: Kwargs) -> None:
-        thread = self._thread
-        if thread.depth == 0:
-            thread.seen = False
-        thread.depth += 1
+    def _before_run(self, args: Args, kwargs: Kwargs) -> None:
+        call = self._call.get()
+        if call.depth == 0:
+            call.is_seen = False
+        call.depth += 1
 
     def _ran(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """One call is done; torch begins some of them twice, one inside the other."""
-        thread = self._thread
-        thread.depth = max(0, thread.depth - 1)
-        if thread.depth == 0 and not thread.seen and error is None:
+        """One call is done; torch starts some of them twice, one inside the other."""
+        call = self._call.get()
+        call.depth = max(0, call.depth - 1)
+        if call.depth == 0 and not call.is_seen and error is None:
             manager, _, function_id = args
             self._count(manager, function_id, "eager", manager, function_id, None)
 
     def _captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._thread.seen = True
+        self._call.get().is_seen = True
 
-    def _executed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        self._thread.seen = True
+    def _replayed_in_tree(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._call.get().is_seen = True
         if error is None:
             manager, node, _ = args
             self._count(node, None, "replays", manager, node.wrapped_function.id, node.id.id)
 
     def _replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """A graph of the user's own: within a call of a tree it is the tree's."""
-        if self._thread.depth == 0 and error is None:
+        """A replay outside a call of a tree is of a graph that the tree does not own."""
+        if self._call.depth == 0 and error is None:
             counts = self._of.setdefault(args[0], {})
             if None not in counts:
-                backend = "user" if graphs.capturing_for() == "user" else "no_trees"
-                known = {"action": "replays", "backend": backend, "device": graphs.current_device()}
+                backend = "user" if torch_api.find_capturer() == "user" else "no_trees"
+                known = {"action": "replays", "backend": backend, "device": torch_api.current_device()}
                 counts[None] = self._new(known)
             counts[None].calls += 1
 
     def _count(self, owner: Any, key: Any, action: str, manager: Any, function_id: Any, graph_id: int | None) -> None:
         counts = self._of.setdefault(owner, {})
         if key not in counts:
-            known = known_function(manager, function_id, self.recorder.frames)
+            known = describe_function(manager, function_id, self.recorder)
             counts[key] = self._new({**known, "action": action, "graph_id": graph_id})
         counts[key].calls += 1
 
-    def _new(self, known: dict[str, Any]) -> _Count:
-        count = _Count(known)
+    def _new(self, known: dict[str, Any]) -> ReplayCount:
+        count = ReplayCount(known)
         self._counts.append(count)
         return count
 
     def tick(self, final: bool = False) -> None:
-        """Hand over what was counted since, if it is time to. The writer's thread asks."""
+        """Hand over what was counted since the last time, if it is due. Called by the writer's thread."""
         now = time.monotonic()
         if not final and now < self._due:
             return
@@ -135,9 +137,9 @@ class Replays(Source):
         for count in list(self._counts):
             known = count.take()
             if known is not None:
-                self.emit(action, None, (), known)
+                self.emit(make_action, None, (), known)
 
     def forked(self) -> None:
-        """In a child: what was counted so far is its parent's to write."""
+        """In a forked child: drop the counts so far, which the parent writes."""
         for count in self._counts:
             count.take()

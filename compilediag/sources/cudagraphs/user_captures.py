@@ -4,86 +4,80 @@ from __future__ import annotations
 
 import linecache
 import sys
-import threading
 import time
 from typing import Any
 
 from ...events import CudaGraphAction
-from ...recording import Made
-from .._compat import graphs
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.shield import told
-from ..hooks.source import Source, made
+from ...recording import Made, Recorder
+from ..hooks.own_errors import describe_error
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.thread_state import PerThread
+from . import torch_api
 
 
-class _Thread(threading.local):
-    """The captures that one thread is in the middle of: id of the graph -> what is known of it."""
-
-    def __init__(self) -> None:
-        self.begun: dict[int, dict[str, Any]] = {}
-
-
-class Captures(Source):
+class UserCaptures(Source):
     name = "captures"
+    needs = (torch_api.CAPTURE_STARTS, torch_api.CAPTURE_ENDS)
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._thread = _Thread()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        #: The captures that a thread is in: id of the graph -> what is known of it.
+        self._running: PerThread[dict[int, dict[str, Any]]] = PerThread(dict)
 
     @classmethod
     def probe(cls) -> None:
-        graphs.cuda_graph()
-        graphs.need_cuda()
+        super().probe()
+        torch_api.require_cuda()
 
     def patches(self) -> list[Patch]:
-        owner = graphs.cuda_graph()
         return [
-            Patch(owner, "capture_begin", self._begun, self.guarded, self._begins),
-            Patch(owner, "capture_end", self._ended, self.guarded, self._ends),
+            self.watch(torch_api.CAPTURE_STARTS, self._started, self._before_start),
+            self.watch(torch_api.CAPTURE_ENDS, self._ended, self._before_end),
         ]
 
-    def _begins(self, args: Args, kwargs: Kwargs) -> None:
-        whose = graphs.capturing_for()
-        if whose == "trees":
+    def _before_start(self, args: Args, kwargs: Kwargs) -> None:
+        capturer = torch_api.find_capturer()
+        if capturer == "trees":
             return
-        file, line = graphs.user_line() or (None, None)
-        self._thread.begun[id(args[0])] = {
+        file, line = torch_api.user_line() or (None, None)
+        self._running.get()[id(args[0])] = {
             "begin_ns": time.perf_counter_ns(),
             "known": {
                 "time_ns": time.time_ns(),
-                "backend": "user" if whose == "user" else "no_trees",
+                "backend": "user" if capturer == "user" else "no_trees",
                 "user_file": file,
                 "user_line": line,
-                "device": graphs.current_device(),
+                "device": torch_api.current_device(),
             },
         }
 
-    def _begun(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        if error is not None and (begun := self._thread.begun.pop(id(args[0]), None)):
-            self.emit(_event, begun["known"], "failed", told(error))
+    def _started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        if error is not None and (begun := self._running.get().pop(id(args[0]), None)):
+            self.emit(_make_row, begun["known"], "failed", describe_error(error))
 
-    def _ends(self, args: Args, kwargs: Kwargs) -> None:
-        begun = self._thread.begun.get(id(args[0]))
+    def _before_end(self, args: Args, kwargs: Kwargs) -> None:
+        begun = self._running.get().get(id(args[0]))
         if begun is not None:
-            begun["known"]["nodes"] = graphs.nodes_so_far()
+            begun["known"]["nodes"] = torch_api.count_nodes()
             begun["broken"] = sys.exc_info()[1]
 
     def _ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        begun = self._thread.begun.pop(id(args[0]), None)
+        begun = self._running.get().pop(id(args[0]), None)
         if begun is None:
             return
         known = begun["known"]
         known["duration_ms"] = (time.perf_counter_ns() - begun["begin_ns"]) / 1e6
         broken = begun.get("broken") or error
         if broken is not None:
-            self.emit(_event, known, "failed", told(broken))
+            self.emit(_make_row, known, "failed", describe_error(broken))
             return
-        known["pool_bytes"] = graphs.pool_bytes(args[0].pool())
-        self.emit(_event, known, "user_capture" if known["backend"] == "user" else "record", None)
+        known["pool_bytes"] = torch_api.pool_bytes(args[0].pool())
+        self.emit(_make_row, known, "user_capture" if known["backend"] == "user" else "record", None)
 
 
-def _event(known: dict[str, Any], action: str, reason: str | None) -> Made:
-    """Reading the user's line opens a file, so it is done here, in the writer's thread."""
+def _make_row(known: dict[str, Any], action: str, reason: str | None) -> Made:
+    """To read the user's line a file is opened, so this runs in the writer's thread."""
     file, line = known["user_file"], known["user_line"]
     code = linecache.getline(file, line).strip() if file and line else ""
-    return made(CudaGraphAction(action=action, reason=reason, user_code=code or None, **known))
+    return (CudaGraphAction(action=action, reason=reason, user_code=code or None, **known),)

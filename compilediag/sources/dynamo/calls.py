@@ -1,65 +1,67 @@
-"""Calls, only if they were asked for: how often each compiled entry ran, and each function that torch gave up on.
+"""Calls, only if requested: how often each compiled entry ran, and each function that torch gave up on.
 
-Here our code is on the path of every such call, and of no other. What is counted is the code that the interpreter runs:
-an entry's own code object, which Dynamo made, runs where its guards hold; the user's own runs under torch.compile only
-where Dynamo runs it as it is. Counts go to the file when the watch ends, and before that at most once a second and as
-rarely as once in a sixtieth of the time that they are counted for.
+Here our code is on the path of every such call, and of no other. The counted code is the one that the interpreter
+runs: an entry's own code object, which Dynamo made, runs where its guards hold; the user's own code object runs under
+torch.compile only where Dynamo runs it uncompiled. Counts are written when the watch ends, and before that at most once
+a second and once in a sixtieth of the time that they are counted for.
 """
 
 from __future__ import annotations
 
 import time
 import types
-from threading import get_ident
 from typing import Any
 
-from ...events import Calls as Counted
-from ...recording import Made
-from .._compat import argument
-from .._compat import calling as places
-from ..hooks.monitoring import CallCounter, need_monitoring
-from ..hooks.patching import Args, Kwargs, Patch, Raised
+from ...events import Calls
+from ...recording import Made, Recorder
+from ..hooks.monitoring import CallCounter, require_monitoring
+from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import MAX_ERRORS, Source
+from ..hooks.thread_state import PerThread
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .current_compile import compile_keys
 
 INTERVAL_S = 1.0
-#: Counts wait for so small a part of the time that is counted, so that a run of days has few rows.
+#: Counts are written after a 1/60 of the time that they were counted for, so that a run of days has few rows.
 SHARE = 60
-#: Frames between what is watched here and that of the conversion.
+#: Frames between the hooks and the frame of the conversion.
 DEPTH = 40
 
 
-class Calls(Source):
+class CompiledCalls(Source):
     name = "calls"
+    needs = (torch_api.CONVERSION_RESULT, torch_api.METRICS_RECORDED, *torch_api.FOR_CALLS)
     on_request = True
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
         self._counter = CallCounter()
-        #: thread -> whether the last conversion that it made gave an entry.
-        self._gave_entry: dict[int, bool] = {}
+        #: Whether the last conversion of the thread gave an entry.
+        self._gave_entry: PerThread[bool] = PerThread(lambda: True)
         self._began = self._due = time.monotonic()
 
     @classmethod
     def probe(cls) -> None:
-        need_monitoring()
-        places.need()
+        require_monitoring()
+        super().probe()
 
     def patches(self) -> list[Patch]:
         return [
-            Patch(places.conversion_result(), "__init__", self._gave, self.guarded),
-            Patch(places.metrics_module(), "add_compilation_metrics_to_chromium", self._compiled, self.guarded),
+            self.watch(torch_api.CONVERSION_RESULT, self._got_result),
+            self.watch(torch_api.METRICS_RECORDED, self._compiled),
         ]
 
     def open(self) -> None:
-        """Begin, with what was compiled before."""
+        """Start, with what was compiled before."""
         for hook in self._counter.hooks():
-            places.leave_alone(hook)
-        self._counter.begin(places.frame_callback())
-        for code in places.compiled_codes():
-            entries = places.entries_of(code)
+            torch_api.leave_alone(hook)
+        self._counter.begin(torch_api.FRAME_CALLBACK.loaded())
+        for code in torch_api.compiled_codes():
+            entries = torch_api.entries_of(code)
             for entry in entries:
                 self._count(entry.code, False, entry.compile_id, code)
-            if len(entries) >= places.most_entries():
+            if len(entries) >= torch_api.max_entries():
                 self._count(code, True, None, code)
         self.recorder.counters.append(self)
 
@@ -67,40 +69,42 @@ class Calls(Source):
         self._counter.end()
         self.recorder.release(self)
 
-    # What is compiled while this watches
+    # What is compiled during the watch
 
-    def _gave(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """What a conversion gave: if it is an entry, its code runs next."""
+    def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """The result of a conversion: if it is an entry, its code runs next."""
         entry = getattr(args[0], "guarded_code", None)
-        self._gave_entry[get_ident()] = entry is not None
-        code = places.converted_code(DEPTH) if entry is not None else None
+        self._gave_entry.set(entry is not None)
+        code = torch_api.converted_code(DEPTH) if entry is not None else None
         if code is not None:
+            compile_keys(self.recorder).assign(entry.compile_id)
             self._count(entry.code, False, entry.compile_id, code)
 
     def _compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        """A compile is over: its time is none of the calls', and if it made no entry the function itself runs next."""
-        metrics = argument(args, kwargs, 0, "c")
+        """A compile is over: its time is not part of a call, and if it made no entry the function itself runs next."""
+        metrics = call_argument(args, kwargs, 0, "c")
         if None not in (metrics.start_time_us, metrics.end_time_us):
-            self._counter.leave_out(1000 * (metrics.end_time_us - metrics.start_time_us))
-        code = None if metrics.is_forward is False else self._given_up(metrics)
+            self._counter.subtract(1000 * (metrics.end_time_us - metrics.start_time_us))
+        code = None if metrics.is_forward is False else self._find_given_up(metrics)
         if code is not None:
-            self._count(code, True, metrics.compile_id, code)
+            self._count(code, True, torch_api.current_compile_id(), code)
 
-    def _given_up(self, metrics: Any) -> types.CodeType | None:
-        """The code that runs as it is from now on: its compile failed, or it had entries and now nothing to compile.
+    def _find_given_up(self, metrics: Any) -> types.CodeType | None:
+        """The code that runs uncompiled from now on: its compile failed, or it had entries and now nothing to compile.
 
-        A function that never had anything to compile is none that torch gave up on.
+        Torch did not give up on a function that never had anything to compile.
         """
-        failed, gave_entry = metrics.fail_type is not None, self._gave_entry.pop(get_ident(), True)
+        failed, gave_entry = metrics.fail_type is not None, self._gave_entry.take()
         if not failed and gave_entry:
             return None
-        code = places.converted_code(DEPTH)
-        return code if code is not None and (failed or places.entries_of(code)) else None
+        code = torch_api.converted_code(DEPTH)
+        return code if code is not None and (failed or torch_api.entries_of(code)) else None
 
     def _count(self, code: types.CodeType, is_eager: bool, compile_id: Any, owner: types.CodeType) -> None:
         known = {
             "compile_id": None if compile_id is None else str(compile_id),
-            **places.code_columns(owner),
+            "compile_key": compile_keys(self.recorder).find(compile_id),
+            **torch_api.code_columns(owner),
             "ran": "eager" if is_eager else "compiled",
         }
         self._counter.count(code, is_eager, known)
@@ -108,7 +112,7 @@ class Calls(Source):
     # What was counted
 
     def tick(self, final: bool = False) -> None:
-        """Hand over what was counted since, if it is time to. The writer's thread asks."""
+        """Hand over what was counted since the last time, if it is due. Called by the writer's thread."""
         now = time.monotonic()
         if not final and now < self._due:
             return
@@ -117,15 +121,15 @@ class Calls(Source):
         self._counter.own_ns = 0
         rows = [row for tally in list(self._counter.tallies.values()) if (row := tally.take()) is not None]
         if rows:
-            self.emit(_rows, rows)
+            self.emit(_make_rows, rows)
         while self._counter.errors and self.errors < MAX_ERRORS:
             self.failed(self._counter.errors.pop())
 
     def forked(self) -> None:
-        """In a child: what was counted so far is its parent's to write."""
+        """In a forked child: drop the counts so far, which the parent writes."""
         for tally in self._counter.tallies.values():
             tally.clear()
 
 
-def _rows(rows: list[dict[str, Any]]) -> Made:
-    return [Counted(**row) for row in rows]
+def _make_rows(rows: list[dict[str, Any]]) -> Made:
+    return [Calls(**row) for row in rows]

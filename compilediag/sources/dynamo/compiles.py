@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...decode.records.compilation_metrics import make_compile
 from ...recording import Made
-from .. import _compat
-from ..hooks.patching import Args, Kwargs, Patch, Raised
+from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .current_compile import compile_keys
 
 
 class Compiles(Source):
     name = "compiles"
-
-    @classmethod
-    def probe(cls) -> None:
-        _compat.metrics_module()
+    needs = (torch_api.METRICS_RECORDED, torch_api.COMPILE_CONTEXT)
 
     def patches(self) -> list[Patch]:
-        hook = "add_compilation_metrics_to_chromium"
-        return [Patch(_compat.metrics_module(), hook, self._recorded, self.guarded)]
+        return [self.watch(torch_api.METRICS_RECORDED, self._recorded)]
 
     def _recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        metrics = args[0] if args else kwargs["c"]
-        # Not a copy: the writer's thread notes its call stack in it.
-        self.emit(_compile, metrics, self.recorder.frames.get(metrics.compile_id, {}))
+        metrics = call_argument(args, kwargs, 0, "c")
+        key = compile_keys(self.recorder).match(metrics.compile_id)
+        # Not a copy: the writer's thread adds the call stack to it.
+        self.emit(_make_rows, metrics, self.recorder.frames.get(key or "", {}), key)
 
 
-def _compile(metrics: Any, known: dict[str, Any]) -> Made:
-    event = make_compile(vars(metrics), known)
+def _make_rows(metrics: Any, known: Mapping[str, Any], key: str | None) -> Made:
+    event = make_compile(vars(metrics), known, key)
     return [] if event is None else [event]

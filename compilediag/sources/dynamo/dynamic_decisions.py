@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...decode.records.timed_events import AUTOMATIC_DYNAMIC, make_dynamic_decision
 from ...recording import Made
-from .. import _compat
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, made
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from . import torch_api
+from .current_compile import compile_keys
 
 
-class Dynamic(Source):
+class DynamicDecisions(Source):
     name = "dynamic"
-
-    @classmethod
-    def probe(cls) -> None:
-        _compat.event_logger()
+    needs = (torch_api.INSTANT_EVENT, torch_api.COMPILE_CONTEXT)
 
     def patches(self) -> list[Patch]:
-        return [Patch(_compat.event_logger(), "log_instant_event", self._announced, self.guarded)]
+        return [self.watch(torch_api.INSTANT_EVENT, self._announced)]
 
     def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:
-            self.emit(_decision, dict(metadata), time_ns)
+            _, key = compile_keys(self.recorder).current()
+            self.emit(_make_row, dict(metadata), time_ns, key)
 
 
-def _decision(metadata: dict[str, Any], time_ns: int) -> Made:
-    return made(make_dynamic_decision(metadata, time_ns))
+def _make_row(metadata: Mapping[str, object], time_ns: int, key: str | None) -> Made:
+    return (make_dynamic_decision(metadata, time_ns, key),)

@@ -1,4 +1,4 @@
-"""Graph breaks: torch makes one reason a break, with the user's stack."""
+"""Graph breaks: torch creates one reason per break, with the user's stack."""
 
 from __future__ import annotations
 
@@ -7,33 +7,30 @@ from typing import Any
 
 from ...decode.records.graph_break_text import parse_graph_break
 from ...recording import Made
-from .. import _compat
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, made
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from . import torch_api
+from .current_compile import compile_keys
 
 
 class GraphBreaks(Source):
     name = "graph_breaks"
-
-    @classmethod
-    def probe(cls) -> None:
-        _compat.graph_break_reason()
+    needs = (torch_api.GRAPH_BREAK, torch_api.COMPILE_CONTEXT)
 
     def patches(self) -> list[Patch]:
-        return [Patch(_compat.graph_break_reason(), "__post_init__", self._made, self.guarded)]
+        return [self.watch(torch_api.GRAPH_BREAK, self._broke)]
 
-    def _made(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _broke(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         reason = args[0]
         if reason.graph_break:
             stack = list(reason.user_stack or ())
             text = str(reason.reason)
-            if text.startswith(_compat.JUMP):
-                text = _compat.jump_text() or text
-            self.emit(_break, text, stack[-1:], time.time_ns(), _compat.current_compile_id())
+            if text.startswith(torch_api.JUMP):
+                text = torch_api.jump_text() or text
+            self.emit(_make_row, text, stack[-1:], time.time_ns(), *compile_keys(self.recorder).current())
 
 
-def _break(text: str, user: list[Any], time_ns: int, compile_id: str | None) -> Made:
-    """Reading the user's line opens a file, so it is done here, in the writer's thread."""
-    if not user:
-        return made(parse_graph_break(text, time_ns, compile_id))
-    return made(parse_graph_break(text, time_ns, compile_id, user[0].filename, user[0].lineno, user[0].line))
+def _make_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
+    """To read the user's line a file is opened, so this runs in the writer's thread."""
+    line = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
+    return (parse_graph_break(text, time_ns, compile_id, *line, compile_key=key),)

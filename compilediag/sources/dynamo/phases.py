@@ -1,4 +1,4 @@
-"""Phases: torch announces the start and end of everything that it times. Also what compiles just now."""
+"""Phases: torch announces the start and end of everything that it times. Also: what compiles just now."""
 
 from __future__ import annotations
 
@@ -8,51 +8,53 @@ from typing import Any
 
 from ...decode.call_stacks import CallStacks
 from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
-from ...recording import Made
-from .. import _compat
-from .._compat.tracing import callers
-from ..hooks.patching import Args, Kwargs, Patch, Raised
-from ..hooks.source import Source, made
-from .frames import called_from
+from ...recording import Made, Recorder
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from . import torch_api
+from .current_compile import compile_keys
+from .stack_frames import add_call_stack, callers_of_compile
 
 FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 _ENTERING = (FRAME, BACKWARD)
-#: Functions that are remembered by compile id, for the backwards that come later.
-REMEMBERED = 10_000
+#: Attempts whose functions are remembered, for the backwards that come later.
+MAX_REMEMBERED = 10_000
 
 
-class Running:
-    """What one thread compiles: the phases that it is in, and the frames, one inside another if need be."""
+class CompilingThread:
+    """What one thread compiles: the phases that it is in, and the frames, nested where compiles are."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[str, int]] = []
         self.frames: list[tuple[int, dict[str, Any]]] = []
         self.compile_id: str | None = None
+        self.compile_key: str | None = None
 
     def enter(self, frame: dict[str, Any]) -> None:
         self.frames.append((len(self.stack), frame))
 
     def end(self, name: str) -> bool:
-        """Forget a phase that has ended and the frames that began in it; False if it began before the watch did."""
+        """Forget a phase that has ended and the frames that started in it; False if it started before the watch."""
         stack, frames = self.stack, self.frames
         if not stack or stack[-1][0] != name:
             if name not in [n for n, _ in stack]:
                 return False
             while stack[-1][0] != name:
-                stack.pop()  # torch mends its own stack the same way when an inner phase was left without an end.
+                stack.pop()  # torch repairs its own stack the same way when an inner phase has no end.
         stack.pop()
         while frames and frames[-1][0] >= len(stack):
             frames.pop()
         return True
 
     def state(self) -> dict[str, Any]:
-        """What a view shows of it; JSON."""
-        stack, frames = list(self.stack), list(self.frames)  # Another thread's, and changing.
+        """What a view shows of it, as JSON values."""
+        stack, frames = list(self.stack), list(self.frames)  # They belong to another thread, which changes them.
         frame = frames[-1][1] if frames else {}
         return {
             **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
             "compile_id": clean_compile_id(self.compile_id),
+            "compile_key": self.compile_key,
             "phases": [name for name, _ in stack],
             "started_ns": stack[0][1] if stack else None,
         }
@@ -60,43 +62,45 @@ class Running:
 
 class Phases(Source):
     name = "phases"
+    needs = (torch_api.EVENT_START, torch_api.EVENT_END, torch_api.COMPILE_CONTEXT)
 
-    @classmethod
-    def probe(cls) -> None:
-        _compat.event_logger()
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._keys = compile_keys(recorder)
 
     def open(self) -> None:
         self._stacks = self.recorder.shared.setdefault("stacks", CallStacks())
 
     def patches(self) -> list[Patch]:
-        owner = _compat.event_logger()
         return [
-            Patch(owner, "log_event_start", self._started, self.guarded),
-            Patch(owner, "log_event_end", self._ended, self.guarded),
+            self.watch(torch_api.EVENT_START, self._started),
+            self.watch(torch_api.EVENT_END, self._ended),
         ]
 
     def close(self) -> None:
         self.recorder.progress.clear()
 
-    # The two hooks run some twenty times a compile, when nothing of ours is in the processor's caches: what
-    # they don't touch is what makes them cheap.
+    # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
+    # cheap because they touch little.
 
     def _started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, time_ns, metadata = args[1], args[2], args[3]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
-        if running is None:
-            running = progress[thread] = Running()
+        if not isinstance(running, CompilingThread):
+            running = progress[thread] = CompilingThread()
         running.compile_id = metadata.get("compile_id")
         if name in _ENTERING or name.startswith(ATTEMPT_PREFIX):
-            self._enter(running, name, metadata)
+            self._enter(running, name)
         running.stack.append((name, time_ns))
 
-    def _enter(self, running: Running, name: str, metadata: dict[str, Any]) -> None:
+    def _enter(self, running: CompilingThread, name: str) -> None:
+        if name in _ENTERING:
+            _, running.compile_key = self._keys.current()
         if name == FRAME:
-            running.enter(self._frame(metadata))
+            running.enter(self._read_frame(running.compile_key))
         elif name == BACKWARD:
-            known = self.recorder.frames.get(clean_compile_id(metadata.get("compile_id")), {})
+            known = self.recorder.frames.get(running.compile_key or "", {})
             running.enter({**known, "trigger": "lazy_backward"})
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
@@ -105,36 +109,38 @@ class Phases(Source):
         name, end_ns, start_ns = args[1], args[2], args[4]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
-        if running is None or not running.end(name):
+        if not isinstance(running, CompilingThread) or not running.end(name):
             return
         stack = running.stack
         if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
-            parent = stack[-1][0] if stack else None
-            self.emit(_phase, name, parent, len(stack), start_ns, end_ns, args[3].get("compile_id"))
+            parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
+            key = self._keys.match(clean_compile_id(compile_id))
+            self.emit(_make_row, name, parent, len(stack), start_ns, end_ns, compile_id, key)
         if not stack:
             progress.pop(thread, None)
 
-    def _frame(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The function whose compile begins; remembered for its backward, which is announced without a name."""
-        compiling = _compat.compiling_code()
+    def _read_frame(self, key: str | None) -> dict[str, Any]:
+        """The function whose compile starts; remembered for its backward, which is announced without a name."""
+        compiling = torch_api.compiling_code()
         if compiling is None:
             return {}
         code, backend = compiling
         frame = {
-            "function": code.co_name,
-            "file": code.co_filename,
-            "line": code.co_firstlineno,
-            "backend": _compat.backend_name(backend),
+            **torch_api.code_columns(code),
+            "backend": torch_api.backend_name(backend),
             "trigger": "dynamo",
             "attempt": 0,
             "stack": None,
         }
-        self.emit(called_from, self._stacks, frame, code, callers(), time.time_ns())
-        if len(self.recorder.frames) >= REMEMBERED:
+        self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), time.time_ns())
+        if len(self.recorder.frames) >= MAX_REMEMBERED:
             self.recorder.frames.clear()
-        self.recorder.frames[clean_compile_id(metadata.get("compile_id")) or ""] = frame
+        if key is not None:
+            self.recorder.frames[key] = frame
         return frame
 
 
-def _phase(*told: Any) -> Made:
-    return made(make_phase(*told))
+def _make_row(
+    name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None, key: str | None
+) -> Made:
+    return (make_phase(name, parent, depth, start_ns, end_ns, compile_id, key),)

@@ -1,18 +1,18 @@
-"""All failing guards of a cache entry, with the values of now, read from torch's guard tree.
+"""All failing guards of a cache entry, with the current values, read from torch's guard tree.
 
 `check_verbose` of torch names the first failing guard only. This walks the tree that C++ checks (managers,
 their leaf guards, their children), evaluates each source in the scope that torch itself uses for its
-reasons, and asks each leaf guard. What keeps the caller's program as it was:
+reasons, and asks each leaf guard. The program's state does not change:
 
 - Only `root.check_verbose` and single leaf guards are called. `root.check`, the look-up's way, counts
   failures and sorts the accessors by them.
 - Guards that compare several values (`NO_TENSOR_ALIASING`, `OBJECT_ALIASING`, `STORAGE_OVERLAPPING`,
   `SYMBOLIC_SHAPE_GUARD`) keep state between calls in C++; they are never called but computed here.
-- Where a leaf fails the walk stops, as C++ does: what lies below may be reached through the wrong type.
-  It goes on only below a leaf whose failing says nothing about the type.
-- Tensors are told by metadata; no data is read and no device is waited for.
+- Where a leaf fails the walk stops, as C++ does: below it, sources may be read from an object of the wrong type. It
+  goes on only below a leaf whose failure says nothing about the type.
+- Tensors are described by metadata; no data is read and no device is waited for.
 
-What the C++ side does was read in torch/csrc/dynamo/guards.cpp; the tests hold torch to it.
+The C++ side was read in torch/csrc/dynamo/guards.cpp; the tests compare with torch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from compilediag.decode.guards.failed_guards import FailingGuard
-from compilediag.decode.guards.guard_text import ParsedGuard, parse_guard
-from compilediag.sources.guards.guard_values import Scope, user_place
-from compilediag.sources.guards.guard_walk import FailingGuards, Walk, duplicates, failing, state_failures
+from ...decode.guards.failed_guards import FailingGuard
+from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from .guard_scope import GuardScope, find_user_line
+from .guard_walk import FailingGuards, GuardWalk, find_duplicates, find_state_failures, make_failure
 
 __all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]
 
@@ -34,37 +34,37 @@ BUDGET_S = 0.05
 def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S) -> FailingGuards:
     """All failing guards of one cache entry against `f_locals`; empty if they all pass.
 
-    `guard_manager`: `cache_entry.guard_manager`. `budget_s`: when to stop searching, in seconds.
+    `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds after which the search stops.
     """
-    if dead := _deallocated(guard_manager):
+    if dead := _find_dead_reference(guard_manager):
         return FailingGuards([dead])
     debug = guard_manager.root.check_verbose(f_locals)
     if debug.result:
         return FailingGuards()
-    scope = Scope(guard_manager, f_locals)
+    scope = GuardScope(guard_manager, f_locals)
     deadline = time.perf_counter() + budget_s
-    walk = Walk(guard_manager, scope, deadline)
-    found = walk.found if walk.at_once(debug) else Walk(guard_manager, scope, deadline).run()
+    walk = GuardWalk(guard_manager, scope, deadline)
+    found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline).run()
     _mark_first(found, debug, guard_manager, scope)
     return found
 
 
 def first_failing_guard(guard_manager: Any, f_locals: dict[str, Any]) -> FailingGuard | None:
-    """The guard that torch itself meets first, at the price of one check; None if all pass."""
-    if dead := _deallocated(guard_manager):
+    """The guard that torch itself checks first among the failing ones, for the cost of one check; None if all pass."""
+    if dead := _find_dead_reference(guard_manager):
         return dead
     debug = guard_manager.root.check_verbose(f_locals)
     if debug.result:
         return None
-    first = _first(debug, guard_manager, Scope(guard_manager, f_locals))
+    first = _make_first(debug, guard_manager, GuardScope(guard_manager, f_locals))
     if first.source is None:
-        # A few texts of C++ do not name the source; the walk knows it.
+        # A few texts of C++ do not name the source; the walk finds it.
         first = next((found for found in failing_guards(guard_manager, f_locals) if found.is_first), first)
     return first
 
 
-def _deallocated(guard_manager: Any) -> FailingGuard | None:
-    """An entry that died with an object it was guarded on has no guards left, but a reason."""
+def _find_dead_reference(guard_manager: Any) -> FailingGuard | None:
+    """The reason of an entry that torch dropped with a guarded object; it has no guards left. None of a live entry."""
     reason = getattr(guard_manager, "invalidation_reason", None)
     if reason is None:
         return None
@@ -72,60 +72,60 @@ def _deallocated(guard_manager: Any) -> FailingGuard | None:
     return FailingGuard(parsed.text, parsed.source, parsed.kind, parsed.expected, parsed.actual, is_first=True)
 
 
-def _first(debug: Any, guard_manager: Any, scope: Scope) -> FailingGuard:
-    """Torch's own first failure, told with the value of now and, where torch kept it, the user's stack."""
+def _make_first(debug: Any, guard_manager: Any, scope: GuardScope) -> FailingGuard:
+    """Torch's own first failure, with the current value and, where torch kept it, the user's line."""
     parts = list(debug.verbose_code_parts)
     text = parts[0] if parts else ""
     if len(parts) > 1:
-        # The parts of one lambda guard: torch itself looks for the part that is false.
+        # The parts of one lambda guard: torch itself searches for the part that is false.
         text = next((part for part in parts if scope.is_false(part)), text)
     parsed = parse_guard(text, "SYMBOLIC_SHAPE_GUARD" if len(parts) > 1 else None)
-    first = _special(text, guard_manager, scope) or failing(parsed, scope)
+    first = _make_special_failure(text, guard_manager, scope) or make_failure(parsed, scope)
     first.is_first = True
-    place = user_place(getattr(debug, "user_stack", None))
+    place = find_user_line(getattr(debug, "user_stack", None))
     if place is None and first.user_file is None:
-        place = _place_of(guard_manager.root, parsed, scope)
+        place = _find_line(guard_manager.root, parsed, scope)
     if place is not None:
         first.user_file, first.user_line, first.user_code = place
     return first
 
 
-def _special(text: str, guard_manager: Any, scope: Scope) -> FailingGuard | None:
+def _make_special_failure(text: str, guard_manager: Any, scope: GuardScope) -> FailingGuard | None:
     """The first failure where C++ says less than the guard knows."""
     if text.startswith("GLOBAL_STATE changed"):
         for leaf in guard_manager.root.get_leaf_guards():
             if type(leaf).__name__ == "GLOBAL_STATE":
-                return next(iter(state_failures(leaf, None)), None)
+                return next(iter(find_state_failures(leaf, None)), None)
     if text.startswith("Duplicate tensor found"):
-        return next(iter(duplicates(guard_manager, scope)), None)
+        return next(iter(find_duplicates(guard_manager, scope)), None)
     return None
 
 
-def _place_of(mgr: Any, parsed: ParsedGuard, scope: Scope) -> tuple[str, int, str | None] | None:
-    """The user's line out of the guard's own text, which what C++ says of a tensor lacks."""
+def _find_line(mgr: Any, parsed: ParsedGuard, scope: GuardScope) -> tuple[str, int, str | None] | None:
+    """The user's line from the guard's own text, for tensors, where the text of C++ lacks it."""
     if not parsed.operands:
         return None
     for child in mgr.get_child_managers():
         source = child.get_source()
         if source == parsed.operands[0]:
             for leaf in child.get_leaf_guards():
-                told = parse_guard(next(iter(leaf.verbose_code_parts()), ""), type(leaf).__name__)
-                if told.user_file and told.user_line:
-                    return scope.full_path(told.user_file), told.user_line, told.user_code
+                guard = parse_guard(next(iter(leaf.verbose_code_parts()), ""), type(leaf).__name__)
+                if (file := scope.full_path(guard.user_file)) and guard.user_line:
+                    return file, guard.user_line, guard.user_code
         leads_there = parsed.operands[0].startswith(source.removesuffix(".__dict__")) or source == "G"
-        if leads_there and (place := _place_of(child, parsed, scope)):
+        if leads_there and (place := _find_line(child, parsed, scope)):
             return place
     return None
 
 
-def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: Scope) -> None:
-    """Find torch's first among those that were found; put it before them if it is not there."""
+def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: GuardScope) -> None:
+    """Mark torch's first failure among those that were found; insert it before them if it is missing."""
     parts = debug.verbose_code_parts
     same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
     if same:
-        place = user_place(getattr(debug, "user_stack", None))
+        place = find_user_line(getattr(debug, "user_stack", None))
     else:
-        first = _first(debug, guard_manager, scope)
+        first = _make_first(debug, guard_manager, scope)
         same = [f for f in found if f.kind == first.kind and first.source in (f.source, None)]
         if not same:
             found.insert(0, first)

@@ -1,4 +1,4 @@
-"""The walk over one guard tree, in the order in which C++ checks it. See guard_tree.py for the rules it keeps."""
+"""The walk over one guard tree, in the order in which C++ checks it. guard_tree.py lists its rules."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from compilediag.decode.guards.failed_guards import FailingGuard
-from compilediag.decode.guards.guard_text import ParsedGuard, parse_guard
-from compilediag.sources import _compat
-from compilediag.sources.guards.guard_peel import failing_managers
-from compilediag.sources.guards.guard_prune import Pruner
-from compilediag.sources.guards.guard_state import global_state_changes, mode_stack_types, state_now
-from compilediag.sources.guards.guard_tensors import TensorCheck, mismatches, overlap_now
-from compilediag.sources.guards.guard_values import FUNCTION_PARTS, NOTHING, Scope, tell
+from ...decode.guards.failed_guards import FailingGuard
+from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from . import torch_api
+from .failing_managers import find_failing_managers
+from .guard_scope import FUNCTION_PARTS, NOTHING, GuardScope, describe_guard
+from .guard_state import find_state_changes, read_mode_types, read_state
+from .partial_checks import PartialChecks
+from .tensor_checks import TensorCheck, describe_overlap, find_mismatches
 
 #: Leaf guards that say nothing about the type, so that the walk goes on when they fail.
 _GO_ON = {
@@ -38,15 +38,17 @@ class FailingGuards(list[FailingGuard]):
     truncated = False
 
 
-def failing(parsed: ParsedGuard, scope: Scope, fail_count: int | None = None, value: Any = NOTHING) -> FailingGuard:
-    """A parsed guard as a failing one, with what its source is now (`value`, where it is already known)."""
+def make_failure(
+    parsed: ParsedGuard, scope: GuardScope, fail_count: int | None = None, value: Any = NOTHING
+) -> FailingGuard:
+    """A parsed guard as a failing one, with the current value of its source (`value`, where it is already known)."""
     expected, actual = parsed.expected, parsed.actual
     if actual is None:
-        actual = state_now(parsed, scope)
+        actual = read_state(parsed, scope)
     if actual is None:
-        expected, actual = tell(parsed, scope, value)
+        expected, actual = describe_guard(parsed, scope, value)
     if parsed.kind == "mode_stack":
-        expected = mode_stack_types(parsed, scope.closure_vars) or expected
+        expected = read_mode_types(parsed, scope.closure_vars) or expected
     return FailingGuard(
         guard=parsed.text,
         source=parsed.source,
@@ -60,107 +62,106 @@ def failing(parsed: ParsedGuard, scope: Scope, fail_count: int | None = None, va
     )
 
 
-def state_failures(leaf: Any, fail_count: int | None) -> list[FailingGuard]:
+def find_state_failures(leaf: Any, fail_count: int | None) -> list[FailingGuard]:
     """One failure for each part of the global state that changed."""
     text = "; ".join(leaf.verbose_code_parts())
     return [
         FailingGuard(text, name, "global_state", expected, actual, fail_count=fail_count)
-        for name, expected, actual in global_state_changes(text)
+        for name, expected, actual in find_state_changes(text)
     ]
 
 
-def duplicates(guard_manager: Any, scope: Scope) -> list[FailingGuard]:
-    """Tensors that the entry needs to be different objects and that are one now."""
+def find_duplicates(guard_manager: Any, scope: GuardScope) -> list[FailingGuard]:
+    """Tensors that have to be different objects and are the same one now."""
     by_id: dict[int, list[str]] = {}
-    for source in _compat.unaliased_sources(guard_manager) or []:
+    for source in torch_api.unaliased_sources(guard_manager) or []:
         value, missing = scope.value(source)
         if missing is None:
             by_id.setdefault(id(value), []).append(source)
-    return [failing(parse_guard(f"Duplicate tensors found: {same}"), scope) for same in by_id.values() if len(same) > 1]
+    return [
+        make_failure(parse_guard(f"Duplicate tensors found: {same}"), scope) for same in by_id.values() if len(same) > 1
+    ]
 
 
-class Walk:
+class GuardWalk:
     """One walk; `found` is its result."""
 
-    def __init__(self, guard_manager: Any, scope: Scope, deadline: float):
+    def __init__(self, guard_manager: Any, scope: GuardScope, deadline: float):
         self.guard_manager = guard_manager
         self.scope = scope
         self.deadline = deadline
         self.found = FailingGuards()
         self.path = [guard_manager.root.get_source()]
-        self.pruner = Pruner(guard_manager, scope.f_locals)
-        #: Do all leaf guards from the root to here hold? What hangs on the path beside it?
+        self.checks = PartialChecks(guard_manager, scope.f_locals)
+        #: Do all leaf guards from the root to here hold?
         self.clean = True
+        #: The sources of the other managers on the path.
         self.beside: frozenset[str] = frozenset()
         self.aliasing = False
         self.relational: dict[str, int] = {}
 
     def run(self) -> FailingGuards:
-        import torch
-
         root, f_locals = self.guard_manager.root, self.scope.f_locals
-        # The state guards look at torch function mode themselves; C++ checks the rest with it disabled.
-        passed, go_on = self.leaves(root, f_locals)
+        # The state guards check the torch function modes themselves; C++ checks the rest with torch functions off.
+        passed, go_on = self.walk_leaves(root, f_locals)
         self.clean = passed
-        with torch._C.DisableTorchFunction():
+        with torch_api.without_torch_function():
             if go_on:
-                self.children(root, "", NOTHING, passed)
-            self.rest()
+                self.walk_children(root, "", NOTHING, passed)
+            self.walk_last()
         return self.found
 
-    def at_once(self, debug: Any) -> bool:
-        """As `run`, from what C++ said of the whole tree. If that is not enough: False, and `found` is of no use."""
-        import torch
-
+    def run_fast(self, debug: Any) -> bool:
+        """As `run`, from the result of C++ for the whole tree. False if that is not enough; then `found` is void."""
         root = self.guard_manager.root
-        if self.pruner.stateful is None or self.late():
+        if self.checks.stateful is None or self.is_late():
             return False
-        told = failing_managers(root, debug, self.pruner.stateful, self.pruner.ask)
-        if told is None:
+        result = find_failing_managers(root, debug, self.checks.stateful, self.checks.ask)
+        if result is None:
             return False
-        sources, managers = told
-        with torch._C.DisableTorchFunction():
-            if not all(self.has_all_told(mgr, source, source in sources) for source, mgr in managers):
+        sources, managers = result
+        with torch_api.without_torch_function():
+            if not all(self.check_leaves(mgr, source, source in sources) for source, mgr in managers):
                 return False
-            self.rest()
+            self.walk_last()
         return True
 
-    def has_all_told(self, mgr: Any, source: str, must_fail: bool) -> bool:
-        """Ask the leaf guards of one manager; False if they don't tell all, as where more hangs from it."""
+    def check_leaves(self, mgr: Any, source: str, must_fail: bool) -> bool:
+        """Check the leaf guards of one manager; False if they do not decide, as where it has children."""
         value, missing = self.scope.value(source)
         if missing is not None:
             return False
         self.path.append(source)
-        passed, go_on = self.leaves(mgr, value)
+        passed, go_on = self.walk_leaves(mgr, value)
         self.path.pop()
         return not (must_fail and passed) and (not go_on or mgr.has_no_accessors())
 
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         self.found.truncated = self.found.truncated or time.perf_counter() > self.deadline
         return self.found.truncated
 
-    def manager(self, mgr: Any, source: str, value: Any) -> None:
+    def walk_manager(self, mgr: Any, source: str, value: Any) -> None:
         key_values = getattr(mgr, "get_key_value_managers", None)
-        if key_values is not None and not self.is_dict_as_before(mgr, source, value):
+        if key_values is not None and not self.has_same_keys(mgr, source, value):
             return
-        passed, go_on = self.leaves(mgr, value)
+        passed, go_on = self.walk_leaves(mgr, value)
         if go_on:
             clean, self.clean = self.clean, self.clean and passed
-            self.children(mgr, source, value, passed)
+            self.walk_children(mgr, source, value, passed)
             if key_values is not None:
-                self.items(key_values())
+                self.walk_items(key_values())
             self.clean = clean
 
-    def children(self, mgr: Any, source: str, value: Any, passed: bool) -> None:
+    def walk_children(self, mgr: Any, source: str, value: Any, passed: bool) -> None:
         children = mgr.get_child_managers()
         names = frozenset(child.get_source() for child in children)
         beside = self.beside
         for position, child in enumerate(children):
-            if self.late():
+            if self.is_late():
                 break
             name = child.get_source()
             self.beside = beside | names - {name}
-            if self.clean and len(children) > 1 and self.pruner.holds(child, name, self.beside):
+            if self.clean and len(children) > 1 and self.checks.holds(child, name, self.beside):
                 continue
             if name == source:
                 # HASATTR names its child after the parent; the accessor knows the attribute.
@@ -173,20 +174,20 @@ class Walk:
         child_value, missing = self.scope.step(name, source, value)
         if missing is None:
             self.path.append(child.get_source())
-            self.manager(child, name, child_value)
+            self.walk_manager(child, name, child_value)
             self.path.pop()
         elif missing_matters and isinstance(missing, (AttributeError, LookupError)):
             self.keep_missing(name, missing, child.fail_count())
 
-    def items(self, managers: dict[int, tuple[Any, Any]]) -> None:
+    def walk_items(self, managers: dict[int, tuple[Any, Any]]) -> None:
         for _, pair in sorted(managers.items(), key=lambda item: item[0]):
             before = len(self.found)
             for part in pair:
                 # Under another key there is another value: only the key counts.
-                if part is not None and len(self.found) == before and not self.late():
+                if part is not None and len(self.found) == before and not self.is_late():
                     self.visit(part, part.get_source(), "", NOTHING, missing_matters=True)
 
-    def is_dict_as_before(self, mgr: Any, source: str, value: Any) -> bool:
+    def has_same_keys(self, mgr: Any, source: str, value: Any) -> bool:
         """DictGuardManager checks type and size itself, without a leaf guard."""
         expected = mgr.get_type_of_guarded_value()
         if type(value) is not expected:
@@ -194,27 +195,27 @@ class Walk:
         elif dict.__len__(value) == len(mgr.get_key_value_managers()):
             return True
         else:
-            text = self.pruner.complaint(self.path)
+            text = self.checks.describe_failure(self.path)
             if not text.startswith("len("):
-                # It guards some of the keys only, and its size is right.
+                # It guards only some of the keys, and its size is right.
                 return True
         self.keep(parse_guard(text), mgr.fail_count())
         return False
 
-    def leaves(self, mgr: Any, value: Any) -> tuple[bool, bool]:
-        """Ask the leaf guards of a manager: (do all hold?, may what is below be looked at?)."""
+    def walk_leaves(self, mgr: Any, value: Any) -> tuple[bool, bool]:
+        """Check the leaf guards of a manager: (do all hold?, may the walk go below?)."""
         passed = True
         for leaf in mgr.get_leaf_guards():
             name = type(leaf).__name__
             if name in _RELATIONAL:
-                self.remember(leaf, name, mgr)
+                self.defer(leaf, name, mgr)
             elif not _holds(leaf, value):
                 passed = False
                 if not self.report(leaf, name, value, mgr.fail_count()):
                     return False, False
         return passed, True
 
-    def remember(self, leaf: Any, name: str, mgr: Any) -> None:
+    def defer(self, leaf: Any, name: str, mgr: Any) -> None:
         if name == "NO_TENSOR_ALIASING":
             self.aliasing = True
         else:
@@ -225,20 +226,20 @@ class Walk:
         """Keep one failing leaf; True if the walk may go on."""
         parts = list(leaf.verbose_code_parts())
         if name == "GLOBAL_STATE":
-            self.found.extend(state_failures(leaf, fail_count))
+            self.found.extend(find_state_failures(leaf, fail_count))
         elif name == "TENSOR_MATCH" and (check := TensorCheck.parse(parts[0])):
             return self.keep_tensor(parse_guard(parts[0], name), check, value, fail_count)
         elif len(parts) > 1:
-            self.parts(parts, fail_count, name)
+            self.keep_false_parts(parts, fail_count, name)
         else:
             self.keep(parse_guard(parts[0] if parts else "", name), fail_count, value)
         return name in _GO_ON or self.path == ["L"]
 
     def keep(self, parsed: ParsedGuard, fail_count: int, value: Any = NOTHING) -> None:
-        self.found.append(failing(parsed, self.scope, fail_count, value))
+        self.found.append(make_failure(parsed, self.scope, fail_count, value))
 
     def keep_missing(self, name: str, error: Exception, fail_count: int) -> None:
-        """The source cannot be reached; in the words in which C++ says so."""
+        """The source cannot be reached; in the words that C++ uses."""
         if name.endswith(FUNCTION_PARTS):
             text = f"CodeGuardAccessor: Not a function on {name}"
         elif isinstance(error, AttributeError):
@@ -248,42 +249,42 @@ class Walk:
         self.keep(parse_guard(text), fail_count)
 
     def keep_tensor(self, parsed: ParsedGuard, check: TensorCheck, value: Any, fail_count: int) -> bool:
-        same_type, wrong = mismatches(check, value)
+        same_type, wrong = find_mismatches(check, value)
         for kind, source, expected, actual in wrong:
-            if kind == "dispatch_keys" and "Autocast" in expected + actual and self.autocast_changed():
+            if kind == "dispatch_keys" and "Autocast" in expected + actual and self.has_autocast_changed():
                 continue
-            found = failing(parsed, self.scope, fail_count, value)
+            found = make_failure(parsed, self.scope, fail_count, value)
             found.kind, found.source, found.expected, found.actual = kind, source, expected, actual
             self.found.append(found)
         return same_type
 
-    def autocast_changed(self) -> bool:
-        """Autocast shows in every tensor's dispatch keys as well; it is told once, as the state that it is."""
+    def has_autocast_changed(self) -> bool:
+        """Autocast also shows in the dispatch keys of every tensor; it is reported once, as global state."""
         return any(found.source == "autocast" for found in self.found)
 
-    def parts(self, parts: list[str], fail_count: int, leaf: str | None = "SYMBOLIC_SHAPE_GUARD") -> None:
+    def keep_false_parts(self, parts: list[str], fail_count: int, leaf: str | None = "SYMBOLIC_SHAPE_GUARD") -> None:
         """The false ones among the code parts of one guard."""
         for part in parts:
-            if self.late():
+            if self.is_late():
                 return
             if self.scope.is_false(part):
                 self.keep(parse_guard(part, leaf), fail_count)
 
-    def rest(self) -> None:
+    def walk_last(self) -> None:
         """The guards that C++ checks last: those that compare several values, and the root's epilogue."""
-        self.relations()
+        self.walk_relations()
         root = self.guard_manager.root
         for leaf in root.get_epilogue_lambda_guards():
             if not _holds(leaf, self.scope.f_locals):
-                self.parts(leaf.verbose_code_parts(), root.fail_count())
+                self.keep_false_parts(leaf.verbose_code_parts(), root.fail_count())
 
-    def relations(self) -> None:
+    def walk_relations(self) -> None:
         if self.aliasing:
-            self.found.extend(duplicates(self.guard_manager, self.scope))
+            self.found.extend(find_duplicates(self.guard_manager, self.scope))
         for part, fail_count in self.relational.items():
             parsed = parse_guard(part)
             if part.startswith("check_overlapping("):
-                if (actual := overlap_now(parsed, self.scope)) is not None:
+                if (actual := describe_overlap(parsed, self.scope)) is not None:
                     self.keep(parsed, fail_count)
                     self.found[-1].actual = actual
             elif self.scope.is_false(part):
@@ -294,7 +295,7 @@ def _holds(leaf: Callable[[Any], bool], value: Any) -> bool:
     try:
         return leaf(value)
     except Exception:
-        # A check that cannot be made is a failed one, as in C++, which clears the error.
+        # A check that raises has failed, as in C++, which clears the error.
         return False
 
 

@@ -1,6 +1,6 @@
-"""Hooks for modules that torch imports late: put in when torch imports them, in the thread in which it does.
+"""Hooks for modules that torch imports late: installed when torch imports them, in the thread that does.
 
-Importing them ourselves would cost every watch seconds, and one of them can't be imported early at all:
+To import them early would cost every watch seconds, and one of them cannot be imported early at all:
 `cudagraph_trees` keeps its state with the thread that imports it first.
 """
 
@@ -8,57 +8,58 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+
+from .thread_state import PerThread
 
 
 class WhenImported(MetaPathFinder):
-    """Calls `then[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module."""
+    """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module."""
 
-    def __init__(self, then: dict[str, Callable[[], None]]):
-        self.names = tuple(then)
-        self._then = then
-        self._looking = threading.local()
+    def __init__(self, actions: dict[str, Callable[[], None]]):
+        self.names = tuple(actions)
+        self._actions = actions
+        #: The module whose own loader is searched now.
+        self._searching: PerThread[str | None] = PerThread(lambda: None)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in self._then or getattr(self._looking, "name", None) == name:
+        if name not in self._actions or self._searching.get() == name:
             return None
-        self._looking.name = name
+        self._searching.set(name)
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self._looking.name = None
+            self._searching.set(None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._then[name])
+            spec.loader = _NotifyingLoader(spec.loader, self._actions[name])
         return spec
 
-    def put_in(self) -> None:
+    def install(self) -> None:
         sys.meta_path.insert(0, self)
 
-    def take_out(self) -> None:
+    def remove(self) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
-def waiting() -> list[str]:
-    """The modules that are waited for now; empty when no watch runs."""
+def list_waiting() -> list[str]:
+    """The modules whose import is waited for now; empty when no watch runs."""
     return [
         f"import of {name}" for finder in sys.meta_path if isinstance(finder, WhenImported) for name in finder.names
     ]
 
 
-class _Loader(Loader):
-    """The module's own loader, which the module is left with, and a call when it is done."""
+class _NotifyingLoader(Loader):
+    """The module's own loader, which stays the module's loader, and a call when it is done."""
 
-    def __init__(self, loader: Any, then: Callable[[], None]):
+    def __init__(self, loader: Loader, action: Callable[[], None]):
         self._loader = loader
-        self._then = then
+        self._action = action
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
@@ -68,4 +69,4 @@ class _Loader(Loader):
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._then()
+        self._action()

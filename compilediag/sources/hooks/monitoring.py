@@ -1,8 +1,8 @@
 """Calls of single code objects, counted and timed by Python 3.12's `sys.monitoring`.
 
-Only code objects that were named have events, and only those where a call begins and returns: the interpreter does
-nothing more for any other code. The two functions that it calls run inside of the user's program, hence in few steps,
-none of which is a Python function.
+Only the counted code objects have events, and only where a call begins and returns: the interpreter does no extra work
+for any other code. The two callbacks run inside the user's program. They are short and call no Python function, which
+Dynamo would compile; so their state is a dict by thread id and not a `PerThread`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
-from .source import MAX_ERRORS, Unavailable
+from .source import MAX_ERRORS
+from .torch_names import Unavailable
 
-#: Numbers of tools that Python has given no meaning to, as it has to debuggers, coverage, profilers and optimizers.
+#: The tool numbers that Python reserves for no kind of tool, as it does for debuggers, coverage and profilers.
 FREE_TOOLS = (4, 3)
-#: Calls of a thread that began and did not return, which is how those look that raised; beyond these the oldest go.
+#: Open calls that are kept per thread. A call that raised has no event and stays open; the oldest are dropped.
 MOST_OPEN = 64
 _NO_TIMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-class Tally:
+class CodeCalls:
     """Calls of one code object. Hooks only add, each number in one step, so that threads need no lock."""
 
     __slots__ = ("code", "is_eager", "known", "calls", "timed", "total_ns", "min_ns", "first_ns", "taken", "since_ns")
@@ -40,36 +41,36 @@ class Tally:
         self.calls = self.timed = self.total_ns = 0
         self.min_ns: int | None = None
         self.first_ns: int | None = None
-        #: What was taken: calls, those that are timed, and their ns.
+        #: The counts at the last `take`: calls, those that are timed, and their ns.
         self.taken = (0, 0, 0)
         self.since_ns = time_ns()
 
     def take(self) -> dict[str, Any] | None:
-        """What was counted since the last time, as columns; None if nothing was."""
+        """The counts since the last `take`, as columns; None if there were no calls."""
         now, since_ns = (self.calls, self.timed, self.total_ns), self.since_ns
         calls, timed, total_ns = (new - old for new, old in zip(now, self.taken, strict=True))
         if not (calls or timed):
             return None
         first = _seconds(self.first_ns) if timed and not self.taken[1] else None
         self.taken, self.since_ns = now, time_ns()
-        told = {"time_ns": since_ns, "count": calls, "timed": timed, "first_s": first, **self.known}
-        return {**told, "total_s": total_ns / 1e9 if timed else None, "min_s": _seconds(self.min_ns)}
+        row = {"time_ns": since_ns, "count": calls, "timed": timed, "first_s": first, **self.known}
+        return {**row, "total_s": total_ns / 1e9 if timed else None, "min_s": _seconds(self.min_ns)}
 
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
 
 
-def need_monitoring() -> None:
+def require_monitoring() -> None:
     if not hasattr(sys, "monitoring"):
         raise Unavailable("counting calls needs Python 3.12's sys.monitoring")
 
 
 class CallCounter:
-    """Counts the calls of the code objects that it is given, from `begin` to `end`."""
+    """Counts the calls of the given code objects, from `begin` to `end`."""
 
     def __init__(self) -> None:
-        self.tallies: dict[int, Tally] = {}
+        self.tallies: dict[int, CodeCalls] = {}
         self.errors: list[BaseException] = []
         self.own_ns = 0
         #: thread -> its calls that have not returned: [tally, when it began or None if it is not timed].
@@ -77,22 +78,22 @@ class CallCounter:
         self._tool: int | None = None
 
     def hooks(self) -> tuple[types.MethodType, types.MethodType]:
-        """The two functions of ours that run at calls."""
-        return self._began, self._returned
+        """The two callbacks that run at calls."""
+        return self._call_began, self._call_returned
 
     def begin(self, inside: Callable[[], Any]) -> None:
-        """Unavailable if other tools have all numbers that are free to take.
+        """Start counting. Unavailable if other tools use all free tool numbers.
 
-        `inside`, which is no Python function, gives None where an eager call is none of torch.compile's.
+        `inside`, which is no Python function, returns None where an eager call is not under torch.compile.
         """
         monitoring, self._inside = sys.monitoring, inside
         self._tool = next((tool for tool in FREE_TOOLS if monitoring.get_tool(tool) is None), None)
         if self._tool is None:
             users = " and ".join(str(monitoring.get_tool(tool)) for tool in FREE_TOOLS)
-            raise Unavailable(f"{users} use the numbers of sys.monitoring that are free for tools")
+            raise Unavailable(f"{users} use the free tool numbers of sys.monitoring")
         monitoring.use_tool_id(self._tool, "compilediag")
-        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._began)
-        monitoring.register_callback(self._tool, monitoring.events.PY_RETURN, self._returned)
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._call_began)
+        monitoring.register_callback(self._tool, monitoring.events.PY_RETURN, self._call_returned)
         for tally in self.tallies.values():
             self._listen(tally)
 
@@ -108,26 +109,26 @@ class CallCounter:
         self._open.clear()
 
     def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
-        """Count the calls of `code` from here on; `known` is for whoever reads the tally."""
+        """Count the calls of `code` from now on; `known` are further columns of its rows."""
         tally = self.tallies.get(id(code))
         if tally is not None:
             tally.known = known
         elif self._tool is not None:
-            tally = self.tallies[id(code)] = Tally(code, is_eager, known)
+            tally = self.tallies[id(code)] = CodeCalls(code, is_eager, known)
             self._listen(tally)
 
-    def _listen(self, tally: Tally) -> None:
+    def _listen(self, tally: CodeCalls) -> None:
         events = sys.monitoring.events
         timed = events.NO_EVENTS if tally.code.co_flags & _NO_TIMES else events.PY_RETURN
         sys.monitoring.set_local_events(self._tool, tally.code, events.PY_START | timed)
 
-    def leave_out(self, duration_ns: int) -> None:
-        """The calls that this thread is in have spent so much time on something that is none of theirs."""
+    def subtract(self, duration_ns: int) -> None:
+        """Subtract time that is not their own, such as a compile, from the calls that this thread is in."""
         for call in self._open.get(get_ident(), ()):
             if call[1] is not None:
                 call[1] += duration_ns
 
-    def _began(self, code: types.CodeType, offset: int) -> None:
+    def _call_began(self, code: types.CodeType, offset: int) -> None:
         begin = perf_counter_ns()
         try:
             tally = self.tallies[id(code)]
@@ -144,7 +145,7 @@ class CallCounter:
                 self.errors.append(error)
         self.own_ns += perf_counter_ns() - begin
 
-    def _returned(self, code: types.CodeType, offset: int, result: Any) -> None:
+    def _call_returned(self, code: types.CodeType, offset: int, result: Any) -> None:
         end = perf_counter_ns()
         try:
             calls = self._open[get_ident()]

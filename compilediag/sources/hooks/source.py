@@ -1,4 +1,4 @@
-"""What every source is: hooks that go in and out as one, a status with a reason, its own cost."""
+"""What every source is: hooks that are installed and removed together, a status with a reason, its own cost."""
 
 from __future__ import annotations
 
@@ -8,31 +8,26 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ...events import SourceStatus
+from ...events import Event, SourceStatus
 from ...recording import Made, Recorder
-from . import shield
+from . import own_errors
 from .late_imports import WhenImported
-from .patching import Patch
+from .patches import Before, Observer, Patch
+from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
-#: After so many errors of its own a source takes itself out.
+#: After so many errors of its own a source switches itself off.
 MAX_ERRORS = 5
 
 
-class Unavailable(Exception):
-    """The installed torch lacks what a source needs; the message says what."""
-
-
-class NothingToWatch(Unavailable):
-    """What a source watches can't happen here (triton is not installed, say), so that nothing is missed."""
-
-
 class Source:
-    """One family of hooks. A subclass gives `name`, `patches` and, if it needs more, `open` and `close`.
+    """One family of hooks. A subclass gives `name`, `needs`, `patches` and, if it needs more, `open` and `close`.
 
-    `details` are the levels of detail at which it works; one that is `on_request` works only if it is asked for.
+    `needs` are the names of torch without which it cannot work. `details` are the levels of detail at which it works;
+    one that is `on_request` works only if it is requested.
     """
 
     name: ClassVar[str]
+    needs: ClassVar[tuple[TorchName, ...]] = ()
     details: ClassVar[tuple[str, ...]] = ("lean", "full")
     on_request: ClassVar[bool] = False
 
@@ -44,121 +39,135 @@ class Source:
         self.errors = 0
         self._last_error = ""
         self.overhead_ns = 0
-        self._state: tuple[str, str | None] = ("off", None)
+        self._set_state("off", "not_started", None)
         self._patches: list[Patch] = []
         self._imports: WhenImported | None = None
 
     @property
-    def active(self) -> bool:
-        return self._state[0] == "active"
+    def is_active(self) -> bool:
+        return self._state == "active"
 
     @classmethod
     def probe(cls) -> None:
-        """Unavailable with a reason if the installed torch lacks what this source needs; NothingToWatch if that
-        is no loss, as what it watches can't happen here.
+        """Unavailable with a reason if the installed torch lacks what this source needs; NothingToWatch if that is no
+        loss, since what it watches cannot happen here.
         """
-        raise Unavailable(f"{cls.name} has no probe")
+        require(cls.needs)
 
     def patches(self) -> list[Patch]:
-        """The hooks, not yet in. Unavailable if one has no place to go."""
+        """The hooks, not yet installed. Unavailable if torch lacks one of the functions."""
         return []
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
-        """Hooks for modules that torch may import later: module -> what gives them once it is there."""
+        """Hooks for modules that torch may import later: module -> a function that gives them once it is imported."""
         return {}
 
     def open(self) -> None:
-        """What else has to be put in."""
+        """Install what is no patch."""
 
     def close(self) -> None:
-        """Take out what `open` put in."""
+        """Remove what `open` installed."""
 
     def notice(self, error: BaseException) -> None:
-        """An exception of the user's program is about to leave what we watch."""
+        """An exception of the user's program is about to leave the watched code."""
 
-    def begin(self, asked_for: bool = False) -> None:
-        """Put everything in; on failure nothing stays, and the status says why. Never raises."""
-        if self.on_request and not asked_for:
-            self._state = ("off", "not asked for")
+    def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
+        """A hook on a function of torch."""
+        return Patch(point.owner(), point.name, observe, self.guarded, before)
+
+    def begin(self, requested: bool = False) -> None:
+        """Install everything; on failure nothing stays, and the status says why. Never raises."""
+        if self.on_request and not requested:
+            self._set_state("off", "not_requested", "not requested")
             return
         if self.detail not in self.details:
-            self._state = ("off", f"detail is {self.detail}")
+            self._set_state("off", "detail_level", f"detail is {self.detail}")
             return
         try:
-            self.probe()
-            self._patches = self.patches()
-            for patch in self._patches:
-                patch.put_in()
-            self._put_in_late()
-            self.open()
-            self._state = ("active", None)
+            self._install()
+            self._set_state("active", None, None)
         except NothingToWatch as why:
-            self._take_out()
-            self._state = ("off", f"nothing to watch: {why}")
+            self._remove_hooks()
+            self._set_state("off", "nothing_to_watch", f"nothing to watch: {why}")
         except Unavailable as why:
-            self._take_out()
-            self._state = ("unavailable", str(why))
+            self._remove_hooks()
+            self._set_state("unavailable", "missing_api", str(why))
         except Exception as error:
-            self._take_out()
-            self._state = ("unavailable", shield.told(error))
-            shield.swallowed(self.name, error)
+            self._remove_hooks()
+            self._set_state("unavailable", "errors", own_errors.describe_error(error))
+            own_errors.report(self.name, error)
 
-    def _put_in_late(self) -> None:
+    def _set_state(self, state: str, code: str | None, reason: str | None) -> None:
+        self._state, self._reason_code, self._reason = state, code, reason
+
+    def _install(self) -> None:
+        self.probe()
+        self._patches = self.patches()
+        for patch in self._patches:
+            patch.install()
+        self._install_late()
+        self.open()
+
+    def _install_late(self) -> None:
         waiting = {}
         for module, patches in self.late_patches().items():
             if module in sys.modules:
-                self._put_in(patches)
+                self._install_patches(patches)
             else:
-                waiting[module] = functools.partial(self._imported, patches)
+                waiting[module] = functools.partial(self._module_imported, patches)
         if waiting:
             self._imports = WhenImported(waiting)
-            self._imports.put_in()
+            self._imports.install()
 
-    def _put_in(self, patches: Callable[[], list[Patch]]) -> None:
+    def _install_patches(self, patches: Callable[[], list[Patch]]) -> None:
         for patch in patches():
             self._patches.append(patch)
-            patch.put_in()
+            patch.install()
 
-    def _imported(self, patches: Callable[[], list[Patch]]) -> None:
-        """torch has just imported a module that we waited for. Never raises."""
-        if not self.active:
+    def _module_imported(self, patches: Callable[[], list[Patch]]) -> None:
+        """torch has just imported a module that has late patches. Never raises."""
+        if not self.is_active:
             return
         try:
-            self._put_in(patches)
+            self._install_patches(patches)
         except Unavailable as why:
-            self._state = ("unavailable", str(why))
-            self._shut()
+            self._set_state("unavailable", "missing_api", str(why))
+            self._shut_down()
         except Exception as error:
             self.failed(error)
 
     def end(self) -> None:
-        """Take everything out. A patch that somebody wrapped since stays where it is, without effect.
+        """Remove everything. A patch that another tool has wrapped since stays in its place, without effect.
 
-        The status stays as it was: a session says of each source whether it was active while it was recorded.
+        The status stays as it was: a session shows of each source whether it was active during the recording.
         """
-        if self.active:
-            self._shut()
+        if self.is_active:
+            self._shut_down()
 
-    def _shut(self) -> None:
-        """Take everything out, whatever `close` meets."""
-        self._take_out()
+    def _shut_down(self) -> None:
+        """Remove everything, whatever `close` raises."""
+        self._remove_hooks()
         try:
             self.close()
         except Exception as error:
-            shield.swallowed(self.name, error)
+            own_errors.report(self.name, error)
 
-    def _take_out(self) -> None:
+    def _remove_hooks(self) -> None:
         if self._imports is not None:
-            self._imports.take_out()
+            self._imports.remove()
         for patch in reversed(self._patches):
-            patch.take_out()
+            patch.remove()
 
-    def emit(self, make: Any, *args: Any) -> None:
-        """Hand `make(*args)`, which gives events, to the recorder."""
+    def emit(self, make: Callable[..., Made], *args: Any) -> None:
+        """Hand `make(*args)`, which gives events, to the recorder. It runs in the writer's thread."""
         self.recorder.put(self, make, *args)
 
-    def guarded(self, observe: Any, *args: Any) -> None:
-        """Call one of our own hooks: timed, and nothing that it raises gets out."""
+    def emit_event(self, event: Event) -> None:
+        """Hand over an event that is complete."""
+        self.recorder.put(self, _as_is, event)
+
+    def guarded(self, observe: Callable[..., None], *args: Any) -> None:
+        """Call one of our own hooks: its time is counted, and nothing that it raises leaves it."""
         begin = time.perf_counter_ns()
         try:
             observe(*args)
@@ -167,29 +176,30 @@ class Source:
         self.overhead_ns += time.perf_counter_ns() - begin
 
     def failed(self, error: BaseException) -> None:
-        """Count an error of ours; after too many this source is switched off and says so."""
+        """Count an error of ours; after too many this source switches itself off and says so."""
         self.errors += 1
-        self._last_error = shield.told(error)
-        shield.swallowed(self.name, error)
-        if self.errors >= MAX_ERRORS and self._state[0] == "active":
-            self._state = ("failed", f"switched off after {self.errors} errors, the last {self._last_error}")
-            self._shut()
+        self._last_error = own_errors.describe_error(error)
+        own_errors.report(self.name, error)
+        if self.errors >= MAX_ERRORS and self.is_active:
+            reason = f"switched off after {self.errors} errors, the last {self._last_error}"
+            self._set_state("failed", "errors", reason)
+            self._shut_down()
 
     def status(self) -> SourceStatus:
-        state, reason = self._state
-        if state == "active" and self.errors:
-            reason = f"{self.errors} errors so far, the last {self._last_error}"
+        code, reason = self._reason_code, self._reason
+        if self.is_active and self.errors:
+            code, reason = "errors", f"{self.errors} errors so far, the last {self._last_error}"
         return SourceStatus(
             time_ns=time.time_ns(),
             name=self.name,
-            status=state,
+            status=self._state,
             reason=reason,
+            reason_code=code,
             events=self.events,
             dropped=self.dropped,
             overhead_s=self.overhead_ns / 1e9,
         )
 
 
-def made(*events: Any) -> Made:
-    """Events that need no more work."""
-    return events
+def _as_is(event: Event) -> Made:
+    return (event,)

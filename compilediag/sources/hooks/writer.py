@@ -1,4 +1,4 @@
-"""The recorder's own thread, shown among the sources: what writing costs is part of our cost."""
+"""The recorder's own thread, shown among the sources: the cost of writing is part of compilediag's cost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 from ...events import SourceStatus
 from ...recording import Recorder
-from .shield import told
+from .own_errors import describe_error
 
 
-class Writer:
-    """Status of the writing thread: its CPU seconds, and what it could not write."""
+class WriterStatus:
+    """The status of the writing thread: its CPU seconds, and what it could not write."""
 
     name = "writer"
 
@@ -21,7 +21,7 @@ class Writer:
         self.reason: str | None = None
 
     def failed(self, error: BaseException) -> None:
-        self.reason = told(error)
+        self.reason = describe_error(error)
 
     def status(self) -> SourceStatus:
         return SourceStatus(
@@ -29,6 +29,7 @@ class Writer:
             name=self.name,
             status="active" if self.reason is None else "failed",
             reason=self.reason,
+            reason_code=None if self.reason is None else "errors",
             events=self.events,
             dropped=self.dropped,
             overhead_s=self.recorder.cpu_ns / 1e9,

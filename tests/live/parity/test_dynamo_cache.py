@@ -117,7 +117,7 @@ def test_an_entry_whose_object_is_gone():
 
     [gone] = rows(in_frames_parity(run), "evicted").itertuples()
     assert (gone.function, gone.compile_id) == ("scaled", "0/0")
-    assert gone.reason == "L['scale'] is gone, which its guards are about"
+    assert gone.reason == "its guards refer to L['scale'], which is gone"
 
 
 def test_entries_that_are_reset():

@@ -89,7 +89,7 @@ def test_a_damaged_profile_counts_as_none(job):
     seen = in_parity(lambda: sizes(5, 6))
     assert outcomes(seen) == ["failed", "saved", "saved"] and seen.result == [10.0, 12.0]
     first = rows(seen).iloc[0]
-    assert (first["bytes"], first["reason"]) == (10, "its file can't be read as a profile")
+    assert (first["bytes"], first["reason"]) == (10, "its file cannot be read as a profile")
     assert len(seen.metrics) == 2
 
 

@@ -1,8 +1,7 @@
-"""The managers of a tree that fail, without walking to them: leave out what C++ names, and ask it again.
+"""The managers of a guard tree that fail, found without a walk: leave out what C++ names, and check again.
 
-Mostly one guard fails. A copy of the tree without the manager of that guard, checked once, then tells that
-nothing else does. What this can't tell for sure, such as guards of the root or of several values, it leaves
-to the walk.
+Mostly one guard fails. A copy of the tree without the manager of that guard, checked once, then shows that nothing
+else does. Cases that this cannot decide, such as guards of the root or of several values, are left to the walk.
 """
 
 from __future__ import annotations
@@ -10,45 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from compilediag.decode.guards.source_names import SCOPED
+from ...decode.guards.source_names import SCOPED
 
-#: So many managers are left out one by one; where more fail the walk is as fast.
-ROUNDS = 6
+#: Managers that are left out one by one; where more fail the walk is as fast.
+MAX_ROUNDS = 6
 
 Managers = list[tuple[str, Any]]
 
 
-def failing_managers(
+def find_failing_managers(
     root: Any, debug: Any, stateful: Collection[str], check: Callable[[Any], Any]
 ) -> tuple[set[str], Managers] | None:
     """(the sources that fail, those and the `stateful` ones with their managers in the tree's order); None if unsure.
 
-    `debug`: what C++ said of the whole tree. `stateful`: sources that are in no copy, so that nothing is known
-    of them. `check` asks a copy.
+    `debug`: the result of C++ for the whole tree. `stateful`: sources that are in no copy, so nothing is known of
+    them. `check` checks a copy.
     """
     failing: set[str] = set()
     left_out = set(stateful)
-    for _ in range(ROUNDS):
-        source = _named(debug.verbose_code_parts)
+    for _ in range(MAX_ROUNDS):
+        source = _find_source(debug.verbose_code_parts)
         if source is None or source in failing:
             return None
         failing.add(source)
         left_out.add(source)
-        copy, managers = _copy(root, left_out)
+        copy, managers = _copy_tree(root, left_out)
         debug = check(copy)
         if debug.result:
             return (failing, managers) if _are_sure(failing, managers) else None
     return None
 
 
-def _named(parts: list[str]) -> str | None:
-    """The first source in the only text. If it is not the one that failed, its manager will say so."""
+def _find_source(parts: list[str]) -> str | None:
+    """The first source in the only text. If another one failed, the check of its manager shows it."""
     found = SCOPED.search(parts[0]) if len(parts) == 1 else None
     return found and found[0]
 
 
-def _copy(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
-    """The tree without what hangs from the sources in `left_out`, and the managers that were there."""
+def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
+    """The tree without the managers of the sources in `left_out`, and those managers."""
     managers: Managers = []
 
     def is_kept(manager: Any) -> bool:
@@ -62,7 +61,7 @@ def _copy(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
 
 
 def _are_sure(failing: Collection[str], managers: Managers) -> bool:
-    """False where a source has no manager or several, or a manager is a dict's, which checks more than its guards."""
+    """False if a source has no manager or several, or a manager is a dict's, which checks more than its guards."""
     sources = [source for source, _ in managers]
     return (
         len(set(sources)) == len(sources)

@@ -1,4 +1,4 @@
-"""Patches that can be taken out again, whoever else patches the same place."""
+"""Patches of torch's functions, which can be removed whoever else patches the same function."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 _installed: list[Patch] = []
 
-#: What a patch tells of a call: its arguments, its result (None if it raised) and what it raised (None if not).
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
+#: What a call raised; None if it did not.
 Raised = BaseException | None
+#: Called after a watched call: with its arguments, its result (None if it raised) and what it raised.
 Observer = Callable[[Args, Kwargs, Any, Raised], None]
-#: What a patch tells before a call, for what is gone after it.
+#: Called before a watched call, for what the call destroys.
 Before = Callable[[Args, Kwargs], None]
 
 
 class Patch:
-    """`owner.name`, a function or method of torch's, observed after each call, and before it if need be.
+    """`owner.name`, a function or method of torch, observed after each call, and before it if need be.
 
-    The host's call happens exactly once, and its result or exception passes through. `shield` runs the
-    observer (see `Source.guarded`). After `take_out` the original is back; where another tool has put its
+    The program's own call happens exactly once, and its result or exception passes through. `shield` runs the
+    observer (see `Source.guarded`). After `remove` the original is back; where another tool has installed its
     own wrapper on top of ours, that one stays and ours only passes calls through.
     """
 
@@ -33,7 +34,7 @@ class Patch:
         self._before = before
         self._original = vars(owner)[name]
         self._live = False
-        #: staticmethod or classmethod, if it is one: what the wrapper has to be as well.
+        #: staticmethod or classmethod: the wrapper has to be the same.
         self._binding = type(self._original) if isinstance(self._original, (staticmethod, classmethod)) else None
         self._wrapper = self._wrap(self._original.__func__ if self._binding else self._original, observe, shield)
 
@@ -54,12 +55,12 @@ class Patch:
 
         return self._binding(watched) if self._binding else watched
 
-    def put_in(self) -> None:
+    def install(self) -> None:
         setattr(self.owner, self.name, self._wrapper)
         self._live = True
         _installed.append(self)
 
-    def take_out(self) -> None:
+    def remove(self) -> None:
         self._live = False
         if self not in _installed:
             return
@@ -68,6 +69,6 @@ class Patch:
             setattr(self.owner, self.name, self._original)
 
 
-def installed() -> list[str]:
-    """The places that are patched now, as `module.name`; empty when no watch runs."""
+def list_installed() -> list[str]:
+    """The functions that are patched now, as `module.name`; empty when no watch runs."""
     return [f"{getattr(p.owner, '__name__', p.owner)}.{p.name}" for p in _installed]

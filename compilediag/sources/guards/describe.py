@@ -1,9 +1,8 @@
-"""`describe(value)`: what a value is, in at most 200 characters, without running anyone's code.
+"""`describe(value)`: a value as text, in at most 200 characters, without running the user's code.
 
-A guard's value is whatever the user's program holds, so nothing of it is trusted: only exact builtin
-types are printed, tensors are told by their metadata (no data is read, no device is waited for), and
-all else by the name of its class. A class can lie about its name or raise from any dunder method;
-`type(obj)` and the slots of `type` itself cannot.
+A guard's value can be anything in the user's program, so it is not trusted: only exact builtin types are printed,
+tensors by their metadata (no data is read, no device is waited for), and everything else by the name of its class. A
+class can lie about its name or raise from any dunder method; `type(obj)` and the slots of `type` itself cannot.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 MAX_CHARS = 200
 MAX_ITEMS = 6
 MAX_DEPTH = 2
-#: str(int) takes quadratic time, so longer integers are told by their size.
+#: str(int) takes quadratic time, so of longer integers only the size is printed.
 MAX_INT_BITS = 512
 
 _EXACT = (bool, int, float, complex, type(None), type(Ellipsis), type(NotImplemented))
@@ -27,7 +26,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
 def describe(value: Any) -> str:
-    """What `value` is: bounded to 200 characters, and safe (see the module's docstring)."""
+    """A value as text: at most 200 characters, and safe (see the module's docstring)."""
     text = _describe(value, MAX_DEPTH)
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
 
@@ -42,13 +41,13 @@ def type_name(cls: type, module: bool = False) -> str:
     return f"{owner}.{name}" if type(owner) is str and owner != "builtins" else name
 
 
-def place(code: types.CodeType) -> str:
-    """Where a code object was written, as `model.py:12`."""
+def code_place(code: types.CodeType) -> str:
+    """The place of a code object, as `model.py:12`."""
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
 def _is_one(cls: type, known: Iterable[type]) -> bool:
-    """`cls in known` without the comparing and hashing that a metaclass can take over."""
+    """`cls in known` without `__eq__` and `__hash__`, which a metaclass can override."""
     return any(cls is one for one in known)
 
 
@@ -69,7 +68,7 @@ def _describe(value: Any, depth: int) -> str:
     if cls is types.ModuleType:
         return f"<module {_plain(types.ModuleType.__getattribute__(value, '__dict__').get('__name__'))}>"
     if cls is types.CodeType:
-        return f"<code {value.co_name} at {place(value)}>"
+        return f"<code {value.co_name} at {code_place(value)}>"
     if issubclass(cls, type):
         return f"<class {type_name(value, module=True)}>"
     if issubclass(cls, enum.Enum):
@@ -108,7 +107,7 @@ def _container(value: Any, depth: int) -> str:
                 break
             shown.append(": ".join(_describe(part, depth - 1) for part in (item if type(value) is dict else (item,))))
     except RuntimeError:
-        # Another thread changed its size meanwhile; what was read so far still helps.
+        # Another thread changed its size meanwhile; the items read so far are shown.
         shown.append("...")
     if type(value) is tuple and size == 1:
         shown.append("")
@@ -121,7 +120,7 @@ def _function(value: Any) -> str:
     if type(value) is types.MethodType:
         return _describe(value.__func__, 1) if _is_one(type(value.__func__), _FUNCTIONS) else "<method object>"
     code = getattr(value, "__code__", None)
-    return f"{name} at {place(code)}" if code is not None else f"<builtin {name}>"
+    return f"{name} at {code_place(code)}" if code is not None else f"<builtin {name}>"
 
 
 def _member(value: enum.Enum, depth: int) -> str:
@@ -136,7 +135,7 @@ def _torch_value(value: Any, depth: int) -> str | None:
         return None
     cls = type(value)
     if issubclass(cls, torch.Tensor):
-        return tensor(value)
+        return _tensor(value)
     if _is_one(cls, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         return repr(value)
     if cls is torch.Size:
@@ -158,15 +157,9 @@ def _numpy_value(value: Any) -> str | None:
     return None
 
 
-def tensor(value: Any) -> str:
+def _tensor(value: Any) -> str:
     """A tensor's dtype, shape and device, as `Tensor float32[2, 4] cpu`; reads no data."""
-    torch = sys.modules["torch"]
-    base = torch._C.TensorBase
-    name = type_name(type(value))
-    with torch._C.DisableTorchFunction():
-        dtype = str(base.dtype.__get__(value)).removeprefix("torch.")
-        try:
-            shape = str(list(base.size(value)))
-        except RuntimeError:  # nested tensors have no size
-            shape = "[?]"
-        return f"{name} {dtype}{shape} {base.device.__get__(value)}"
+    from .torch_api import tensor_metadata  # torch is imported by now: there is a tensor.
+
+    dtype, shape, device = tensor_metadata(value)
+    return f"{type_name(type(value))} {dtype}{shape} {device}"

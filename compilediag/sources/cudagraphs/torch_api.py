@@ -1,86 +1,91 @@
-"""Where torch makes, skips and replays CUDA graphs. Read in the sources of torch 2.11.0 and 2.13.0."""
+"""Private names of torch for creating, skipping and replaying CUDA graphs.
+
+Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import sys
-import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..hooks.source import NothingToWatch
-from . import class_with, frames, is_torch_file, member
+from ..hooks.caller_frames import caller_frames, is_torch_file
+from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, fields, hook_points
 
 TREES = "torch._inductor.cudagraph_trees"
-#: Modules that hold a reference of their own to the function that announces a skip.
-SKIPPING = ("torch._inductor.output_code", "torch._inductor.compile_fx", TREES, "torch._dynamo.backends.cudagraphs")
-SKIP = "log_cudagraph_skip_and_bump_counter"
 SCHEDULER = "torch._inductor.scheduler"
-#: The name of an invariant that broke, torch's text on it, and where the outputs were made that are alive and should
-#: not be.
+CONFIG = "torch._inductor.config"
+#: Called at a skip. Each of these modules holds a reference of its own.
+SKIPS = tuple(
+    HookPoint(module, "log_cudagraph_skip_and_bump_counter")
+    for module in (
+        "torch._inductor.output_code",
+        "torch._inductor.compile_fx",
+        TREES,
+        "torch._dynamo.backends.cudagraphs",
+    )
+)
+#: Decide whether a graph is captured.
+GRAPH_BUILT, GRAPH_FINISHED = hook_points("torch._inductor.output_code", "CompiledFxGraph", "__init__", "post_compile")
+#: Cuts a graph into parts; `should_partition(node)` gives the reason.
+GRAPH_PARTITIONED = HookPoint(SCHEDULER, "Scheduler.graph_partition")
+CUT_REASON = TorchName(SCHEDULER, "Scheduler.should_partition")
+#: The manager warms up, records and replays the graphs of one device and thread.
+RECORDED, WARMED_UP, REPLAYED_IN_TREE, FUNCTION_RUN = hook_points(
+    TREES, "CUDAGraphTreeManager", "record_function", "run_eager", "execute_node", "_run"
+)
+OUTPUTS_INVALIDATED, START_CHECKED = hook_points(
+    TREES, "CUDAGraphTreeManager", "dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"
+)
+#: Called with the function to capture.
+FUNCTION_WRAPPED = HookPoint(TREES, "cudagraphify_impl")
+#: Every capture in Python.
+CAPTURE_STARTS, CAPTURE_ENDS, REPLAYED = hook_points(
+    "torch.cuda.graphs", "CUDAGraph", "capture_begin", "capture_end", "replay"
+)
+_READ = (
+    *fields(TREES, "CUDAGraphTreeManager", "current_node", "roots", "ids_to_funcs", "id_to_compile_id", "id_to_mode"),
+    *fields(TREES, "CUDAGraphTreeManager", "device_index", "warmed_up_functions", "warned_functions"),
+    *fields(TREES, "CUDAGraphTreeManager", "cuda_graphs_thread_pool"),
+    *fields(TREES, "CUDAGraphNode", "children", "check_invariants", "expected_dead_indices_before_graph"),
+    *fields(TREES, "CUDAGraphNode", "path_stacktraces", "path_weakrefs", "outputs_weakrefs", "stack_traces", "id"),
+    *fields(TREES, "CUDAGraphNode", "_path_from_root", "_is_cuda_graph_recorded_tensor", "wrapped_function"),
+    *fields(TREES, "WrappedFunction", "model", "static_input_idxs", "placeholders"),
+    *fields("torch._inductor.output_code", "CompiledFxGraph", "fx_kwargs", "cudagraph_info", "partition_maps"),
+    *fields("torch._inductor.output_code", "CompiledFxGraph", "disabled_cudagraphs_reason", "counter_deltas"),
+)
+#: The name of an invariant that broke, torch's text on it, and where the outputs were created that are alive and
+#: should not be.
 Broken = tuple[str, str, list[str]]
-#: cuStreamGetCaptureInfo's word for a capture that goes on and has not failed.
+#: cuStreamGetCaptureInfo's status of a capture that goes on and has not failed.
 _CAPTURING = 1
 
 
-def skips(module: str) -> types.ModuleType:
-    """The module, one of `SKIPPING`, whose `log_cudagraph_skip_and_bump_counter(msg)` is called at a skip."""
-    return member(module, SKIP)
-
-
-def compiled_graph() -> type:
-    """The class whose `__init__` and `post_compile` decide whether a graph is captured."""
-    return class_with("torch._inductor.output_code", "CompiledFxGraph", "__init__", "post_compile")
-
-
-def scheduler() -> type:
-    """The class whose `graph_partition()` cuts a graph, and whose `should_partition(node)` says why."""
-    return class_with(SCHEDULER, "Scheduler", "should_partition", "graph_partition")
-
-
-def tree_manager() -> type:
-    """The class that warms up, records and replays the graphs of one device and thread."""
-    names = (
-        *("record_function", "run_eager", "execute_node", "_run"),
-        *("dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"),
-    )
-    return class_with(TREES, "CUDAGraphTreeManager", *names)
-
-
-def trees_module() -> types.ModuleType:
-    """The module whose `cudagraphify_impl` is called with the function to capture."""
-    return member(TREES, "cudagraphify_impl")
-
-
-def cuda_graph() -> type:
-    """The class whose `capture_begin` and `capture_end` are around every capture in Python."""
-    return class_with("torch.cuda.graphs", "CUDAGraph", "capture_begin", "capture_end", "replay")
-
-
-def need_cuda() -> None:
-    """NothingToWatch if this torch can't capture anything. Whether there is a GPU is not asked: it wakes the driver."""
+def require_cuda() -> None:
+    """NothingToWatch if this torch cannot capture anything. Looking for a GPU would initialize the driver."""
     if not sys.modules["torch"].backends.cuda.is_built():
         raise NothingToWatch("this torch was built without CUDA")
 
 
-def wanted() -> bool:
-    """True while torch is told to capture what it compiles."""
-    return bool(sys.modules["torch._inductor.config"].triton.cudagraphs)
+def is_capture_wanted() -> bool:
+    """True while torch is configured to capture what it compiles."""
+    return bool(sys.modules[CONFIG].triton.cudagraphs)
 
 
 def running_tree() -> tuple[Any, Any] | None:
     """The tree manager and the id of the function that it runs in this thread; None outside of a tree."""
-    for frame in frames(12):
+    for frame in caller_frames(12):
         if frame.f_globals.get("__name__") == TREES and "function_id" in frame.f_code.co_varnames:
             local = frame.f_locals
             return (local["self"], local["function_id"]) if "self" in local and "function_id" in local else None
     return None
 
 
-def capturing_for() -> str:
-    """Who captures: trees, torch (another place of its own), or user."""
-    for frame in frames(12):
+def find_capturer() -> str:
+    """What captures: trees, torch (another place of its own), or user."""
+    for frame in caller_frames(12):
         module = frame.f_globals.get("__name__") or ""
         if module == TREES:
             return "trees"
@@ -91,7 +96,7 @@ def capturing_for() -> str:
 
 def backend_mode() -> str | None:
     """What the backend `cudagraphs` compiles when it skips: forward, backward or inference; None elsewhere."""
-    for frame in frames(6):
+    for frame in caller_frames(6):
         if frame.f_code.co_name == "backward_cudagraphs":
             return "backward"
         if frame.f_code.co_name == "forward_cudagraphs":
@@ -100,8 +105,8 @@ def backend_mode() -> str | None:
 
 
 def user_line() -> tuple[str, int] | None:
-    """File and line of the innermost frame that is neither ours nor torch's."""
-    for frame in frames(60):
+    """File and line of the innermost frame that is neither compilediag's nor torch's."""
+    for frame in caller_frames(60):
         name = frame.f_globals.get("__name__") or ""
         if not name.startswith("compilediag.") and not is_torch_file(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
@@ -124,7 +129,7 @@ def _driver() -> Any:
         return None
 
 
-def nodes_so_far() -> int | None:
+def count_nodes() -> int | None:
     """Nodes of the graph that the current stream captures now, before the capture ends: afterwards torch throws
     the graph away and keeps its executable form only. None if CUDA does not say.
     """
@@ -149,16 +154,16 @@ def node_stack(node: Any) -> str | None:
     return None if origin is None else origin.meta.get("stack_trace")
 
 
-def policy_decides() -> bool:
+def has_policy() -> bool:
     """True if a policy of the user's own, which torch 2.13 knows, says which graphs are captured."""
-    return getattr(sys.modules["torch._inductor.config"], "cudagraph_policy", None) is not None
+    return getattr(sys.modules[CONFIG], "cudagraph_policy", None) is not None
 
 
 def current_device() -> str:
     return f"cuda:{sys.modules['torch'].cuda.current_device()}"
 
 
-def options(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def graph_options(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The options that a graph is compiled with, wherever in a call they are passed: `cudagraphs` is the flag that
     says whether it is to be captured, as it is now.
     """
@@ -166,7 +171,7 @@ def options(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return next(passed, {})
 
 
-def copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> int:
+def count_copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> int:
     """How many inputs are copied in before every replay: those that are neither static nor made by an earlier graph
     of the same tree.
     """
@@ -178,7 +183,7 @@ def copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> int:
     return len(inputs) - len(static)
 
 
-def broken_invariant(manager: Any, function_id: Any, inputs: list[Any]) -> Broken | None:
+def find_broken_invariant(manager: Any, function_id: Any, inputs: list[Any]) -> Broken | None:
     """Why no earlier recording of a function fits these inputs here; None if this is the first.
 
     Of several recordings the one with the fewest differences is told. The list is copied: on success, which is

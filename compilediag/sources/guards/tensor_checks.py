@@ -1,4 +1,4 @@
-"""TENSOR_MATCH, one failure a property: torch tells the first mismatch, users need to know them all."""
+"""TENSOR_MATCH guards, one failure per property: torch reports the first mismatch only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from compilediag.decode.guards.guard_text import ParsedGuard
-from compilediag.decode.guards.source_names import compare_dispatch_keys, format_source
-from compilediag.sources.guards.guard_values import Scope
-from compilediag.sources.guards.guarded_values import type_name
+import torch
+
+from ...decode.guards.guard_text import ParsedGuard
+from ...decode.guards.source_names import compare_dispatch_keys, format_source
+from . import torch_api
+from .describe import type_name
+from .guard_scope import GuardScope
 
 _CHECK = re.compile(
     r"check_tensor\((?P<name>.*), (?P<type>[\w.<>]+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
@@ -23,7 +26,7 @@ Mismatch = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TensorCheck:
-    """What the text of a TENSOR_MATCH guard asks; None in a size or stride is a dynamic dimension."""
+    """What a TENSOR_MATCH guard requires, from its text; None in a size or stride is a dynamic dimension."""
 
     name: str
     pytype: str
@@ -48,32 +51,30 @@ class TensorCheck:
             dtype=found["dtype"],
             device_index=None if index == "None" else int(index),
             requires_grad=found["grad"] == "True",
-            size=_numbers(found["size"]),
-            stride=_numbers(found["stride"]),
+            size=_parse_numbers(found["size"]),
+            stride=_parse_numbers(found["stride"]),
         )
 
 
-def _numbers(text: str) -> tuple[int | None, ...]:
+def _parse_numbers(text: str) -> tuple[int | None, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     return tuple(None if part == "None" else int(part) for part in parts)
 
 
-def mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch]]:
-    """(is it a tensor of the type asked for?, what differs, in the order in which C++ compares)."""
-    import torch
-
+def find_mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch]]:
+    """(is it a tensor of the expected type?, what differs, in the order in which C++ compares)."""
     name = type_name(type(value))
     if not isinstance(value, torch.Tensor) or name != check.pytype:
         return False, [("type", check.name, check.pytype, name)]
-    found = _properties(check, value)
+    found = _compare_properties(check, value)
     if value.dim() != len(check.size):
         return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
-    return True, found + _geometry(check, value)
+    return True, found + _compare_geometry(check, value)
 
 
-def _properties(check: TensorCheck, value: Any) -> list[Mismatch]:
+def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
     found: list[Mismatch] = []
-    keys = _dispatch_keys(value)
+    keys = torch_api.dispatch_keys(value)
     device = str(value.device)
     if keys != check.keys:
         is_device, expected, actual = compare_dispatch_keys(check.keys, keys)
@@ -94,14 +95,7 @@ def _properties(check: TensorCheck, value: Any) -> list[Mismatch]:
     return found
 
 
-def _dispatch_keys(value: Any) -> str:
-    import torch
-
-    keys = torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()
-    return str(keys - torch._C._dispatch_tls_local_exclude_set()).removeprefix("DispatchKeySet(").removesuffix(")")
-
-
-def _geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
+def _compare_geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
     sizes = tuple(value.size())
     found = [
         ("tensor_size", f"{check.name}.size()[{i}]", str(want), str(now))
@@ -110,10 +104,10 @@ def _geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
     ]
     try:
         strides = tuple(value.stride())
-    except RuntimeError:  # sparse layouts have no strides
+    except RuntimeError:  # Sparse layouts have no strides.
         return found
     if found and _is_dense(check.size, check.stride) and _is_dense(sizes, strides):
-        # Both follow from their sizes alone, so the strides differ only because the sizes do.
+        # Both are contiguous, so the strides differ only because the sizes do.
         return found
     return found + [
         ("tensor_stride", f"{check.name}.stride()[{i}]", str(want), str(now))
@@ -134,14 +128,12 @@ def _is_dense(sizes: tuple[int | None, ...], strides: tuple[int | None, ...]) ->
     return True
 
 
-def overlap_now(parsed: ParsedGuard, scope: Scope) -> str | None:
-    """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that is as it was."""
-    from torch._C._dynamo.guards import compute_overlapping_tensors
-
+def describe_overlap(parsed: ParsedGuard, scope: GuardScope) -> str | None:
+    """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that has not changed."""
     values = [scope.value(source) for source in parsed.operands]
     if any(missing is not None for _, missing in values):
         return None
-    now = compute_overlapping_tensors([value for value, _ in values], symbolic=False)
+    now = torch_api.overlapping_tensors([value for value, _ in values])
     listed = parsed.text.partition("overlapping=[")[2].partition("], non_overlapping=")[0]
     wanted = {source.strip() for source in listed.split(",") if source.strip()}
     shared = [source for position, source in enumerate(parsed.operands) if position in now]

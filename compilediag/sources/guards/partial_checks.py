@@ -1,9 +1,9 @@
 """Checks of single parts of a guard tree at the speed of C++.
 
-Only a whole tree can be checked, not a manager in it. But torch can copy a tree in part (it does for its
-own "diff" guards), and a copy that is one path and what hangs from its end tells whether that holds.
-A copy shares its leaf guards with the tree, also those that keep state between calls. Parts that hold
-such guards are never copied for a check: another thread may be in the middle of checking the tree.
+Only a whole tree can be checked, not a manager in it. But torch can copy a part of a tree (it does so for its own
+"diff" guards), and a copy of one path with the subtree at its end shows whether that holds. A copy shares its leaf
+guards with the tree, also those that keep state between calls. Parts with such guards are never copied for a check:
+another thread may be in the middle of checking the tree.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from .. import _compat
+from . import torch_api
 
-#: Code parts of guards that keep state, but for NO_TENSOR_ALIASING, whose sources torch lists.
+#: Code parts of guards that keep state, except NO_TENSOR_ALIASING, whose sources torch lists.
 _RELATION = re.compile(
     r"check_overlapping\(|(?!check_tensor\()(?:.*\(\)\[|.+ is (?!not None|None|float and|complex and))"
 )
@@ -23,18 +23,18 @@ _HINTS = ("check_overlapping(", "()[", " is ")
 
 
 def _stateful_sources(guard_manager: Any) -> list[str] | None:
-    """The sources that guards with state look at; None if they cannot be told."""
+    """The sources that guards with state check; None if they are not known."""
     parts = guard_manager.code_parts
     text = "\n".join(parts)
     if any(hint in text for hint in _HINTS) and any(_RELATION.match(part) for part in parts):
         return None
-    sources = _compat.unaliased_sources(guard_manager)
-    # One tensor alone has no guard on being another.
+    sources = torch_api.unaliased_sources(guard_manager)
+    # A single tensor cannot be the same object as another one.
     return sources if sources is None or len(sources) > 1 else []
 
 
-class Pruner:
-    """Tells for one entry and one call which parts of the tree need no look."""
+class PartialChecks:
+    """For one entry and one call: the parts of the tree that hold, which a walk can skip."""
 
     def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
         self.root = guard_manager.root
@@ -42,14 +42,14 @@ class Pruner:
         self.stateful = _stateful_sources(guard_manager)
 
     def holds(self, mgr: Any, source: str, beside: Collection[str]) -> bool:
-        """True if everything at and below a manager holds. `beside`: the sources of what hangs on its path else."""
+        """True if everything at and below a manager holds. `beside`: the sources of the other managers on its path."""
         if self.stateful is None or mgr.has_no_accessors() or any(s.startswith(source) for s in self.stateful):
             return False
         copy = self.root.clone_manager(lambda part: part.get_source() not in beside)
         return self.check(copy).result
 
-    def complaint(self, path: Collection[str]) -> str:
-        """What C++ says of the managers of one path alone; "" if nothing."""
+    def describe_failure(self, path: Collection[str]) -> str:
+        """The failure that C++ reports for the managers of one path alone; "" if they hold."""
         if self.stateful is None:
             return ""
         copy = self.root.clone_manager(lambda part: part.get_source() in path)
@@ -59,8 +59,6 @@ class Pruner:
         return copy.check_verbose(self.f_locals)
 
     def check(self, copy: Any) -> Any:
-        import torch
-
-        # The walk has torch function disabled, to which the guards on ambient state would object.
-        with torch._C._EnableTorchFunction():
+        # The walk has torch functions off, which would fail the guards on global state.
+        with torch_api.with_torch_function():
             return self.ask(copy)

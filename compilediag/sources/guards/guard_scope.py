@@ -1,4 +1,4 @@
-"""The values of now behind a guard: its source evaluated where torch evaluates it, and told in bounds."""
+"""The current value of a guard's source, evaluated in the scope in which torch evaluates it, as bounded text."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from compilediag.decode.guards.guard_text import ParsedGuard
-from compilediag.decode.guards.source_names import format_source, parse_class_name
-from compilediag.sources.guards.guarded_values import describe, place, type_name
+from ...decode.guards.guard_text import ParsedGuard
+from ...decode.guards.source_names import format_source, parse_class_name
+from .describe import code_place, describe, type_name
 
 _STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
 _OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
-#: Looking through more of them would cost more than a name is worth (0.1 us each).
+#: To search more of them (0.1 us each) is not worth a name.
 _MOST_FINALIZERS = 20_000
-#: Parts of a Python function that guards look at; what has none of them is no Python function.
+#: Parts of a Python function that guards check; an object without them is no Python function.
 FUNCTION_PARTS = (".__code__", ".__closure__", ".__defaults__", ".__kwdefaults__")
-#: No value is known.
+#: Stands for a value that is not known.
 NOTHING = object()
 
 
-class Scope:
+class GuardScope:
     """Evaluates guard sources for one entry and one call: `L` is its locals, `G` its globals."""
 
     def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
@@ -48,18 +48,18 @@ class Scope:
         return entry.code.co_filename if entry is not None else None
 
     def value(self, source: str) -> tuple[Any, Exception | None]:
-        """(value, None), or (None, why it could not be had)."""
+        """(value, None), or (None, the error of its evaluation)."""
         if ".item()" in source and "___as_tensor(" not in source:
             return None, ValueError("would wait for the device")
         try:
-            code, is_plain = _compiled(source)
+            code, is_plain = _compile_source(source)
             return eval(code, self._plain if is_plain else self._names), None
         except Exception as error:
             return None, error
 
     def step(self, source: str, base: str, base_value: Any) -> tuple[Any, Exception | None]:
-        """As `value`, but from the value of the parent where the source merely goes on from it."""
-        if base and source.startswith(base) and (go := _step(source[len(base) :])):
+        """As `value`, but from the value of the parent where the source only extends the parent's."""
+        if base and source.startswith(base) and (go := _compile_step(source[len(base) :])):
             try:
                 return go(base_value), None
             except Exception as error:
@@ -67,12 +67,12 @@ class Scope:
         return self.value(source)
 
     def is_false(self, expression: str) -> bool:
-        """True if a code part can be evaluated and does not hold."""
+        """True if a code part can be evaluated and is false."""
         result, error = self.value(expression)
         return error is None and not isinstance(result, str) and not result
 
     def full_path(self, short: str | None) -> str | None:
-        """Torch cuts from a path what it shares with torch's own; this puts it back where it can be found."""
+        """The whole path of a file: torch removes the part that it shares with torch's own path."""
         if not short or os.path.isabs(short):
             return short
         if self._own_file and self._own_file.endswith(short):
@@ -81,13 +81,13 @@ class Scope:
 
 
 @functools.lru_cache(maxsize=8192)
-def _compiled(source: str) -> tuple[types.CodeType, bool]:
-    """The source as code, and whether it needs no names but `L` and `G`: most do not."""
+def _compile_source(source: str) -> tuple[types.CodeType, bool]:
+    """The source as code, and whether it needs only the names `L` and `G`: most do."""
     return compile(source, "<guard>", "eval"), source[:1] in "LG" and _STEP.fullmatch(source, 1) is not None
 
 
 @functools.lru_cache(maxsize=8192)
-def _step(suffix: str) -> Callable[[Any], Any] | None:
+def _compile_step(suffix: str) -> Callable[[Any], Any] | None:
     return eval(f"lambda value: value{suffix}", {}) if _STEP.fullmatch(suffix) else None
 
 
@@ -110,8 +110,8 @@ def _found_path(short: str) -> str:
         folder = os.path.dirname(folder)
 
 
-def user_place(stack: Any) -> tuple[str, int, str | None] | None:
-    """File, line and text of the innermost frame of the user's in a traceback.StackSummary."""
+def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
+    """File, line and text of the innermost frame outside torch in a traceback.StackSummary."""
     if not stack:
         return None
     inside = _torch_folder() + os.sep
@@ -119,42 +119,42 @@ def user_place(stack: Any) -> tuple[str, int, str | None] | None:
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
 
 
-def tell(parsed: ParsedGuard, scope: Scope, value: Any = NOTHING) -> tuple[str | None, str | None]:
-    """(expected, actual): what the guarded thing had to be and what it is now, in the same words."""
+def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> tuple[str | None, str | None]:
+    """(expected, actual): the value that the guard expects and the value now, in the same form."""
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
-        return parsed.expected, _operands_now(parsed, scope)
+        return parsed.expected, _describe_operands(parsed, scope)
     if value is NOTHING:
         if not parsed.operands:
             return parsed.expected, None
         value, missing = scope.value(parsed.operands[0])
         if missing is not None:
             return parsed.expected, f"missing: {type(missing).__name__}"
-    teller = _TELLERS.get(parsed.kind)
-    return teller(parsed, value) if teller else (parsed.expected, describe(value))
+    describe_kind = _DESCRIBERS.get(parsed.kind)
+    return describe_kind(parsed, value) if describe_kind else (parsed.expected, describe(value))
 
 
-def _operands_now(parsed: ParsedGuard, scope: Scope) -> str | None:
-    told = []
+def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
+    texts = []
     for source in parsed.operands:
         value, missing = scope.value(source)
-        told.append(describe(value) if missing is None else f"missing: {type(missing).__name__}")
-    if len(told) == 1:
-        return told[0]
-    return ", ".join(f"{format_source(source)} = {text}" for source, text in zip(parsed.operands, told, strict=True))
+        texts.append(describe(value) if missing is None else f"missing: {type(missing).__name__}")
+    if len(texts) == 1:
+        return texts[0]
+    return ", ".join(f"{format_source(source)} = {text}" for source, text in zip(parsed.operands, texts, strict=True))
 
 
-def _tell_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
         return expected, actual
     expected = parse_class_name(parsed.text, module=True)
     actual = parse_class_name(type.__repr__(type(value)), module=True)
-    # A class that was defined again, as by running a notebook's cell again, has the same name.
+    # A class that was defined again, when a notebook's cell ran again, has the same name.
     return expected, f"{actual} (another class)" if actual == expected else actual
 
 
-def _tell_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
-    old = _old_object(parsed.text)
+def _describe_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+    old = _find_expected_object(parsed.text)
     actual = _identity(value)
     if old is None:
         cls = value if isinstance(value, type) else type(value)
@@ -166,14 +166,14 @@ def _tell_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
 
 def _identity(value: Any) -> str:
     if type(value) is types.CodeType:
-        return f"{getattr(value, 'co_qualname', value.co_name).rpartition('.<locals>.')[2]} at {place(value)}"
+        return f"{getattr(value, 'co_qualname', value.co_name).rpartition('.<locals>.')[2]} at {code_place(value)}"
     return describe(value)
 
 
-def _old_object(text: str) -> Any:
-    """The object that an ID_MATCH guard wants, or None.
+def _find_expected_object(text: str) -> Any:
+    """The object that an ID_MATCH guard expects, or None.
 
-    It lives: torch drops the entry when it dies, by a `weakref.finalize` on it, and that is where it is found.
+    It is alive: torch drops the entry when it dies, by a `weakref.finalize` on it, and there it is found.
     """
     found = _OBJECT_ID.search(text)
     registry = getattr(weakref.finalize, "_registry", {})
@@ -187,24 +187,24 @@ def _old_object(text: str) -> Any:
     return None
 
 
-def _tell_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     if parsed.text.startswith("___tuple_iterator_len"):
         return parsed.expected, str(value.__length_hint__())
     try:
         return parsed.expected, str(len(value))
     except Exception:
-        # What has no length now fails a guard on it just so.
+        # An object without a length fails the guard too.
         return parsed.expected, describe(value)
 
 
-def _tell_keys(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_keys(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
     return parsed.expected, describe(list(value) if whole else value)
 
 
-_TELLERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {
-    "type": _tell_type,
-    "identity": _tell_identity,
-    "length": _tell_length,
-    "dict_keys": _tell_keys,
+_DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {
+    "type": _describe_type,
+    "identity": _describe_identity,
+    "length": _describe_length,
+    "dict_keys": _describe_keys,
 }

@@ -1,0 +1,215 @@
+"""Dynamo's own cache: the compiled code of each function, in memory, and packages of it on disk.
+
+A look-up that finds an entry runs in C++ and calls nothing of ours. One that finds none calls Dynamo: a miss, whose
+result is an entry (saved), a failure, or code that is not looked up any more (bypass).
+"""
+
+from __future__ import annotations
+
+import time
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from ...decode.records.compilation_metrics import SKIPS
+from ...events import CacheLookup
+from ...recording import Made, Recorder
+from ..hooks.own_errors import error_columns
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.thread_state import PerThread
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .current_compile import compile_columns, compile_keys, current_columns
+
+MAX_REASON = 500
+#: Conversions of a thread that started and whose end was not seen.
+MAX_OPEN = 16
+
+
+@dataclass(slots=True)
+class Conversion:
+    """A frame that Dynamo was called for; `result` is its result so far, `compile_id` None before it compiles."""
+
+    time_ns: int
+    code: types.CodeType
+    #: Entries that the code had, none of which fits.
+    entries: int
+    compile_id: str | None = None
+    compile_key: str | None = None
+    limit: str | None = None
+    result: Any = None
+
+
+class DynamoCache(Source):
+    name = "dynamo_cache"
+    needs = (
+        *(torch_api.CACHE_ENTRIES, torch_api.CONVERSION_STARTS, torch_api.CONVERSION_RESULT, torch_api.LIMIT_CHECK),
+        *(torch_api.METRICS_RECORDED, torch_api.ENTRY_INVALIDATED, *torch_api.RESET_CODE),
+        *(torch_api.PACKAGE_WRITTEN, torch_api.PACKAGE_READ, torch_api.PACKAGE_LOOKED_UP),
+    )
+
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        #: The thread's conversions, nested where compiles are.
+        self._open: PerThread[list[Conversion]] = PerThread(list)
+        #: The columns of the entry whose guarded object is just now gone.
+        self._dying: PerThread[dict[str, Any] | None] = PerThread(lambda: None)
+        #: The columns of the entries of the code that is just now reset.
+        self._leaving: PerThread[list[dict[str, Any]]] = PerThread(list)
+        #: Key of the package that was read, and the error.
+        self._read: PerThread[tuple[str | None, Raised]] = PerThread(lambda: (None, None))
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.CONVERSION_STARTS, self._conversion_started),
+            self.watch(torch_api.LIMIT_CHECK, self._limit_checked),
+            self.watch(torch_api.CONVERSION_RESULT, self._got_result),
+            self.watch(torch_api.METRICS_RECORDED, self._compiled),
+            self.watch(torch_api.ENTRY_INVALIDATED, self._invalidated, self._before_invalidation),
+            *(self.watch(point, self._reset, self._before_reset) for point in torch_api.RESET_CODE),
+            self.watch(torch_api.PACKAGE_LOOKED_UP, self._package_looked_up, self._before_package_look_up),
+            self.watch(torch_api.PACKAGE_READ, self._package_read),
+            self.watch(torch_api.PACKAGE_WRITTEN, self._package_written),
+        ]
+
+    # Look-ups that failed, and their results
+
+    def _conversion_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        code = torch_api.converted_code()
+        if code is not None:
+            running = self._open.get()
+            running.append(Conversion(time.time_ns(), code, len(torch_api.entries_of(code))))
+            del running[:-MAX_OPEN]
+
+    def _limit_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """The conversion gets as far as compiling, or would if no limit was reached."""
+        running = self._open.get()
+        if running and error is None:
+            compile_id = call_argument(args, kwargs, 1, "compile_id")
+            running[-1].compile_id = str(compile_id)
+            running[-1].compile_key = compile_keys(self.recorder).assign(compile_id)
+            running[-1].limit = result[1] if result[0] else None
+
+    def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch skips the frame without a compile, or has compiled it and may still fail: the metrics come last."""
+        running = self._open.get()
+        if not running:
+            return
+        running[-1].result = args[0]
+        if running[-1].compile_id is None:
+            done = running.pop()
+            if args[0].apply_to_code:  # Else the frame is looked up again at each call, and skipped each time.
+                self._emit_conversion(done, "bypass", _why_skipped(args[0]))
+
+    def _compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        metrics, running = call_argument(args, kwargs, 0, "c"), self._open.get()
+        key = compile_keys(self.recorder).match(metrics.compile_id)
+        if not running or metrics.is_forward is False or key not in [c.compile_key for c in running]:
+            return
+        while running:
+            done = running.pop()
+            is_last = done.compile_key == key
+            self._emit_conversion(done, *_find_outcome(done, metrics if is_last else None))
+            if is_last:
+                return
+
+    def _emit_conversion(
+        self, done: Conversion, outcome: str, reason: str | None, exception_type: str | None = None
+    ) -> None:
+        ids = {"compile_id": done.compile_id, "compile_key": done.compile_key}
+        owner = {**ids, **torch_api.code_columns(done.code)}
+        end = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
+        self.emit(_make_conversion_rows, owner, done.time_ns, time.time_ns(), done.entries, end)
+
+    # Entries that go
+
+    def _entry_columns(self, entry: Any) -> dict[str, Any]:
+        """compile_id, compile_key, function, file and line of an entry."""
+        return {
+            **compile_columns(self.recorder, getattr(entry, "compile_id", None)),
+            **torch_api.code_columns(entry.code),
+        }
+
+    def _before_invalidation(self, args: Args, kwargs: Kwargs) -> None:
+        guards = None if torch_api.interpreter_exits() else torch_api.entry_guards(args[0])
+        entry = getattr(guards, "cache_entry", None)
+        self._dying.set(None if entry is None else self._entry_columns(entry))
+
+    def _invalidated(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        entry = self._dying.take()
+        if entry is not None and torch_api.entry_guards(args[0]) is None:
+            gone = call_argument(args, kwargs, 1, "obj_str")
+            self.emit(_make_drop_rows, [entry], time.time_ns(), "evicted", f"its guards refer to {gone}, which is gone")
+
+    def _before_reset(self, args: Args, kwargs: Kwargs) -> None:
+        code = call_argument(args, kwargs, 0, "code")
+        self._leaving.set([self._entry_columns(entry) for entry in torch_api.entries_of(code)])
+
+    def _reset(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        entries = self._leaving.take()
+        if entries and error is None:
+            self.emit(_make_drop_rows, entries, time.time_ns(), "cleared", "the function was reset")
+
+    # Packages on disk
+
+    def _before_package_look_up(self, args: Args, kwargs: Kwargs) -> None:
+        self._read.set((None, None))
+
+    def _package_read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._read.set((call_argument(args, kwargs, 1, "key"), error))
+
+    def _package_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        key, read_error = self._read.take()
+        outcome = "failed" if error or read_error else "miss" if result is None else "hit"
+        code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
+        owner = {} if code is None else torch_api.code_columns(code)
+        self._emit_package("look_up", outcome, key, error or read_error, owner)
+
+    def _package_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        key = call_argument(args, kwargs, 2, "path")
+        self._emit_package("store", "failed" if error else "saved", key, error, current_columns(self.recorder))
+
+    def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: dict[str, Any]) -> None:
+        row = {"cache": "dynamo_code", "tier": "local", "action": action, "outcome": outcome, "key": key, **owner}
+        self.emit_event(CacheLookup(time_ns=time.time_ns(), **row, **error_columns(error, MAX_REASON)))
+
+
+def _find_outcome(done: Conversion, metrics: Any) -> tuple[str, str | None, str | None]:
+    """The outcome of a conversion that compiled, its reason, and the class of the exception that ended it."""
+    if done.limit is not None:
+        return "bypass", f"{done.limit} is reached: nothing more is compiled for this function", None
+    failed = getattr(metrics, "fail_type", None)
+    if failed is not None:
+        return "bypass" if failed in SKIPS else "failed", (metrics.fail_reason or failed)[:MAX_REASON], failed
+    if getattr(done.result, "guarded_code", None) is not None:
+        return "saved", None, None
+    return "bypass", _why_skipped(done.result), None
+
+
+def _why_skipped(result: Any) -> str:
+    return f"runs without being compiled: {getattr(result, 'skip_reason', None) or 'torch skips this function'}"
+
+
+def _make_conversion_rows(
+    owner: dict[str, Any],
+    start: int,
+    end: int,
+    entries: int,
+    store: dict[str, str | None],
+) -> Made:
+    """The miss, and its result."""
+    missed = f"{entries} entries, none of which fits" if entries > 1 else "one entry, which does not fit"
+    row = {"cache": "dynamo_code", "tier": "memory", **owner}
+    taken_s = (end - start) / 1e9 if store["outcome"] == "saved" else None
+    return [
+        CacheLookup(
+            time_ns=start, **row, action="look_up", outcome="miss", reason=missed if entries else "no entry yet"
+        ),
+        CacheLookup(time_ns=end, **row, action="store", taken_s=taken_s, **store),
+    ]
+
+
+def _make_drop_rows(entries: list[dict[str, Any]], time_ns: int, outcome: str, reason: str) -> Made:
+    row = {"cache": "dynamo_code", "tier": "memory", "action": "clear", "outcome": outcome, "reason": reason}
+    return [CacheLookup(time_ns=time_ns, **row, **entry) for entry in entries]

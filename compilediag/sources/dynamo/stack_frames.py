@@ -1,0 +1,65 @@
+"""Stack frames as the decoders take them. The writer's thread makes them: to read a line, a file is opened."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import types
+from typing import Any
+
+from ...decode.call_stacks import CallStacks, Frame, is_torch_file
+from ...recording import Made
+from ..hooks.caller_frames import caller_frames
+from . import torch_api
+
+#: Frames that are read of one stack: the innermost ones.
+MAX_DEPTH = 1_000
+#: Code objects of frames, and the offset in each: to find the line takes longer than everything else here. Two lists,
+#: not one of pairs, each of which would count towards Python's next garbage collection.
+Places = tuple[list[types.CodeType], list[int]]
+#: Frames of our own hooks are left out.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def callers_of_compile() -> Places:
+    """The frames around the call that Dynamo compiles, outermost first. torch's own dynamo_start lists the same, but
+    leaves out the innermost callers.
+    """
+    return frames_outside(None, torch_api.CONVERT)
+
+
+def frames_outside(function: str | None, module: str | None) -> Places:
+    """This thread's frames around the outermost one of that function, or of that module."""
+    codes: list[types.CodeType] = []
+    offsets: list[int] = []
+    for frame in caller_frames(MAX_DEPTH):
+        code = frame.f_code
+        if code.co_name == function or (module is not None and frame.f_globals.get("__name__") == module):
+            codes.clear()
+            offsets.clear()
+        else:
+            codes.append(code)
+            offsets.append(frame.f_lasti)
+    return codes[::-1], offsets[::-1]
+
+
+def add_call_stack(
+    stacks: CallStacks, frame: dict[str, Any], own: types.CodeType, around: Places, time_ns: int
+) -> Made:
+    """Add the key of a compile's call stack to what is known of its function; returns the stack frames that are new."""
+    path = [*read_frames(around), Frame(own.co_filename, own.co_firstlineno, own.co_name)]
+    frame["stack"], fresh = stacks.add(path, time_ns)
+    return fresh
+
+
+def read_frames(around: Places) -> list[Frame]:
+    return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
+
+
+@functools.lru_cache(10_000)
+def _read_frame(code: types.CodeType, at: int) -> Frame:
+    file = code.co_filename
+    line = next((line for begin, end, line in code.co_lines() if begin <= at < end), None)
+    text = "" if line is None or is_torch_file(file) else linecache.getline(file, line)
+    return Frame(file, line, code.co_name, text.strip() or None)

@@ -1,0 +1,205 @@
+"""Private names of torch's Dynamo, and of what all groups of sources ask of the compile that runs.
+
+Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..hooks.caller_frames import caller_frames
+from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points, is_frame_of
+
+CONVERT = "torch._dynamo.convert_frame"
+EVAL_FRAME = "torch._C._dynamo.eval_frame"
+UTILS = "torch._dynamo.utils"
+PGO = "torch._dynamo.pgo"
+PACKAGE = "torch._dynamo.package"
+GUARDS = "torch._dynamo.guards"
+
+#: See every timed phase, and what torch announces at one point of time.
+EVENT_START, EVENT_END, INSTANT_EVENT = hook_points(
+    UTILS, "ChromiumEventLogger", "log_event_start", "log_event_end", "log_instant_event"
+)
+#: Called with each finished CompilationMetrics. `record_compilation_metrics`, which calls it, cannot be watched: each
+#: thread's metrics context holds a reference to it from the thread's first compile on.
+METRICS_RECORDED = HookPoint(UTILS, "add_compilation_metrics_to_chromium")
+#: Called when all entries of a frame failed, with the entries and the frame.
+ALL_ENTRIES_FAILED = HookPoint(CONVERT, "get_and_maybe_log_recompilation_reasons")
+#: Created once per graph break.
+GRAPH_BREAK = HookPoint("torch._dynamo.output_graph", "GraphCompileReason.__post_init__")
+#: Called first when no entry of a frame's code fits. What converts the frame is not itself watched: torch counts the
+#: frames above it to leave its own out of logs.
+CONVERSION_STARTS = HookPoint(CONVERT, "increment_frame")
+#: Created with the result of a conversion; holds the new entry if there is one.
+CONVERSION_RESULT = HookPoint("torch._dynamo.types", "ConvertFrameReturn.__init__")
+#: Called with the number of entries and the compile id; returns whether a limit is reached, and which.
+LIMIT_CHECK = HookPoint(CONVERT, "exceeds_recompile_limit")
+#: Drops an entry when an object that its guards refer to is gone.
+ENTRY_INVALIDATED = HookPoint(GUARDS, "CheckFunctionManager.invalidate")
+#: Drop all entries of a code object; both modules call their own reference.
+RESET_CODE = (HookPoint("torch._dynamo", "reset_code"), HookPoint("torch._dynamo.eval_frame", "reset_code"))
+#: Packages of compiled code on disk: written, read (raises if that fails), looked up (None if there is none).
+PACKAGE_WRITTEN = HookPoint(PACKAGE, "DiskDynamoStore.write")
+PACKAGE_READ = HookPoint(PACKAGE, "DynamoStore.load_cache_entry")
+PACKAGE_LOOKED_UP = HookPoint(PACKAGE, "DiskDynamoCache.load")
+#: The profile of an earlier run is read, that of this run is written.
+PROFILE_READ = HookPoint(PGO, "get_local_code_state")
+PROFILE_WRITTEN = HookPoint(PGO, "write_local_impl")
+PROFILE_PATH = TorchName(PGO, "code_state_path")
+
+COMPILE_CONTEXT = TorchName("torch._guards", "CompileContext.try_get")
+CACHE_ENTRIES = TorchName(EVAL_FRAME, "_debug_get_cache_entry_list")
+COMPILED_CODES = TorchName(CONVERT, "input_codes")
+FRAME_CALLBACK = TorchName(EVAL_FRAME, "get_eval_frame_callback")
+SET_STRATEGY = TorchName(EVAL_FRAME, "set_code_exec_strategy")
+FRAME_STRATEGY = TorchName("torch._dynamo.types", "FrameExecStrategy")
+FRAME_ACTION = TorchName("torch._dynamo.types", "FrameAction")
+#: What counting calls needs.
+FOR_CALLS = (CACHE_ENTRIES, COMPILED_CODES, FRAME_CALLBACK, SET_STRATEGY, FRAME_STRATEGY, FRAME_ACTION)
+
+_READ = (
+    *fields("torch._guards", "CompileContext", "compile_id"),
+    *fields("torch._dynamo.types", "GuardedCode", "code", "guard_manager", "compile_id"),
+    *fields("torch._dynamo.types", "ConvertFrameReturn", "guarded_code", "apply_to_code"),
+    *fields("torch._dynamo.output_graph", "GraphCompileReason", "reason", "user_stack", "graph_break"),
+    *fields(GUARDS, "CheckFunctionManager", "guard_manager"),
+    *fields(GUARDS, "GuardManagerWrapper", "cache_entry"),
+    *fields(UTILS, "CompilationMetrics", "compile_id", "is_forward", "fail_type", "fail_reason", "start_time_us"),
+)
+#: torch's replacement for the guards of an entry whose object is gone.
+DELETED_GUARDS = TorchName(GUARDS, "DeletedGuardManagerWrapper")
+#: How torch begins the reason of a break at a branch on data; its log gets a longer text.
+JUMP = "generic_jump"
+
+
+def current_compile_id() -> Any:
+    """torch's id of the compile that runs in this thread: one object per attempt; None outside of a compile.
+
+    torch restores the same object for the lazy backward of a compile, in whatever thread that runs.
+    """
+    context = COMPILE_CONTEXT.loaded()()
+    return None if context is None else context.compile_id
+
+
+def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
+    """The code object that Dynamo compiles in this thread and its backend, from the frame of `_compile`.
+
+    The start of a compile is announced without the function's name; a few frames up it is a local variable.
+    """
+    for frame in caller_frames(depth):
+        if is_frame_of(frame, CONVERT, "_compile"):
+            local = frame.f_locals
+            code = local.get("code")
+            return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
+    return None
+
+
+def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
+    """The name of a backend, under the wrappers that torch puts around it."""
+    for _ in range(8):
+        inner = getattr(compiler_fn, "_torchdynamo_orig_backend", None) or getattr(
+            compiler_fn, "_torchdynamo_orig_callable", None
+        )
+        if inner is None:
+            break
+        compiler_fn = inner
+    name = getattr(compiler_fn, "compiler_name", None) or getattr(compiler_fn, "__name__", None)
+    return name if isinstance(name, str) else None
+
+
+def inner_function(function: Any) -> Any:
+    """The function that `torch.compile` wrapped; None if it wrapped nothing."""
+    return getattr(function, "_torchdynamo_orig_callable", None)
+
+
+def jump_text(depth: int = 12) -> str | None:
+    """The text that torch logs for the break at a branch on data in this thread: with explanation and hints."""
+    for frame in caller_frames(depth):
+        if frame.f_code.co_name == "jump_graph_break":
+            error = frame.f_locals.get("exc")
+            return None if error is None else str(error)
+    return None
+
+
+def cache_entries(entries: Any) -> list[Any]:
+    """The earlier entries in look-up order: torch 2.13 passes a list, 2.11 the first of a linked chain."""
+    if isinstance(entries, (list, tuple)):
+        return list(entries)
+    chain = []
+    while entries is not None:
+        chain.append(entries)
+        entries = entries.next
+    return chain
+
+
+def entries_of(code: types.CodeType) -> list[Any]:
+    """The compiled entries of a code object."""
+    return list(CACHE_ENTRIES.loaded()(code))
+
+
+def compiled_codes() -> list[types.CodeType]:
+    """The code objects that torch has compiled or tried to: those that `torch._dynamo.reset()` would clear."""
+    tracker = COMPILED_CODES.find()
+    return [code for reference in list(tracker.seen) if (code := reference()) is not None]
+
+
+def converted_code(depth: int = 8) -> types.CodeType | None:
+    """The code object of the frame whose conversion has just begun in this thread; None if it is not found."""
+    for frame in caller_frames(depth):
+        if is_frame_of(frame, CONVERT, "__call__"):
+            return getattr(frame.f_locals.get("frame"), "f_code", None)
+    return None
+
+
+def code_columns(code: types.CodeType) -> dict[str, Any]:
+    return {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
+
+
+def entry_guards(check: Any) -> Any:
+    """The guards of the entry that a CheckFunctionManager belongs to; None if the entry was dropped."""
+    guards = getattr(check, "guard_manager", None)
+    return None if type(guards).__name__ == DELETED_GUARDS.name else guards
+
+
+def is_dead(entry: Any) -> bool:
+    """True for an entry that torch dropped because an object that its guards refer to is gone."""
+    return getattr(entry.guard_manager, "invalidation_reason", None) is not None
+
+
+def entry_number(entry: Any) -> int:
+    """The place of an entry among the compiles of its frame."""
+    return entry.compile_id.frame_compile_id or 0
+
+
+def interpreter_exits(depth: int = 12) -> bool:
+    """True while weakref calls, at the exit of the interpreter, the finalizers of all objects that are left."""
+    return any(is_frame_of(frame, "weakref", "_exitfunc") for frame in caller_frames(depth))
+
+
+def profile_bytes(key: str) -> int | None:
+    """Bytes of the profile on disk; None if there is no such file, -1 if torch keeps none on disk."""
+    path = PROFILE_PATH.loaded()(key)
+    if path is None:
+        return -1
+    return os.path.getsize(path) if os.path.exists(path) else None
+
+
+def leave_alone(function: types.MethodType) -> None:
+    """Dynamo runs this function of ours as it is, also where it would compile everything that is called."""
+    action = FRAME_ACTION.loaded()
+    SET_STRATEGY.loaded()(function.__func__.__code__, FRAME_STRATEGY.loaded()(action.SKIP, action.DEFAULT))
+
+
+def max_entries() -> int:
+    """The number of entries after which nothing more is compiled for a code object."""
+    return int(sys.modules["torch._dynamo.config"].recompile_limit)
+
+
+def was_asked_before(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """True for the second call of `ALL_ENTRIES_FAILED`: torch 2.11 calls it twice per recompile."""
+    return any(args[3:]) or bool(kwargs.get("skip_logging"))

@@ -1,0 +1,269 @@
+"""Generated code: its caches (Python modules, C++ libraries, CUDA objects, triton kernels) and the workers that compile
+the code that is not in them.
+
+The outer caches (FxGraphCache and AOTAutogradCache) give a module's source; here it is imported, built or compiled.
+C++ is built in threads of this process (in the compiling one if `compile_threads` is 1); triton kernels in processes
+that torch starts (`worker_start_method`: subprocess, fork or spawn), which report how long they took. The generated
+module waits for all of its kernels at its end: there the name of each kernel is known, and whether it failed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+from ...events import CacheLookup, KernelCompile
+from ...recording import Recorder
+from ..dynamo.current_compile import compile_keys, current_columns
+from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
+from ..hooks.own_errors import describe_error, error_columns
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.thread_state import PerThread
+from ..hooks.torch_names import call_argument
+from . import torch_api
+from .cpp_libraries import MAX_REMEMBERED, WRAPPER, LibraryBuild, LibraryBuilds, LibraryLookUps, make_kernel_row
+
+#: Characters of a compiler's error that are kept.
+MAX_REASON = 2_000
+HEADER = "precompiled header"
+
+
+@dataclasses.dataclass(slots=True)
+class KernelState:
+    """What one thread does with kernels."""
+
+    #: For each call that runs: when it began, and what it found in the cache.
+    calls: list[tuple[int, Any]] = dataclasses.field(default_factory=list)
+    #: Key of the C++ library that the thread asked for last.
+    library: str | None = None
+    #: Whether the triton kernel that the thread orders was found in memory; whether it was compiled in this thread.
+    is_found: bool = False
+    is_compiled: bool = False
+    #: The kernels that the thread's generated module waits for.
+    awaited: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class CodeCaches(Source):
+    name = "code_caches"
+    needs = (
+        *(torch_api.MODULE_LOADED, torch_api.LIBRARY_LOADED, torch_api.CUDA_COMPILED, torch_api.CPP_BUILT),
+        *(torch_api.KERNEL_LOOKED_UP, torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED, torch_api.TRITON_ORDERED),
+        *(torch_api.KERNELS_AWAITED, torch_api.KERNEL_COMPILED, COMPILE_CONTEXT),
+    )
+
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._thread: PerThread[KernelState] = PerThread(KernelState)
+        #: id of a C++ kernel or its future -> itself, so that the id stays its own, and the key of its library.
+        self._ordered: OrderedDict[int, tuple[Any, str | None]] = OrderedDict()
+        #: name of a triton kernel -> when a worker was asked for it, and the kind of worker.
+        self._sent: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._look_ups, self._builds = LibraryLookUps(), LibraryBuilds()
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.MODULE_LOADED, self._module_loaded, self._before_module),
+            self.watch(torch_api.LIBRARY_LOADED, self._library_loaded, self._before_cached_call),
+            self.watch(torch_api.CPP_BUILT, self._built, self._before_build),
+            self.watch(torch_api.CUDA_COMPILED, self._cuda_compiled, self._before_cached_call),
+            self.watch(torch_api.CPP_ORDERED, self._cpp_ordered),
+            self.watch(torch_api.CPP_BINDING_ORDERED, self._cpp_ordered),
+            self.watch(torch_api.KERNEL_LOOKED_UP, self._kernel_looked_up),
+            self.watch(torch_api.TRITON_ORDERED, self._triton_ordered, self._before_triton),
+            self.watch(torch_api.KERNEL_COMPILED, self._kernel_compiled),
+            self.watch(torch_api.KERNELS_AWAITED, self._awaited, self._before_wait),
+        ]
+
+    def _begin(self, found: Any) -> None:
+        self._thread.get().calls.append((time.time_ns(), found))
+
+    def _end(self) -> tuple[int, Any] | None:
+        """When the innermost call began and what it found; None for a call that began before the watch did."""
+        calls = self._thread.get().calls
+        return calls.pop() if calls else None
+
+    def _ids(self) -> dict[str, str | None]:
+        compile_id, key = compile_keys(self.recorder).current()
+        return {"compile_id": compile_id, "compile_key": key}
+
+    # Python modules
+
+    def _before_module(self, args: Args, kwargs: Kwargs) -> None:
+        path, attrs = call_argument(args, kwargs, 2, "path"), call_argument(args, kwargs, 4, "attrs")
+        self._begin(torch_api.is_loaded(args[0], path, attrs))
+
+    def _module_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        began = self._end()
+        if began is not None:
+            self._emit_look_up("py_code", began, call_argument(args, kwargs, 1, "key"), error)
+
+    # C++ libraries
+
+    def _before_cached_call(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(len(args[0].cache))
+
+    def _library_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """The look-up of a library that is not in memory becomes a row when a worker has found or built its file."""
+        began, thread = self._end(), self._thread.get()
+        thread.library = key = None if error is not None else torch_api.key_of_library(args[0], result)
+        if key is not None and torch_api.is_wrapper(args[0]):
+            self.emit(self._builds.claim, WRAPPER, key, self._ids())
+        if began is None or error is not None:
+            return
+        start, known = began
+        if key is not None and len(args[0].cache) > known:
+            self.emit(self._look_ups.ask, key, current_columns(self.recorder))
+        else:
+            self._emit_look_up("cpp_code", (start, True), key, None)
+
+    def _before_build(self, args: Args, kwargs: Kwargs) -> None:
+        targets = torch_api.target_files(call_argument(args, kwargs, 1, "cpp_builders"))
+        self._begin(all(os.path.exists(target) for target in targets))
+
+    def _built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        began = self._end()
+        if began is None:
+            return
+        lock, builders = call_argument(args, kwargs, 0, "lock_path"), call_argument(args, kwargs, 1, "cpp_builders")
+        start, exists = began
+        build = LibraryBuild(
+            start,
+            "thread" if _is_worker_thread() else "process",
+            None if exists else (time.time_ns() - start) / 1e9,
+            None if error is None else describe_error(error)[:MAX_REASON],
+        )
+        if not torch_api.is_header(torch_api.target_files(builders)[-1]):
+            key = torch_api.key_of_lock(lock)
+            self.emit(self._look_ups.answer, _make_look_up("cpp_code", began, key, error, tier="local"))
+            self.emit(self._builds.finish, key, build)
+        elif not exists:
+            self.emit_event(make_kernel_row(HEADER, build, self._ids()))
+
+    def _cpp_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        thread = self._thread.get()
+        key, thread.library = thread.library, None
+        if error is not None:  # It was built in this thread.
+            reason = describe_error(error)[:MAX_REASON]
+            self.emit(self._builds.fail, key, time.time_ns(), reason, self._ids())
+        else:
+            _put(self._ordered, id(result), (result, key))
+
+    # CUDA objects
+
+    def _cuda_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """An object that existed before this call began was found on disk."""
+        began = self._end()
+        if began is None:
+            return
+        start, known = began
+        if error is None and len(args[0].cache) == known:
+            self._emit_look_up("cuda_code", (start, True), result[1], None)
+            return
+        found = error is None and os.stat(result[0]).st_mtime_ns < start
+        self._emit_look_up("cuda_code", (start, found), None if error else result[1], error, tier="local")
+
+    # Triton kernels
+
+    def _before_triton(self, args: Args, kwargs: Kwargs) -> None:
+        thread = self._thread.get()
+        thread.is_found = thread.is_compiled = False
+        self._begin(None)
+
+    def _kernel_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._thread.get().is_found = result is not None
+
+    def _triton_ordered(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """A kernel is looked up twice: when its code is generated, to compile it early, and by the module."""
+        began, thread, name = self._end(), self._thread.get(), call_argument(args, kwargs, 1, "kernel_name")
+        if began is not None:
+            row = _make_look_up("triton_code", (began[0], thread.is_found), name, error)
+            # The kernel may be a future: `kernels` has how long it took.
+            self.emit_event(dataclasses.replace(row, taken_s=None, **current_columns(self.recorder)))
+        if error is not None:
+            self._fail(name, error)
+        elif torch_api.is_future(result):
+            if not torch_api.is_from_bundle(result) and name not in self._sent:
+                _put(self._sent, name, (time.time_ns(), torch_api.worker_kind()))
+        elif not thread.is_compiled:
+            self._emit_kernel(name, (time.time_ns(), "process"), outcome="cached")
+
+    def _kernel_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        name, info = call_argument(args, kwargs, 0, "kernel_name"), call_argument(args, kwargs, 1, "info")
+        seconds = info["compile_time_us"] / 1e6
+        sent = self._sent.pop(name, (time.time_ns() - int(seconds * 1e9), "process"))
+        self._thread.get().is_compiled = True
+        self._emit_kernel(name, sent, outcome="compiled", duration_s=seconds)
+
+    def _fail(self, name: str, error: BaseException) -> None:
+        """A pool that is broken refuses the kernel at once."""
+        where = torch_api.worker_kind() if torch_api.is_broken_pool(error) else "process"
+        sent = self._sent.pop(name, (time.time_ns(), where))
+        self._emit_kernel(name, sent, outcome="failed", fail_reason=describe_error(error)[:MAX_REASON])
+
+    # What a generated module waits for
+
+    def _before_wait(self, args: Args, kwargs: Kwargs) -> None:
+        scope = call_argument(args, kwargs, 1, "scope")
+        awaited = {n: v for n, v in scope.items() if id(v) in self._ordered or torch_api.is_future(v)}
+        self._thread.get().awaited = awaited
+
+    def _awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """If the wait raised, the first kernel that is still a future is the one that failed."""
+        thread = self._thread.get()
+        awaited, thread.awaited = thread.awaited, {}
+        scope = call_argument(args, kwargs, 1, "scope")
+        missing = [n for n, v in awaited.items() if torch_api.is_future(v) and scope.get(n) is v] if error else []
+        for name, value in awaited.items():
+            _, key = self._ordered.pop(id(value), (None, None))
+            if key is not None and name not in missing[1:]:
+                self.emit(self._builds.claim, name, key, self._ids())
+            elif torch_api.is_from_bundle(value) and name not in missing:
+                self._emit_kernel(name, (time.time_ns(), "process"), outcome="cached")
+            elif name in missing[:1] and error is not None:
+                self._fail(name, error)
+
+    # Rows
+
+    def _emit_look_up(
+        self, cache: str, began: tuple[int, bool], key: str | None, error: Raised, tier: str = "memory"
+    ) -> None:
+        row = _make_look_up(cache, began, key, error, tier)
+        self.emit_event(dataclasses.replace(row, **current_columns(self.recorder)))
+
+    def _emit_kernel(self, name: str, sent: tuple[int, str], **columns: Any) -> None:
+        time_ns, where = sent
+        pid = os.getpid() if where == "process" else None
+        row = {"name": name, "language": "triton", "where": where, "worker_pid": pid, **columns}
+        self.emit_event(KernelCompile(time_ns=time_ns, **row, **self._ids()))
+
+
+def _make_look_up(
+    cache: str, began: tuple[int, bool], key: str | None, error: Raised, tier: str = "memory"
+) -> CacheLookup:
+    start, found = began
+    return CacheLookup(
+        time_ns=start,
+        cache=cache,
+        tier=tier,
+        action="look_up",
+        outcome="failed" if error is not None else "hit" if found else "miss",
+        key=key,
+        taken_s=None if found or error is not None else (time.time_ns() - start) / 1e9,
+        **error_columns(error, MAX_REASON),
+    )
+
+
+def _put(where: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    where[key] = value
+    if len(where) > MAX_REMEMBERED:
+        where.popitem(last=False)
+
+
+def _is_worker_thread() -> bool:
+    """True in a thread of torch's pool, in which no compile of its own runs."""
+    return threading.current_thread().name.startswith("ThreadPool") and current_compile_id() is None

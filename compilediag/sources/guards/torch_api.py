@@ -1,0 +1,95 @@
+"""Private names of torch's guards. Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+
+from ..hooks.torch_names import TorchName, fields
+
+CPP_GUARDS = "torch._C._dynamo.guards"
+GLOBAL_STATE = TorchName(CPP_GUARDS, "GlobalStateGuard")
+OVERLAPPING = TorchName(CPP_GUARDS, "compute_overlapping_tensors")
+FUNCTION_MODES = TorchName("torch.overrides", "_get_current_function_mode_stack")
+FUNCTION_OFF = TorchName("torch._C", "DisableTorchFunction")
+FUNCTION_ON = TorchName("torch._C", "_EnableTorchFunction")
+DISPATCH_KEYS = TorchName("torch._C", "_dispatch_keys")
+KEYS_INCLUDED = TorchName("torch._C", "_dispatch_tls_local_include_set")
+KEYS_EXCLUDED = TorchName("torch._C", "_dispatch_tls_local_exclude_set")
+TENSOR_BASE = TorchName("torch._C", "TensorBase")
+
+_READ = (
+    *fields(CPP_GUARDS, "GuardManager", "get_source", "get_leaf_guards", "get_child_managers", "get_accessors"),
+    *fields(CPP_GUARDS, "GuardManager", "fail_count", "has_no_accessors", "get_type_of_guarded_value"),
+    *fields(CPP_GUARDS, "RootGuardManager", "check_verbose", "clone_manager", "get_epilogue_lambda_guards"),
+    *fields(CPP_GUARDS, "DictGuardManager", "get_key_value_managers"),
+    *fields("torch._dynamo.guards", "GuardManagerWrapper", "root", "code_parts", "closure_vars", "global_scope"),
+    *fields("torch._dynamo.guards", "GuardManagerWrapper", "cache_entry", "no_tensor_aliasing_sources"),
+    *fields("torch._dynamo.guards", "DeletedGuardManagerWrapper", "invalidation_reason"),
+)
+#: Where guards find the current forward-AD level and device, in the scope in which torch evaluates them.
+FORWARD_AD_LEVEL = "torch.autograd.forward_ad._current_level"
+CURRENT_DEVICE = "utils_device.CURRENT_DEVICE"
+#: Dynamo's own check of the function modes; its closure holds the modes of compile time.
+MODE_STACK_CHECK = "___check_torch_function_mode_stack"
+
+
+def source_name(source: Any) -> str:
+    """The name of the source of a guard or a symbol: a property since torch 2.10, before that a method."""
+    name = source.name
+    return str(name() if callable(name) else name)
+
+
+def unaliased_sources(guard_manager: Any) -> list[str] | None:
+    """The expressions of the tensors that an entry needs to be different objects; None if torch does not list them.
+
+    torch 2.15 keeps the sources as objects, earlier versions as texts.
+    """
+    sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
+    return sources and [source if isinstance(source, str) else source_name(source) for source in sources]
+
+
+def global_state() -> str:
+    """torch's global state as the JSON text that a guard on it holds."""
+    return str(GLOBAL_STATE.find()().__getstate__())
+
+
+def function_modes() -> list[type]:
+    """The classes of the torch function modes that are on."""
+    return [type(mode) for mode in FUNCTION_MODES.find()()]
+
+
+def overlapping_tensors(tensors: list[Any]) -> set[int]:
+    """The positions of the tensors that share storage with another one."""
+    return set(OVERLAPPING.find()(tensors, symbolic=False))
+
+
+def without_torch_function() -> contextlib.AbstractContextManager[None]:
+    """In the block, torch functions of modes and subclasses are off, as where C++ checks guards."""
+    return torch._C.DisableTorchFunction()
+
+
+def with_torch_function() -> contextlib.AbstractContextManager[None]:
+    """In the block, torch functions are on again."""
+    return torch._C._EnableTorchFunction()
+
+
+def dispatch_keys(tensor: torch.Tensor) -> str:
+    """The dispatch keys of a tensor as this thread sees them: `CPU, ADInplaceOrView`."""
+    keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
+    text = str(keys - torch._C._dispatch_tls_local_exclude_set())
+    return text.removeprefix("DispatchKeySet(").removesuffix(")")
+
+
+def tensor_metadata(tensor: Any) -> tuple[str, str, str]:
+    """(dtype, shape, device) of a tensor, without its subclass's code; reads no data."""
+    base = torch._C.TensorBase
+    with without_torch_function():
+        dtype = str(base.dtype.__get__(tensor)).removeprefix("torch.")
+        try:
+            shape = str(list(base.size(tensor)))
+        except RuntimeError:  # Nested tensors have no size.
+            shape = "[?]"
+        return dtype, shape, str(base.device.__get__(tensor))

@@ -1,0 +1,30 @@
+"""compilediag's own errors: caught, counted and shown, and never raised in the user's program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: Called with the name of the source and its error. Tests raise it again.
+listeners: list[Callable[[str, BaseException], None]] = []
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in one line, even if its own text fails."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception as worse:
+        text = f"(its text raised {type(worse).__name__})"
+    return f"{type(error).__name__}: {text}"
+
+
+def error_columns(error: BaseException | None, longest: int | None = None) -> dict[str, str]:
+    """The columns of an error: its text, at most `longest` characters, and its type; none without an error."""
+    if error is None:
+        return {}
+    return {"reason": describe_error(error)[:longest], "exception_type": type(error).__name__}
+
+
+def report(name: str, error: BaseException) -> None:
+    """Call the listeners. Never raises in production, where there are none."""
+    for listener in listeners:
+        listener(name, error)

@@ -1,0 +1,121 @@
+"""Private names of torch and triton: declared in a `torch_api.py`, looked up when a watch begins."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+
+class Unavailable(Exception):
+    """The installed torch lacks what a source needs; the message says what."""
+
+
+class NothingToWatch(Unavailable):
+    """What a source watches cannot happen here (triton is not installed, say), so nothing is missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchName:
+    """A private name: the module and the dotted path in it.
+
+    `required` is False for a name that some supported torch versions lack; code that uses it has to check.
+    """
+
+    module: str
+    path: str
+    required: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.path}"
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition(".")[2]
+
+    def owner(self) -> Any:
+        """The module or class that holds the name, imported if need be; Unavailable if the name is not there."""
+        try:
+            owner: Any = importlib.import_module(self.module)
+        except ImportError as error:
+            raise Unavailable(f"this torch has no {self.module} ({error})") from None
+        for part in self.path.split(".")[:-1]:
+            owner = getattr(owner, part, None)
+        if owner is None or self.name not in vars(owner):
+            raise Unavailable(f"this torch has no {self}")
+        return owner
+
+    def find(self) -> Any:
+        """The value of the name, imported if need be; Unavailable if it is not there."""
+        return getattr(self.owner(), self.name)
+
+    def exists(self) -> bool:
+        """True if the installed torch has it."""
+        try:
+            self.owner()
+        except Unavailable:
+            return False
+        return True
+
+    def loaded(self) -> Any:
+        """The value of the name in a module that is already imported. Fast: for use inside hooks."""
+        value: Any = sys.modules[self.module]
+        for part in self.path.split("."):
+            value = getattr(value, part)
+        return value
+
+
+class HookPoint(TorchName):
+    """A function or method of torch that a source watches. torch looks it up by name at every call."""
+
+    __slots__ = ()
+
+
+def hook_points(module: str, cls: str, *names: str) -> tuple[HookPoint, ...]:
+    """Several methods of one class."""
+    return tuple(HookPoint(module, f"{cls}.{name}") for name in names)
+
+
+def fields(module: str, cls: str, *names: str) -> tuple[TorchName, ...]:
+    """Attributes that are read from objects of one class. They are listed in docs/torch_internals.md, not looked up:
+    most exist on instances only.
+    """
+    return tuple(TorchName(module, f"{cls}.{name}") for name in names)
+
+
+def require_modules(*modules: str) -> None:
+    """Unavailable if one of these modules cannot be imported. Imports their packages only."""
+    for name in modules:
+        try:
+            spec = importlib.util.find_spec(name)
+        except ImportError:
+            spec = None
+        if spec is None:
+            raise Unavailable(f"this torch has no {name}")
+
+
+def require_triton() -> None:
+    """NothingToWatch without triton. triton is not imported: its own names are looked up when torch imports it."""
+    if importlib.util.find_spec("triton") is None:
+        raise NothingToWatch("triton is not installed")
+
+
+def require(names: Iterable[TorchName]) -> None:
+    """Unavailable, with the missing name, unless the installed torch has all of them."""
+    for name in names:
+        name.owner()
+
+
+def call_argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:
+    """An argument of a watched call, positional or by keyword; None if it was not passed."""
+    return args[position] if len(args) > position else kwargs.get(name)
+
+
+def is_frame_of(frame: FrameType, module: str, *functions: str) -> bool:
+    """True if `frame` runs one of these functions of a module."""
+    return frame.f_code.co_name in functions and frame.f_globals.get("__name__") == module

@@ -1,0 +1,172 @@
+"""The structured trace, in `full` only: graphs, generated code and guard trees as torch writes them.
+
+While any handler listens torch builds every record, wanted or not, and most are not: of the 5.5 % that this cost a
+Dynamo-only recompile, 3.3 % were timed events and tensor descriptions that compilediag gets in cheaper ways. And an
+error while a record is built, such as a class whose `repr` raises, would be raised in the user's program. So where
+compilediag is the only listener, torch sees that nobody listens, and the few texts that are kept are built here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...decode.call_stacks import CallStacks, Frame
+from ...decode.records.record_kinds import BUILT, KEPT, find_kind, find_name, make_artifact
+from ...decode.records.shape_records import KINDS as SHAPE_KINDS
+from ...decode.records.shape_records import SCHEDULE, TENSOR_META, TracedRecords
+from ...events import Artifact
+from ...recording import Made, Recorder
+from ..dynamo.current_compile import compile_keys
+from ..dynamo.stack_frames import Places, frames_outside, read_frames
+from ..guards.torch_api import source_name
+from ..hooks.source import Source
+from . import torch_api
+
+#: (compile id, compile key)
+Compiling = tuple[str | None, str | None]
+
+
+class StructuredTrace(Source):
+    name = "trace"
+    needs = (torch_api.TRACE_LOGGER, torch_api.FILE_NAMES)
+    details = ("full",)
+
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._handler = _Handler(self)
+
+    def open(self) -> None:
+        self._file_names = torch_api.file_names()
+        self._records = TracedRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
+        self._logger = torch_api.trace_logger()
+        self._before = self._logger.handlers
+        self._listeners = self._logger.handlers = _Listeners(self._before, self._handler, self)
+        self._logger.addHandler(self._handler)
+
+    def close(self) -> None:
+        self._logger.removeHandler(self._handler)
+        if self._logger.handlers is self._listeners:
+            # Handlers that came or went meanwhile did so in our list; the list from before is the one that stays.
+            self._before[:] = self._listeners
+            self._logger.handlers = self._before
+
+    def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
+        """A record that torch has built because somebody else listens too."""
+        name, time_ns, compiling = find_name(metadata), time.time_ns(), compile_keys(self.recorder).current()
+        if payload is not None and name in KEPT:
+            self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
+            self._list_collectives(name, payload, compiling, time_ns)
+        elif (kind := find_kind(metadata)) in SHAPE_KINDS:
+            names = dict(enumerate(self._file_names))
+            self.emit(self._make_shape_rows, kind, metadata[kind], names, compiling, time_ns)
+
+    def build(self, name: str, metadata: Callable[[], Any], payload: Callable[[], Any]) -> None:
+        """Keep a record that torch will not build; `metadata` and `payload` are the functions that give it.
+
+        An error in them is torch's or the user's; it would have been raised in the user's program.
+        """
+        compiling, time_ns = compile_keys(self.recorder).current(), time.time_ns()
+        try:
+            if name in SHAPE_KINDS:
+                return self._trace_shape(name, metadata, compiling, time_ns)
+            kept = find_name({name: metadata()}) if name == "artifact" else name
+            text = payload() if kept in KEPT else None
+        except Exception:
+            self.dropped += 1
+            return
+        if text is not None:
+            text = text if isinstance(text, str) else json.dumps(text, default=str, indent=0)
+            compile_id, key = compiling
+            artifact = Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=key, name=kept)
+            self.emit(_pair, artifact, text)
+            self._list_collectives(kept, text, compiling, time_ns)
+
+    def _trace_shape(self, kind: str, metadata: Callable[[], Any], compiling: Compiling, time_ns: int) -> None:
+        found = torch_api.read_variables(kind, metadata)
+        if found is None:
+            record, names = torch_api.build_record(metadata, self._file_names)
+            self.emit(self._make_shape_rows, kind, record, names, compiling, time_ns)
+        else:
+            around = frames_outside(torch_api.WRITER, None)
+            self.emit(_make_read_shape_rows, self._records, kind, found, around, compiling, time_ns)
+
+    def _make_shape_rows(
+        self, kind: str, record: Mapping[str, Any], names: Mapping[int, str], compiling: Compiling, time_ns: int
+    ) -> Made:
+        compile_id, key = compiling
+        return self._records.events(kind, record, names, compile_id, time_ns, compile_key=key)
+
+    def _list_collectives(self, name: str | None, text: str, compiling: Compiling, time_ns: int) -> None:
+        if name in (SCHEDULE, TENSOR_META):
+            compile_id, key = compiling
+            self.emit(self._records.collectives, name, text, compile_id, time_ns, key)
+
+
+class _Listeners(list[logging.Handler]):
+    """The logger's handlers, of which torch asks `if trace_log.handlers:` before it builds a record.
+
+    As long as only ours is among them the answer is no. To everybody else it is an ordinary list.
+    """
+
+    def __init__(self, handlers: list[logging.Handler], own: logging.Handler, source: StructuredTrace):
+        super().__init__(handlers)
+        self._own = own
+        self._source = source
+
+    def __bool__(self) -> bool:
+        if len(self) != 1 or self[0] is not self._own:
+            return len(self) > 0
+        asked = torch_api.record_asked_for()
+        if asked is None:
+            return True
+        if asked[0] in BUILT:
+            self._source.guarded(self._source.build, *asked)
+        return False
+
+
+class _Handler(logging.Handler):
+    def __init__(self, source: StructuredTrace):
+        super().__init__()
+        self._source = source
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", None)
+        if isinstance(metadata, dict):
+            self._source.guarded(self._source.receive, metadata, getattr(record, "payload", None))
+
+
+def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:
+    return (make_artifact(metadata, name, payload, time_ns, key),)
+
+
+def _pair(artifact: Artifact, text: str) -> Made:
+    return ((artifact, text),)
+
+
+def _make_read_shape_rows(
+    records: TracedRecords, kind: str, found: dict[str, Any], around: Places, compiling: Compiling, time_ns: int
+) -> Made:
+    """The rows of a record that torch did not write, from the variables that it would have been built from."""
+    user = [Frame(each.filename, each.lineno, each.name, each.line) for each in found.pop("user_stack") or ()]
+    record = {name: _TEXTS.get(name, str)(value) for name, value in found.items() if value is not None}
+    compile_id, key = compiling
+    stacks = (user, read_frames(around))
+    return records.events(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
+
+
+def _write_range(value: Any) -> str:
+    return value if isinstance(value, str) else f"[{value.lower}, {value.upper}]"
+
+
+#: Field -> how torch writes it, where that is not `str`.
+_TEXTS: dict[str, Callable[[Any], Any]] = {
+    "vr": _write_range,
+    "val": repr,
+    "value": repr,
+    "source": source_name,
+    "sources": lambda sources: [source_name(source) for source in sources],
+}
