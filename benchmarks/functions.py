@@ -31,7 +31,7 @@ def main() -> None:
         Figure("events a second that are recorded and none dropped", recording_rate(), 5_000, "1/s", is_rate=True),
         Figure("until an event is in the file", visible_s(), 1, "s"),
     ]
-    print_figures(figures)
+    print_figures(figures + tuning_figures())
 
 
 def _seconds(work: Callable[[], Any]) -> float:
@@ -122,6 +122,26 @@ def visible_s() -> float:
             waits.append(time.perf_counter() - began)
         recorder.close()
     return max(waits)
+
+
+def tuning_figures() -> list[Figure]:
+    """On a GPU: the share of a max-autotune compile that goes to watching its tuning."""
+    import torch
+    import torch._inductor.utils
+
+    if not torch.cuda.is_available():
+        print("tuning is not measured: there is no GPU")
+        return []
+    import compilediag as cd
+
+    x, y = torch.randn(2, 1024, 1024, device="cuda")
+    with cd.watch(detail="lean") as session, torch._inductor.utils.fresh_cache():
+        began = time.perf_counter()
+        torch.compile(lambda x, y: (x @ y).relu().sum(1), mode="max-autotune-no-cudagraphs")(x, y)
+        seconds = time.perf_counter() - began
+    tuners = {"select_algorithm", "triton_heuristics", "triton_autotune"}
+    own = sum(row["overhead_s"] for row in session.status() if row["name"] in tuners)
+    return [Figure("watching the tuning of a max-autotune compile", 100 * own / seconds, 0.5, "%")]
 
 
 if __name__ == "__main__":
