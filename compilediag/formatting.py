@@ -85,6 +85,14 @@ def format_times(count: int) -> str:
     return "once" if count == 1 else f"{format_count(count)}x"
 
 
+def format_lost(seconds: float, timed: int, count: int) -> str:
+    """Format the seconds that `count` compiles took, of which `timed` were timed: `6.1 s lost (1 of 5 not timed)`."""
+    if timed == 0:
+        return "not timed"
+    gap = f" ({count - timed} of {count} not timed)" if timed < count else ""
+    return f"{format_seconds(seconds)} lost{gap}"
+
+
 def format_bytes(value: float | None) -> str:
     """Format a size in bytes, in powers of 1,000: `999 B`, `1.6 kB`, `164 kB`, `2.5 MB`."""
     if value is None or not math.isfinite(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..formatting import format_milliseconds
 from .base import Event, column
 
 #: What a `stage` column can name. `precompile`: it got no further. `fusion`: timed again with what was fused to it.
@@ -50,7 +51,7 @@ class AutotuneChoice(Event):
 
     @property
     def title(self) -> str:
-        time = self.fail_reason or "no time" if self.time_ms is None else f"{self.time_ms:.4g} ms"
+        time = self.fail_reason or "no time" if self.time_ms is None else format_milliseconds(self.time_ms)
         return f"{self.op} {self.choice}: {time}"
 
 

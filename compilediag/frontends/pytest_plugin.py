@@ -101,9 +101,11 @@ def _check_limits(session: Session, limits: Limits | None) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     recorded = config.stash.get(_RECORDED, [])
     if recorded:
+        from compilediag.formatting import format_amount, format_seconds
+
         sums = {name: sum(found[name] for found in recorded) for name in REPORTED}
         terminalreporter.write_line(
-            f"compilediag: {len(recorded)} tests recorded: {sums['compiles']:.0f} compiles,"
-            f" {sums['recompiles']:.0f} recompiles, {sums['graph_breaks']:.0f} graph breaks,"
-            f" {sums['compile_s']:.1f} s compiling"
+            f"compilediag: {format_amount(len(recorded), 'test')} recorded:"
+            f" {format_amount(sums['compiles'], 'compile')}, {format_amount(sums['recompiles'], 'recompile')},"
+            f" {format_amount(sums['graph_breaks'], 'graph break')}, {format_seconds(sums['compile_s'])} compiling"
         )

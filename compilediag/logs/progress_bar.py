@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from ..formatting import format_bytes, format_seconds, format_share
+
 #: Seconds until the bar is first drawn, and between two drawings.
 PATIENCE_S, INTERVAL_S = 1.0, 0.1
 WIDTH = 30
@@ -28,7 +30,8 @@ class ProgressBar:
         share = min(done / self._total, 1.0) if self._total else 1.0
         bar = "█" * round(share * WIDTH)
         left = (now - self._begin) * (1 - share) / share if share else 0.0
-        line = f"{share:4.0%} {bar:░<{WIDTH}} {done / 2**20:,.0f} of {self._total / 2**20:,.0f} MB, {left:,.0f} s left"
+        read = f"{format_bytes(done)} of {format_bytes(self._total)}"
+        line = f"{format_share(share)} {bar:░<{WIDTH}} {read}, {format_seconds(left)} left"
         print(f"\r\x1b[K{line}  {what}"[:200], end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:

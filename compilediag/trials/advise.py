@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnosis import Finding, fix_code, merged
-from ..diagnosis.wording import one_line, spent
+from ..formatting import format_line, format_seconds
 from .verify import Baseline, Bench, Run, Verification, Workload, judged, limits_hit
 
 #: Rounds in which what a fix uncovers is tried as well.
@@ -43,10 +43,10 @@ class Advised:
     def __str__(self) -> str:
         lines = [self._verdict()]
         lines += [f"  {statement}" for statement in (self.code or "").split("; ") if statement]
-        lines += [f"    mends: {one_line(f.title, 160)}" for f in self.chosen]
+        lines += [f"    mends: {format_line(f.title, 160)}" for f in self.chosen]
         lines += [f"    costs: {cost}" for cost in dict.fromkeys(f.cost for f in self.chosen if f.cost)]
-        lines += [f"  tried: {one_line(str(v), 200)}" for v in self.tried]
-        lines += [f"  in the code: {one_line(f.title, 120)} -> {f.suggestion}" for f in self.left]
+        lines += [f"  tried: {format_line(str(v), 200)}" for v in self.tried]
+        lines += [f"  in the code: {format_line(f.title, 120)} -> {f.suggestion}" for f in self.left]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -58,7 +58,8 @@ class Advised:
         if found is None or found.recompiles_after is None:
             return "No setting helps this workload." if self.tried else "No setting to try for this workload."
         counts = f"{found.recompiles_before} recompiles -> {found.recompiles_after}"
-        return f"{counts}, {spent(found.seconds_before or 0)} compiling -> {spent(found.seconds_after or 0)}, with:"
+        before, after = format_seconds(found.seconds_before or 0), format_seconds(found.seconds_after or 0)
+        return f"{counts}, {before} compiling -> {after}, with:"
 
 
 def advise(workload: Workload) -> Advised:

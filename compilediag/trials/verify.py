@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnosis import Finding, diagnose, fix_code, strikes
-from ..diagnosis.wording import one_line, spent, times
 from ..errors import CompilediagError
+from ..formatting import format_line, format_seconds, format_times
 
 Workload = Callable[[], Any]
 
@@ -44,7 +44,7 @@ class Verification:
         if self.recompiles_before is not None and self.recompiles_after is not None:
             parts.append(f"{self.recompiles_before} recompiles -> {self.recompiles_after}")
         if self.seconds_before is not None and self.seconds_after is not None:
-            parts.append(f"{spent(self.seconds_before)} compiling -> {spent(self.seconds_after)}")
+            parts.append(f"{format_seconds(self.seconds_before)} compiling -> {format_seconds(self.seconds_after)}")
         told = ", ".join(parts) + (f": {self.note}" if self.note else "")
         code = fix_code(self.fix)
         return f"{told} [{code}]" if code else told
@@ -193,7 +193,7 @@ def judged(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, ben
         strikes_after=after.strikes,
         holds=note is None,
         same_results=unsound is None,
-        note=note or (f"it still happened {times(after.strikes)}" if after.strikes else None),
+        note=note or (f"it still happened {format_times(after.strikes)}" if after.strikes else None),
         left=after.findings,
     )
 
@@ -223,16 +223,17 @@ def _objection(finding: Finding, before: Run, after: Run) -> str | None:
     if finding.rule == "recompile_limit":
         return None if after.strikes < before.strikes else "the limit is hit with it as well"
     if after.strikes >= before.strikes:
-        return f"the fix does not help: it happened {times(before.strikes)} without and {times(after.strikes)} with it"
+        without, with_it = format_times(before.strikes), format_times(after.strikes)
+        return f"the fix does not help: it happened {without} without and {with_it} with it"
     if after.recompiles >= before.recompiles:
         rest = next((f.title for f in after.findings if f.source is not None), "")
-        return one_line(f"alone it does not help, the same calls recompile for another cause: {rest}", 240)
+        return format_line(f"alone it does not help, the same calls recompile for another cause: {rest}", 240)
     return None
 
 
 def _told(error: BaseException) -> str:
     """An exception in one line, with the line of the user's that raised it; its own text may fail."""
-    text = one_line("".join(traceback.format_exception_only(error)).strip().splitlines()[0], 200)
+    text = format_line("".join(traceback.format_exception_only(error)).strip().splitlines()[0], 200)
     frames = traceback.extract_tb(error.__traceback__)
     ours = sys.modules[__name__].__file__
     theirs = [f for f in frames if f.filename != ours]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...formatting import format_amount, format_names, format_seconds, format_times
+from ...formatting import format_amount, format_lost, format_names, format_times
 from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
@@ -46,10 +46,11 @@ def make_finding(cause: Cause) -> Finding:
     advice = ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
     what = advice.what_changed or describe_change(cause)
     rows = cause.recompiles
+    lost = format_lost(cause.seconds, cause.timed_count, cause.count)
     return Finding(
         rule=advice.rule,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
-        title=f"{cause.place_text} recompiled {format_times(cause.count)}, {_format_lost(cause)}: {what}",
+        title=f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}: {what}",
         seconds_lost=cause.seconds,
         evidence=cause.evidence,
         suggestion=advice.suggestion + _describe_others(cause),
@@ -69,14 +70,6 @@ def make_finding(cause: Cause) -> Finding:
         seconds_at_stake=cause.seconds_at_stake,
         what_changed=what,
     )
-
-
-def _format_lost(cause: Cause) -> str:
-    """`6.1 s lost`, and how many recompiles were not timed."""
-    if cause.timed_count == 0:
-        return "not timed"
-    gap = cause.count - cause.timed_count
-    return f"{format_seconds(cause.seconds)} lost" + (f" ({gap} of {cause.count} not timed)" if gap else "")
 
 
 def _describe_others(cause: Cause) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...events import Compile, GraphBreak, Recompile, Rows
-from ...formatting import format_first_line, format_function, format_line, format_seconds, format_times, is_resumed
+from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
 from ..evidence import (
     Place,
     find_first,
@@ -184,8 +184,5 @@ def _report_failure(rows: list[Compile]) -> Finding:
 
 def _format_loss(rows: list[Compile]) -> str:
     """`6.1 s lost`, and how many compiles were not timed."""
-    gap = sum(not is_timed(row.duration_s) for row in rows)
-    if gap == len(rows):
-        return "not timed"
-    lost = f"{format_seconds(sum_seconds(row.duration_s for row in rows))} lost"
-    return f"{lost} ({gap} of {len(rows)} not timed)" if gap else lost
+    timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
+    return format_lost(sum(timed), len(timed), len(rows))
