@@ -91,13 +91,18 @@ WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
 DURATION = {"dtype": "float64", "doc": "s from begin to end", "unit": "s", "user_data": None, "sources": ()}
 
 
+_columns: dict[str, dict[str, dict[str, Any]]] = {}
+
+
 def columns(cls: type[Event]) -> dict[str, dict[str, Any]]:
     """The columns of a kind beside the common ones: name -> {"dtype", "doc"}, in order.
 
     `duration_s` is a common field of all events but a column only of the tables that list it.
     """
-    own = {f.name: dict(f.metadata) for f in dataclasses.fields(cls) if f.metadata}
-    return {**({"duration_s": dict(DURATION)} if cls in WITH_DURATION else {}), **own}
+    if cls.kind not in _columns:
+        own = {f.name: dict(f.metadata) for f in dataclasses.fields(cls) if f.metadata}
+        _columns[cls.kind] = {**({"duration_s": dict(DURATION)} if cls in WITH_DURATION else {}), **own}
+    return {name: dict(spec) for name, spec in _columns[cls.kind].items()}
 
 
 def list_sources(cls: type[Event]) -> tuple[str, ...]:

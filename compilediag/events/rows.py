@@ -31,7 +31,10 @@ class RowList:
         for number, event in enumerate(events, 1):
             numbered = event if event.event_id is not None else dataclasses.replace(event, event_id=number)
             by_kind[type(event)].append(numbered)
-        by_kind[Recompile] = add_lost_seconds(by_kind[Recompile], sum_by_compile(by_kind[Compile]))
+        lost = LostSeconds()
+        lost.add_compiles(by_kind[Compile])
+        lost.add_recompiles(by_kind[Recompile])
+        by_kind[Recompile] = lost.recompiles
         by_kind[SourceStatus] = keep_last_states(by_kind[SourceStatus])
         self._by_kind = by_kind
 
@@ -40,14 +43,38 @@ class RowList:
         return sorted(self._by_kind.get(kind, ()), key=lambda event: event.event_id)
 
 
-def sum_by_compile(compiles: Iterable[Compile]) -> dict[str, float]:
-    """compile_key -> seconds of all compiles that have it: the forward, the lazy backward and compiled autograd."""
-    seconds: dict[str, float] = {}
-    for compile in compiles:
-        key = _get_key(compile)
-        if key is not None and compile.duration_s is not None:
-            seconds[key] = seconds.get(key, 0.0) + compile.duration_s
-    return seconds
+class LostSeconds:
+    """Gives recompiles their `lost_s` as events come: the seconds of all compiles that have the recompile's key.
+
+    These are the forward, the lazy backward and compiled autograd. `lost_s` stays None while none of them has ended.
+    """
+
+    def __init__(self) -> None:
+        self.recompiles: list[Recompile] = []
+        self._seconds: dict[str, float] = {}
+        self._places: dict[str, list[int]] = defaultdict(list)
+
+    def add_compiles(self, compiles: Iterable[Compile]) -> None:
+        """Take compiles that were not taken before."""
+        changed: set[str] = set()
+        for compile in compiles:
+            key = _get_key(compile)
+            if key is not None and compile.duration_s is not None:
+                self._seconds[key] = self._seconds.get(key, 0.0) + compile.duration_s
+                changed.add(key)
+        for key in changed & self._places.keys():
+            for place in self._places[key]:
+                self.recompiles[place] = dataclasses.replace(self.recompiles[place], lost_s=self._seconds[key])
+
+    def add_recompiles(self, recompiles: Iterable[Recompile]) -> None:
+        """Take recompiles that were not taken before. One that has `lost_s` already keeps it."""
+        for recompile in recompiles:
+            key = _get_key(recompile)
+            if recompile.lost_s is None and key is not None:
+                self._places[key].append(len(self.recompiles))
+                if key in self._seconds:
+                    recompile = dataclasses.replace(recompile, lost_s=self._seconds[key])
+            self.recompiles.append(recompile)
 
 
 def _get_key(event: Event) -> str | None:
@@ -55,16 +82,6 @@ def _get_key(event: Event) -> str | None:
     if event.compile_key is not None or event.compile_id is None:
         return event.compile_key
     return f"{event.rank}.{event.pid}.{event.compile_id}"
-
-
-def add_lost_seconds(recompiles: Iterable[Recompile], seconds: dict[str, float]) -> list[Recompile]:
-    """The recompiles with their `lost_s`; it stays None while no compile of the recompile's key has ended."""
-    return [
-        row
-        if row.lost_s is not None or (key := _get_key(row)) is None or key not in seconds
-        else dataclasses.replace(row, lost_s=seconds[key])
-        for row in recompiles
-    ]
 
 
 def keep_last_states(states: Iterable[SourceStatus]) -> list[SourceStatus]:

@@ -87,7 +87,7 @@ class CompileWatch(Magics):
             raise UsageError(f"%compilewatch {action} needs a path")
         if not takes_path and args.path is not None:
             raise UsageError(f"%compilewatch {action} takes no path, but got {args.path!r}")
-        with _usage_errors():
+        with _raise_usage_errors():
             if action == "on":
                 self._session = self._start(args)
                 # Without an explicit `on` the dashboard is enough; a result would be printed below it.
@@ -153,7 +153,7 @@ class CompileWatch(Magics):
     def begin_cell(self, line: str) -> None:
         """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
         args = parse_argstring(self.cell, line)
-        with _usage_errors():
+        with _raise_usage_errors():
             report = _expand_path(args.report) if args.report else None
             if report:
                 check_output(report)
@@ -178,14 +178,14 @@ class CompileWatch(Magics):
         if not cell.is_quiet:
             print(_summarize_cell(cell))
         if cell.report:
-            with self._failing(result):
+            with self._fail_cell_on_error(result):
                 cell.session.report(cell.report)
         if cell.must_not_recompile and result.success:
-            with self._failing(result):
+            with self._fail_cell_on_error(result):
                 _check_recompiles(cell)
 
     @contextlib.contextmanager
-    def _failing(self, result: ExecutionResult) -> Iterator[None]:
+    def _fail_cell_on_error(self, result: ExecutionResult) -> Iterator[None]:
         """Turn our error into the cell's, as if its last line had raised it, so that "run all" stops here."""
         try:
             yield
@@ -226,7 +226,7 @@ def transform(lines: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _usage_errors() -> Iterator[None]:
+def _raise_usage_errors() -> Iterator[None]:
     """Turn our errors into IPython's UsageError, which is shown in one line."""
     try:
         yield

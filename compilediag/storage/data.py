@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import Compile, Event, Recompile, SourceStatus
-from ..events.rows import add_lost_seconds, keep_last_states, sum_by_compile
+from ..events.rows import LostSeconds, keep_last_states
 from . import tables
 from .reader import fetch_rows, last_id, unless_damaged
 from .store import inflate
@@ -122,9 +122,12 @@ class TableProperties(abc.ABC):
 
 
 class _Settled(threading.local):
-    """Whether this thread reads what it has flushed already."""
+    """Whether this thread reads what it has flushed already, and the kinds that it has read since."""
 
     active = False
+
+    def __init__(self) -> None:
+        self.kinds: set[type[Event]] = set()
 
 
 class SessionData(TableProperties):
@@ -142,6 +145,8 @@ class SessionData(TableProperties):
         self._settled = _Settled()
         self._frames: dict[str, tuple[int, pd.DataFrame]] = {}
         self._rows: dict[type[Event], list[Any]] = {}
+        self._lost = LostSeconds()
+        self._compiles_added = 0
 
     @property
     def state(self) -> str:
@@ -173,14 +178,17 @@ class SessionData(TableProperties):
     def _stored_events(self, kind: type[Event]) -> list[Any]:
         """Every event of a kind: those that were read before, and what the file has after them."""
         known = self._rows.setdefault(kind, [])
-        after = known[-1].event_id if known else 0
-        if last_id(self.store, kind.table, "event_id") != after:
-            known += tables.read_events_of(self.store, kind, after)
+        if not (self._settled.active and kind in self._settled.kinds):
+            known += tables.read_events_of(self.store, kind, known[-1].event_id if known else 0)
+            self._settled.kinds.add(kind)
         return known
 
     def _with_lost_seconds(self, recompiles: list[Recompile]) -> Sequence[Recompile]:
-        seconds = sum_by_compile(self._stored_events(Compile))
-        return add_lost_seconds(recompiles, seconds)
+        compiles = self._stored_events(Compile)
+        self._lost.add_recompiles(recompiles[len(self._lost.recompiles) :])
+        self._lost.add_compiles(compiles[self._compiles_added :])
+        self._compiles_added = len(compiles)
+        return self._lost.recompiles[:]
 
     def table(self, name: str) -> pd.DataFrame:
         """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
@@ -276,9 +284,13 @@ class SessionData(TableProperties):
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:
-        """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
+        """One flush for all that this thread reads in the block, and one query for each kind of rows: beside a busy
+        compiler each costs it 5 ms or more.
+        """
         self.flush()
         before, self._settled.active = self._settled.active, True
+        if not before:
+            self._settled.kinds.clear()
         try:
             yield
         finally:

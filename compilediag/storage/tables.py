@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..events import BY_TABLE, Event, SourceStatus, columns
+from ..events import BY_TABLE, DURATION, Event, SourceStatus, columns
 from .reader import TIME, fetch_rows, legible, read_columns
 from .store import Store
 
@@ -75,7 +75,8 @@ def read_events_of(store: Store, kind: type[Event], after: int = 0) -> list[Any]
     expressions = {"event_id": "e.id", **{name: f"e.{name}" for name in SHARED}}
     expressions.update({name: f't."{name}"' for name in columns(kind) if name != "duration_s"})
     source = f"{_source(kind.table)} WHERE t.event_id > {int(after)}"
-    dtypes = [_dtype_of(kind, name) for name in expressions]
+    spec: dict[str, Any] = {"time_ns": {"dtype": TIME}, "duration_s": DURATION, **table_columns(kind.table)}
+    dtypes = [spec[name]["dtype"] for name in expressions]
     rows = legible(fetch_rows(store, list(expressions.values()), source, "t.event_id"), dtypes)
     converted = [(at, _CONVERTED[dtype]) for at, dtype in enumerate(dtypes) if dtype in _CONVERTED]
     names = tuple(expressions)
@@ -87,11 +88,6 @@ def read_events_of(store: Store, kind: type[Event], after: int = 0) -> list[Any]
                 values[at] = convert(values[at])
         events.append(kind(**dict(zip(names, values, strict=True))))
     return events
-
-
-def _dtype_of(kind: type[Event], name: str) -> str:
-    known = {"time_ns": TIME, "duration_s": "float64"}
-    return known.get(name) or table_columns(kind.table)[name]["dtype"]
 
 
 def read_events(store: Store) -> pd.DataFrame:

@@ -35,7 +35,7 @@ def render_summary(totals: TotalsDict, findings: list[Finding], gaps: dict[str, 
     """
     shown = [finding for finding in findings if finding.rule != "not_observed"]
     listed = _list_findings(shown, totals, missing, bool(gaps))
-    parts = [*_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_pointer(shown))]
+    parts = [*_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_point_to_more(shown))]
     return "\n".join(parts) + "\n"
 
 
@@ -50,7 +50,7 @@ def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: fl
     return f"compilediag: {'; '.join(parts)}"
 
 
-def _header(totals: TotalsDict, missing: Set[str]) -> list[str]:
+def _format_header(totals: TotalsDict, missing: Set[str]) -> list[str]:
     usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
     rare = (_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals))
     counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
@@ -158,7 +158,7 @@ def _list_gaps(gaps: dict[str, str]) -> list[str]:
     return ["", *(line for sentence in sentences for line in wrap(sentence, "", "  "))]
 
 
-def _pointer(findings: list[Finding]) -> str:
+def _point_to_more(findings: list[Finding]) -> str:
     if findings:
         return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
     return "More: session.dashboard(), session.compiles"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
 
@@ -114,6 +114,7 @@ class Totals:
         self._limit_hits = 0
         self._compile_s = 0.0
         self._lost_s: dict[int | None, float] = {}
+        self._lost_sum = 0.0
         self._caches = _CacheTotals()
         self._tuning = _TuningTotals()
         self._graphs = _GraphTotals()
@@ -146,6 +147,7 @@ class Totals:
 
     def _add_recompile(self, event: Recompile) -> None:
         if event.lost_s is not None:
+            self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
             self._lost_s[event.event_id] = event.lost_s
 
     def to_dict(self, states: Iterable[SourceStatus], calls: CallTotals) -> TotalsDict:
@@ -163,7 +165,7 @@ class Totals:
             **self._tuning.to_dict(),
             **self._graphs.to_dict(),
             "compile_s": self._compile_s,
-            "lost_s": sum(self._lost_s.values()),
+            "lost_s": self._lost_sum,
             "own_s": own_s,
             "own_share": own_s / self._compile_s if self._compile_s else None,
             "dropped": sum(state.dropped or 0 for state in states),
@@ -191,9 +193,10 @@ class _CacheTotals:
     """
 
     def __init__(self) -> None:
-        self._by_compile: dict[object, dict[str, Counter[str]]] = {}
+        self._by_compile: dict[object, _CompileLookups] = defaultdict(_CompileLookups)
         self._by_cache: dict[str, SingleCacheTotals] = {}
-        self._saved: dict[object, Counter[str]] = {}
+        self._hits = self._misses = 0
+        self._saved_s = 0.0
 
     def add(self, event: CacheLookup) -> None:
         cache, counted = event.cache or "?", COUNTED.get(event.outcome or "")
@@ -202,25 +205,56 @@ class _CacheTotals:
         own["hits"] += counted == "hits"
         own["misses"] += counted == "misses"
         if cache in COMPILE_CACHES:
-            self._add_to_compile(cache, counted, event)
+            # Lookups outside of any compile count together, by process.
+            self._add_to_compile(
+                self._by_compile[event.compile_key or (event.rank, event.pid, event.compile_id)], event
+            )
 
-    def _add_to_compile(self, cache: str, counted: str | None, event: CacheLookup) -> None:
-        # Lookups outside of any compile count together, by process.
-        key = event.compile_key or (event.rank, event.pid, event.compile_id)
-        if counted in ("hits", "misses"):
-            tier = "remote " if event.tier == "remote" else ""
-            self._by_compile.setdefault(key, {}).setdefault(cache, Counter())[tier + counted] += 1
-        if event.saved_s:
-            self._saved.setdefault(key, Counter())[cache] += event.saved_s  # type: ignore[assignment]
+    def _add_to_compile(self, lookups: _CompileLookups, event: CacheLookup) -> None:
+        hits, misses, saved_s = lookups.hits, lookups.misses, lookups.saved_s
+        lookups.add(event)
+        self._hits += lookups.hits - hits
+        self._misses += lookups.misses - misses
+        self._saved_s += lookups.saved_s - saved_s
 
     def to_dict(self) -> _CacheDict:
-        graphs = [found.get("fx_graph") or found["aot_autograd"] for found in self._by_compile.values()]
         return {
-            "cache_hits": sum(g["hits"] + g["remote hits"] for g in graphs),
-            "cache_misses": sum(max(g["misses"] - g["remote hits"], g["remote misses"]) for g in graphs),
-            "cache_saved_s": sum(max(saved.values()) for saved in self._saved.values()),
+            "cache_hits": self._hits,
+            "cache_misses": self._misses,
+            "cache_saved_s": self._saved_s,
             "by_cache": {cache: {**own} for cache, own in self._by_cache.items()},
         }
+
+
+class _CompileLookups:
+    """The lookups of one compile in the caches of compiled graphs."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+        self._saved: dict[str, float] = defaultdict(float)
+
+    def add(self, event: CacheLookup) -> None:
+        cache, counted = event.cache or "?", COUNTED.get(event.outcome or "")
+        if counted in ("hits", "misses"):
+            tier = "remote " if event.tier == "remote" else ""
+            self._counts.setdefault(cache, Counter())[tier + counted] += 1
+        self._saved[cache] += event.saved_s or 0.0
+
+    @property
+    def _graphs(self) -> Counter[str]:
+        return self._counts.get("fx_graph") or self._counts.get("aot_autograd") or Counter()
+
+    @property
+    def hits(self) -> int:
+        return self._graphs["hits"] + self._graphs["remote hits"]
+
+    @property
+    def misses(self) -> int:
+        return max(self._graphs["misses"] - self._graphs["remote hits"], self._graphs["remote misses"])
+
+    @property
+    def saved_s(self) -> float:
+        return max(self._saved.values(), default=0.0)
 
 
 class _TuningDict(TypedDict):

@@ -174,7 +174,7 @@ def _collect_values(
 
 
 class _ValueList:
-    """The values that a guard saw, each once. Objects that look the same are told apart where that is known."""
+    """The values that a guard saw, each once. Different objects that look the same get different names if possible."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -223,14 +223,14 @@ def _find_smallest_company(number: int, row: GridRow, has_every_guard: bool) -> 
     """
     closest = row.document["closest"]
     companies = [
-        _without(number, found)
+        _exclude(number, found)
         for entry, found in row.document["cells"]
         if any(f.guard == number for f in found) and (has_every_guard or entry == closest)
     ]
     return min(companies, key=lambda others: (len(others), sorted(others)), default=None)
 
 
-def _without(number: int, found: Iterable[FailedGuard]) -> frozenset[int]:
+def _exclude(number: int, found: Iterable[FailedGuard]) -> frozenset[int]:
     return frozenset(f.guard for f in found if f.guard != number)
 
 

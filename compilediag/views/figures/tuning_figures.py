@@ -23,7 +23,7 @@ SHOWN = 30
 CALLS = (1_000, 1_000_000)
 
 
-class TimedChoice(NamedTuple):
+class ChoicePoint(NamedTuple):
     """A choice of a run: `ratio` is its time as a multiple of the winner's."""
 
     lane: str
@@ -55,14 +55,14 @@ def draw_choices(data: Rows, go: ModuleType) -> Figure:
     return figure.update_yaxes(categoryorder="array", categoryarray=[_name_lane(run) for run in runs][::-1])
 
 
-def _format_time(choice: TimedChoice) -> str:
+def _format_time(choice: ChoicePoint) -> str:
     return f"{format_milliseconds(choice.ms)}, {format_share(choice.ratio - 1)} longer than the winner"
 
 
-def _list_choices(run: TuningRun, rows: Iterable[AutotuneChoice]) -> list[TimedChoice]:
+def _list_choices(run: TuningRun, rows: Iterable[AutotuneChoice]) -> list[ChoicePoint]:
     """The choices of a run that have a time."""
     return [
-        TimedChoice(
+        ChoicePoint(
             lane=_name_lane(run),
             kind=row.choice_kind or "other",
             ratio=(row.time_ms or 0.0) / (run.winner_ms or 1.0),
