@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...events import Rows
-from ...formatting import format_function, format_seconds
+from ...formatting import format_amount, format_function, format_seconds
 from ..evidence import get_key, is_timed, sum_seconds
 from .divergence import ASPECTS, Divergence, find_all_divergences
 from .rank_steps import RankStep, Steps, estimate_runtimes, find_steps
@@ -202,8 +202,12 @@ class Ranks:
         lines = ["Ranks, the one that compiled longest first:"]
         for row in self._ranks[:SHOWN]:
             caches = f", caches {row.lookups[:40]}" if row.lookups else ""
-            counts = f"{row.compiles} compiles, {row.recompiles} recompiles, {row.graph_breaks} graph breaks"
-            lines.append(f"  rank {row.rank}: {format_seconds(row.compile_s)}, {counts}{caches}")
+            counts = (
+                format_amount(row.compiles, "compile"),
+                format_amount(row.recompiles, "recompile"),
+                format_amount(row.graph_breaks, "graph break"),
+            )
+            lines.append(f"  rank {row.rank}: {format_seconds(row.compile_s)}, {', '.join(counts)}{caches}")
         return [*lines, *_count_hidden(self._ranks)]
 
     def _list_graphs(self) -> list[str]:
