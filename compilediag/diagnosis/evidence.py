@@ -77,10 +77,3 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for item in items:
         groups[key(item)].append(item)
     return dict(groups)
-
-
-def get_key(event: Event) -> str | None:
-    """The compile key. Until all sources give one, made of rank, pid and compile id."""
-    if event.compile_key is not None or event.compile_id is None:
-        return event.compile_key
-    return f"{event.rank}.{event.pid}.{event.compile_id}"

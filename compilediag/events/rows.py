@@ -58,7 +58,7 @@ class LostSeconds:
         """Take compiles that were not taken before."""
         changed: set[str] = set()
         for compile in compiles:
-            key = _get_key(compile)
+            key = compile.compile_key
             if key is not None and compile.duration_s is not None:
                 self._seconds[key] = self._seconds.get(key, 0.0) + compile.duration_s
                 changed.add(key)
@@ -69,19 +69,12 @@ class LostSeconds:
     def add_recompiles(self, recompiles: Iterable[Recompile]) -> None:
         """Take recompiles that were not taken before. One that has `lost_s` already keeps it."""
         for recompile in recompiles:
-            key = _get_key(recompile)
+            key = recompile.compile_key
             if recompile.lost_s is None and key is not None:
                 self._places[key].append(len(self.recompiles))
                 if key in self._seconds:
                     recompile = dataclasses.replace(recompile, lost_s=self._seconds[key])
             self.recompiles.append(recompile)
-
-
-def _get_key(event: Event) -> str | None:
-    """The compile key. Until the sources give one, made of rank, pid and compile id."""
-    if event.compile_key is not None or event.compile_id is None:
-        return event.compile_key
-    return f"{event.rank}.{event.pid}.{event.compile_id}"
 
 
 def keep_last_states(states: Iterable[SourceStatus]) -> list[SourceStatus]:

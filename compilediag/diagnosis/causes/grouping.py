@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...decode.guards.source_names import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
 from ...formatting import format_first_line
-from ..evidence import Place, get_key, group_by
+from ..evidence import Place, group_by
 from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, get_family, get_kind, list_unique
 from .source_paths import find_torch_source, normalize_source
 
@@ -38,13 +38,13 @@ class FailureIndex:
     def __init__(self, failures: Iterable[GuardFailure]):
         self._by_compile: dict[str, list[GuardFailure]] = defaultdict(list)
         for failure in failures:
-            key = get_key(failure)
+            key = failure.compile_key
             if failure.guard_source and key is not None:
                 self._by_compile[key].append(failure)
 
     def of(self, row: Recompile) -> Sequence[GuardFailure]:
         """The guards of every earlier entry that failed at a recompile."""
-        key = get_key(row)
+        key = row.compile_key
         return () if key is None else self._by_compile.get(key, ())
 
     def of_closest(self, row: Recompile) -> list[GuardFailure]:

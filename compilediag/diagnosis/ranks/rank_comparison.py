@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...events import Rows
 from ...formatting import format_amount, format_function, format_seconds
-from ..evidence import get_key, is_timed, sum_seconds
+from ..evidence import is_timed, sum_seconds
 from .divergence import ASPECTS, Divergence, find_all_divergences
 from .rank_steps import RankStep, Steps, estimate_runtimes, find_steps
 
@@ -123,7 +123,7 @@ def _make_graph_row(order: int, own: dict[int, RankStep], ranks: list[int], runt
     timed = {rank: step.duration_s for rank, step in own.items() if is_timed(step.duration_s)}
     slowest = max(timed, key=lambda rank: timed[rank], default=None)
     slowest_s = None if slowest is None else timed[slowest]
-    expected = [runtimes[key] for step in own.values() if (key := get_key(step.event) or "") in runtimes]
+    expected = [runtimes[key] for step in own.values() if (key := step.event.compile_key or "") in runtimes]
     everywhere = [*timed.values(), *(0.0 for rank in ranks if rank not in own)]
     return GraphRow(
         order=order,

@@ -32,7 +32,7 @@ from ...events import (
     SourceStatus,
 )
 from ...formatting import format_first_line, format_function, get_basename
-from ..evidence import get_key, get_place, group_by, is_timed
+from ..evidence import get_place, group_by, is_timed
 from ..rules.lookup_groups import COMPILE_CACHES
 
 E = TypeVar("E", bound=Event)
@@ -158,11 +158,11 @@ def find_steps(data: Rows) -> Steps:
 
 def _pair_recompiles(data: Rows) -> Iterator[tuple[Compile | Recompile, Recompile | None]]:
     """Each compile with the recompile that caused it; last the recompiles whose compile has not ended."""
-    causes = {get_key(row): row for row in data.rows(Recompile) if get_key(row) is not None}
+    causes = {row.compile_key: row for row in data.rows(Recompile) if row.compile_key is not None}
     for compile in data.rows(Compile):
         # A backward has the key of its forward, which is the one that was recompiled.
-        is_cause = get_key(compile) is not None and compile.trigger != "lazy_backward"
-        yield compile, causes.pop(get_key(compile), None) if is_cause else None
+        key = compile.compile_key if compile.trigger != "lazy_backward" else None
+        yield compile, None if key is None else causes.pop(key, None)
     yield from ((recompile, recompile) for recompile in causes.values())
 
 
@@ -196,8 +196,8 @@ class _Details:
 
     def _select(self, event: Compile | Recompile, rows: dict[str, list[E]]) -> list[E]:
         """The rows of an event. A forward and its backward have one key: a row belongs to the one that began last."""
-        found = rows.get(get_key(event) or "", [])
-        starts = self._starts.get(get_key(event) or "", [])
+        found = rows.get(event.compile_key or "", [])
+        starts = self._starts.get(event.compile_key or "", [])
         begin = event.time_ns if starts and starts[0] < event.time_ns else -math.inf
         end = next((start for start in starts if start > event.time_ns), math.inf)
         return [row for row in found if begin <= row.time_ns < end]
@@ -208,7 +208,7 @@ def _is_lookup(row: CacheLookup) -> bool:
 
 
 def _group_by_key(rows: Iterable[E]) -> dict[str, list[E]]:
-    return group_by((row for row in rows if get_key(row) is not None), lambda row: get_key(row) or "")
+    return group_by((row for row in rows if row.compile_key is not None), lambda row: row.compile_key or "")
 
 
 # What ranks ran, where torch logged it
@@ -237,7 +237,7 @@ def estimate_runtimes(data: Rows) -> dict[str, float]:
     for _, row, content in _read_texts(data, TENSOR_META):
         times = [op.get("estimated_runtime_ns") for op in _list_dicts(content.get("ops"))]
         known = [time for time in times if type(time) in (int, float) and is_timed(time)]
-        if (key := get_key(row)) is not None:
+        if (key := row.compile_key) is not None:
             runtimes[key] = sum(known) / 1e6
     return runtimes
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...events import Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_seconds
 from ..costs import get_cost
-from ..evidence import Place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
     are_counted = are_calls_counted(data)
     entries = []
     for row in made:
-        key, place = get_key(row), _get_process_place(row)
+        key, place = row.compile_key, _get_process_place(row)
         paid_s = row.duration_s if key is None else paid.get(key)
         tally = tallies.get(key or "", CallTally()) if are_counted else None
         mean_s = eager[place].mean_s if place in eager else None
@@ -125,15 +125,15 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
 def _list_made(compiles: Iterable[Compile]) -> list[Compile]:
     """The compiles that made an entry, one per key."""
     made = [row for row in compiles if row.trigger != "lazy_backward" and row.outcome in MADE]
-    first = {get_key(row): row for row in reversed(made)}
-    return [row for row in made if get_key(row) is None or first[get_key(row)] is row]
+    first = {row.compile_key: row for row in reversed(made)}
+    return [row for row in made if row.compile_key is None or first[row.compile_key] is row]
 
 
 def _sum_by_key(compiles: Iterable[Compile]) -> dict[str, float]:
     """Compile key -> s of the compile, its backward included; without those that were not timed."""
     seconds: dict[str, float] = defaultdict(float)
     for row in compiles:
-        key = get_key(row)
+        key = row.compile_key
         if key is not None and is_timed(row.duration_s):
             seconds[key] += row.duration_s
     return seconds
@@ -143,7 +143,7 @@ def _tally_entries(data: Rows) -> dict[str, CallTally]:
     """Compile key -> the calls of its entry."""
     tallies: dict[str, CallTally] = defaultdict(CallTally)
     for row in data.rows(Calls):
-        key = get_key(row)
+        key = row.compile_key
         if row.ran != "eager" and key is not None:
             tallies[key].add(row)
     return tallies

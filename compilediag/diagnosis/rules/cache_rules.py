@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...events import CacheLookup, Rows
 from ...formatting import format_amount, format_first_line, format_line, format_names, format_seconds, format_times
-from ..evidence import find_first, find_shared_place, get_ids, get_key, get_place, group_by, is_timed, sum_seconds
+from ..evidence import find_first, find_shared_place, get_ids, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from .cache_misses import ADVICE, LOST_ADVICE, get_component
 from .graph_break_rules import MANY_BREAKS
@@ -55,7 +55,7 @@ def _sum_costs(rows: Iterable[CacheLookup], costs: dict[str | None, float]) -> f
     """
     compiles: dict[object, dict[str | None, float]] = defaultdict(lambda: defaultdict(float))
     for row in rows:
-        compiles[get_key(row)][row.cache] += costs.get(row.key, 0.0)
+        compiles[row.compile_key][row.cache] += costs.get(row.key, 0.0)
     return sum_seconds(max(caches.values()) for caches in compiles.values())
 
 

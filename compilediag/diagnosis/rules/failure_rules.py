@@ -12,7 +12,6 @@ from ..evidence import (
     Place,
     find_first,
     get_ids,
-    get_key,
     get_place,
     group_by,
     is_timed,
@@ -59,8 +58,8 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     empty = [row for row in data.rows(Compile) if row.outcome == "empty" and _is_users(row)]
     if not empty:
         return recompiles
-    keys = {get_key(row) for row in empty if row.is_recompile and get_key(row) is not None}
-    events = {row.event_id for row in data.rows(Recompile) if get_key(row) in keys}
+    keys = {row.compile_key for row in empty if row.is_recompile and row.compile_key is not None}
+    events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
     count_calls = make_eager_call_counter(data)
     findings = [_add_end(found, count_calls) if events & {*found.evidence} else found for found in recompiles]
     if data.rows(GraphBreak):
