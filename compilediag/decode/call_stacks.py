@@ -112,12 +112,12 @@ def parse_logged_frames(stack: object, names: Mapping[int, str]) -> list[Frame]:
 
 
 def _parse_frame(logged: Mapping[str, object], names: Mapping[int, str]) -> Frame:
-    file, line, function, code = (logged.get(name) for name in ("filename", "line", "name", "loc"))
+    file, line = logged.get("filename"), logged.get("line")
     return Frame(
         names.get(file) if isinstance(file, int) else _as_text(file),
         line if isinstance(line, int) and not isinstance(line, bool) else None,
-        _as_text(function),
-        _as_text(code),
+        _as_text(logged.get("name")),
+        _as_text(logged.get("loc")),
     )
 
 

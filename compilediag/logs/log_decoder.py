@@ -13,7 +13,7 @@ from typing import Any
 from .. import plugins
 from ..decode.records.attempts import CompileAttempt
 from ..decode.records.kept_texts import Item
-from ..decode.records.log_clock import Clock, read_absolute_ns
+from ..decode.records.log_clock import LogClock, read_absolute_ns
 from ..decode.records.log_process import LogProcess
 from ..decode.records.trace_log import Record, Unread, read_records
 from ..events import Artifact, Event
@@ -74,6 +74,7 @@ class LogDecoder:
     def __init__(self, log: LogFile, stream: LogStream):
         self.tally = ReadTally()
         self._log = log
+        self._rank = log.rank
         self._stream = stream
         self._processes: dict[tuple[int, int | None], LogProcess] = {}
         self._ranks: dict[int, set[int]] = {}
@@ -84,7 +85,7 @@ class LogDecoder:
         reading = read_records(self._stream)
         peeked = list(_peek(reading))
         first = [found for found in peeked if isinstance(found, Record)]
-        clock = Clock(first, self._log.changed_ns)
+        clock = LogClock(first, self._log.changed_ns)
         self._make_key = make_key_counter(self._log, first)
         for found in itertools.chain(peeked, reading):
             if isinstance(found, Unread):
@@ -99,7 +100,7 @@ class LogDecoder:
             yield from self._finish(process)
         if self._stream.stopped:
             self.tally.unread[self._stream.stopped] += 1
-        self.tally.other_ranks = int(any(ranks - {self._log.rank} for ranks in self._ranks.values() if self._log.rank))
+        self.tally.other_ranks = int(any(ranks - {self._rank} for ranks in self._ranks.values() if self._rank))
 
     def ranks(self) -> dict[int, int]:
         """Return pid -> rank of the processes that have one."""
@@ -108,7 +109,7 @@ class LogDecoder:
     def _decode(self, record: Record) -> Iterator[OwnedItem]:
         process, left = self._find_process(record)
         yield from left
-        pid, rank = process.pid, self._log.rank if process.rank is None else process.rank
+        pid, rank = process.pid, self._rank if process.rank is None else process.rank
         try:
             # A record that makes no sense must not leave some of its events behind.
             items = list(process.decode(record, self._last_ns))
@@ -142,7 +143,7 @@ class LogDecoder:
         return found, left
 
     def _finish(self, process: LogProcess) -> Iterator[OwnedItem]:
-        rank = self._log.rank if process.rank is None else process.rank
+        rank = self._rank if process.rank is None else process.rank
         for item in process.finish(self._last_ns):
             yield item, process.pid, rank
         self.tally.unknown.update(process.unknown)

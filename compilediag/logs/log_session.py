@@ -47,13 +47,13 @@ E = TypeVar("E", bound=Event)
 
 def read_log(log: LogFile, store: Store, writer: LogWriter, progress: ProgressBar, before: int) -> ReadTally:
     """Read one log to its end; `before` is the number of bytes read before it. CompilediagError if it can't be read."""
-    first = find_last_id(store)
+    first, name = find_last_id(store), log.path.name
     try:
         with open_log(log.path) as stream:
             decoder = LogDecoder(log, stream)
             for item, pid, rank in decoder.items():
                 writer.put(item, pid, rank)
-                progress.show(before + stream.position, log.path.name)
+                progress.show(before + stream.position, name)
     except OSError as error:
         raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
     writer.flush()
@@ -110,7 +110,15 @@ class LogWriter:
                 digest = None
             else:
                 self._add_text(str(digest), text)
-        return dataclasses.replace(artifact, size=len(text), digest=digest)
+        return Artifact(
+            time_ns=artifact.time_ns,
+            compile_id=artifact.compile_id,
+            compile_key=artifact.compile_key,
+            name=artifact.name,
+            size=len(text),
+            digest=digest,
+            stack=artifact.stack,
+        )
 
     def _add_text(self, digest: str, text: bytes) -> None:
         if len(self._digests) >= REMEMBERED:

@@ -77,5 +77,5 @@ def test_an_object_keeps_its_name_and_another_gets_another():
 def test_a_text_of_unknown_form_is_told_as_it_stands(text):
     for line in split_tree(text):
         told = parse_tree_line(line, ObjectNames())
-        assert len(told.told) <= 600 and told.depth <= 2
-        assert told.told.rstrip(".") in line
+        assert len(told.description) <= 600 and told.depth <= 2
+        assert told.description.rstrip(".") in line

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from compilediag.decode.guards.source_names import PATH, SCOPED, format_source
+from .source_names import PATH, SCOPED, format_source
 
-#: What is told of a guard: (kind, source, expected, actual, operands)
+#: The parts of a guard: (kind, source, expected, actual, operands)
 Parts = tuple[str, str | None, str | None, str | None, tuple[str, ...]]
 
 _SHAPE_SOURCE = re.compile(rf"(?:[A-Za-z_]\w*(?:{PATH})?\.(?:size\(\)\[\d+\]|stride\(\)\[\d+\]|storage_offset\(\)))")
@@ -18,6 +18,7 @@ _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 
 
 def parse_equality(text: str) -> Parts | None:
+    """Parse `source == constant`; None for any other text."""
     found = _EQUALITY.match(text)
     if not found or _is_shape(found[1]) or _names_a_source(found[2]):
         return None
@@ -25,7 +26,7 @@ def parse_equality(text: str) -> Parts | None:
 
 
 def _names_a_source(text: str) -> bool:
-    """True of an expression over sources, so that an equality with it is one of two values that may both change."""
+    """Return True for an expression over sources: an equality with it compares two values that can both change."""
     is_text = text.startswith(("'", '"'))
     return not is_text and (SCOPED.search(text) is not None or _SHAPE_SOURCE.match(text) is not None)
 
@@ -35,7 +36,7 @@ def _is_shape(source: str) -> bool:
 
 
 def parse_shape(text: str) -> Parts | None:
-    """An expression over sizes and ints, from ShapeEnv.produce_guards_verbose."""
+    """Parse an expression over sizes and ints, from ShapeEnv.produce_guards_verbose; None for any other text."""
     if not _COMPARED.search(text):
         return None
     sources = list(dict.fromkeys(_SHAPE_SOURCE.findall(text) + SCOPED.findall(_SHAPE_SOURCE.sub("", text))))
@@ -48,7 +49,7 @@ def parse_shape(text: str) -> Parts | None:
 
 
 def _format_bound(text: str, source: str) -> str:
-    """What the expression asks of its first source, where it has a simple form: `2 <= n` -> `>= 2`."""
+    """Format what an expression requires of its source, if it has a simple form: `2 <= n` -> `>= 2`."""
     first = re.escape(source)
     if found := re.fullmatch(rf"(-?\d+) (<=?) {first}(?: (<=?) (-?\d+))?", text):
         upper = f" and {found[3]} {found[4]}" if found[3] else ""

@@ -1,4 +1,4 @@
-"""The forms of torch's guard texts: one entry a form, tried in order, the first that matches counts.
+"""The forms of torch's guard texts, one entry each. They are tried in order, and the first match counts.
 
 Groups of a pattern: `src` is the guarded source, `exp` and `act` what was expected and found; groups whose
 name begins with `type` or `dtype` are turned into a class name or a torch dtype.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from compilediag.decode.guards.guard_expressions import Parts, parse_equality, parse_shape
-from compilediag.decode.guards.source_names import (
+from .guard_expressions import Parts, parse_equality, parse_shape
+from .source_names import (
     PATH,
     SCOPED,
     compare_dispatch_keys,
@@ -19,7 +19,7 @@ from compilediag.decode.guards.source_names import (
     parse_class_name,
 )
 
-#: What a guard is about by the class of its leaf, for texts that no form fits.
+#: C++ class of a guard -> its kind, for texts that match no form.
 LEAF_KINDS = {
     "TYPE_MATCH": "type",
     "FAKE_SCRIPT_TYPE_MATCH": "type",
@@ -62,7 +62,7 @@ def _make_form(
     actual: str | None = None,
     operand: str = "{src}",
 ) -> Callable[[str], Parts | None]:
-    """A form told by templates over the pattern's groups (`operand`: over the groups as they stand)."""
+    """Make a form from a pattern and templates over its groups (`operand`: over the unformatted groups)."""
     compiled = re.compile(pattern, re.S)
 
     def parse(text: str) -> Parts | None:
@@ -159,8 +159,8 @@ def _parse_duplicates(text: str) -> Parts | None:
     if not found:
         return None
     names = SCOPED.findall(found[1]) or re.findall(r"[\w.]+", found[1])
-    told = ", ".join(format_source(name) for name in names) or None
-    return "alias", told, "different tensors", "the same tensor", tuple(n for n in names if n[1:2] == "[")
+    sources = ", ".join(format_source(name) for name in names) or None
+    return "alias", sources, "different tensors", "the same tensor", tuple(n for n in names if n[1:2] == "[")
 
 
 def _parse_overlapping(text: str) -> Parts | None:
@@ -176,7 +176,7 @@ def _parse_backend(text: str) -> Parts | None:
     if not text.startswith(("BACKEND_MATCH", "___check_current_backend", "___skip_backend_check")):
         return None
     found = re.search(r"Cached backend: (.*?)\. New backend: (.*?)\. If this is unexpected", text, re.S)
-    # torch 2.11 does not tell which backends.
+    # torch 2.11 does not name the backends.
     old, new = found.groups() if found else ("the backend it was compiled with", "another backend")
     return "backend", "backend", old, new, ()
 
@@ -239,7 +239,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     ),
     _parse_requires_grad,
     _parse_dispatch_keys,
-    # Since torch 2.14 or 2.15 the type is named.
+    # torch 2.14 or 2.15 and later name the type.
     _make_form(
         rf"expected type of '{_SRC}' to be (?P<type><.*>), but found (?P<type_now><.*>)",
         "type",
@@ -348,7 +348,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "global_state",
         "saved tensors hooks",
     ),
-    # accessors that could not reach the value, guards.cpp
+    # accessors that fail to reach the value, guards.cpp
     _make_form(r"getattr failed on source (?P<src>.*)", "hasattr", expected="present", actual="missing"),
     _make_form(r"KeyError on (?P<src>.*)", "dict_keys", expected="present", actual="missing"),
     _make_form(r"IndexError on (?P<src>.*)", "length", expected="present", actual="missing"),
@@ -378,13 +378,13 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
 )
 
 
-#: What a text can be that begins with a source: the commonest of all, so it is not held against every form.
+#: Forms of a text that begins with a source. These are the most frequent ones, so the other forms are not tried.
 _SOURCE_FIRST = (_parse_raw_repr, _parse_is, parse_equality, parse_shape)
 _SHAPE_FIRST = (_parse_is, parse_shape, *_FORMS)
 
 
 def match_form(code: str, is_shape: bool = False) -> Parts:
-    """The parts of a guard text without its comment; kind "other" if no form fits. `is_shape`: it is ShapeEnv's."""
+    """Parse a guard text without its comment; kind "other" if no form matches. `is_shape`: the guard is ShapeEnv's."""
     forms = _SOURCE_FIRST if code.startswith(("L['", "G['")) else _FORMS
     for form in _SHAPE_FIRST if is_shape else forms:
         parts = form(code)

@@ -1,9 +1,9 @@
-"""Torch's guard texts, parsed: what was guarded, what was expected, what was found, and whose line asked for it.
+"""torch's guard texts, parsed: the guarded value, what was expected, what was found, and the line that caused it.
 
-Three kinds of text go in. A *code part* is what a guard checks, with the user's line as a comment:
-`L['k'] == 1   # y = x + k  # g.py:7 in forward`. A *failure* is what C++ says of the value that it met:
-`tensor 'L['x']' size mismatch at index 0. expected 2, actual 3`. A *reason* is either of them with a
-compile id before it and perhaps a stack after it. Where torch makes them: torch/_dynamo/guards.py (the
+There are three kinds of text. A *code part* is what a guard checks, with the user's line as a comment:
+`L['k'] == 1   # y = x + k  # g.py:7 in forward`. A *failure* is what C++ reports of the value that it found:
+`tensor 'L['x']' size mismatch at index 0. expected 2, actual 3`. A *reason* is either of them after a
+compile id and perhaps before a stack. torch makes them in torch/_dynamo/guards.py (the
 methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11 and 2.13.
 """
 
@@ -13,8 +13,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from compilediag.decode.call_stacks import find_user_line
-from compilediag.decode.guards.guard_forms import LEAF_KINDS, match_form
+from ..call_stacks import find_user_line
+from .guard_forms import LEAF_KINDS, match_form
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
@@ -22,14 +22,14 @@ _COMMENT = re.compile(r"\s+# ")
 _PLACE = re.compile(r"  # (?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
-#: Longer texts are kept whole but only so much of them is searched.
+#: Characters of a text that are searched; the whole text is kept.
 _SEARCHED = 20_000
-#: expected and actual are for a line on a screen; the whole is in `text`.
+#: Most characters of expected and actual, which are shown in one line; `text` has all of them.
 _MAX_VALUE = 200
 
 
 class ParsedGuard(NamedTuple):
-    """A guard, told for people. `operands` are the sources in torch's own words, which can be evaluated."""
+    """One guard. `operands` are its sources as torch writes them, which can be evaluated."""
 
     source: str | None
     kind: str
@@ -45,8 +45,8 @@ class ParsedGuard(NamedTuple):
 def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
     """Parse one guard text (see the module's docstring); never raises on a str.
 
-    `leaf`: the C++ class of the guard where it is known (`TENSOR_MATCH`, `EQUALS_MATCH`, ...); it settles
-    the kind where the text alone does not. A text of unknown form has kind "other" and no source.
+    `leaf`: the C++ class of the guard if it is known (`TENSOR_MATCH`, `EQUALS_MATCH`, ...). It decides the kind if
+    the text does not. A text of unknown form has kind "other" and no source.
     """
     parsed = _parse(text, leaf == "SYMBOLIC_SHAPE_GUARD")
     if parsed.kind == "other" and leaf in LEAF_KINDS:
@@ -77,36 +77,36 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     )
 
 
-def _shorten(told: str | None) -> str | None:
-    return told if told is None or len(told) <= _MAX_VALUE else told[: _MAX_VALUE - 3] + "..."
+def _shorten(value: str | None) -> str | None:
+    return value if value is None or len(value) <= _MAX_VALUE else value[: _MAX_VALUE - 3] + "..."
 
 
 def split_comment(body: str) -> tuple[str, str]:
-    """The code part, and the comment that torch puts behind it: the user's line, or why the guard is there."""
+    """Return the code part and torch's comment after it: the user's line, or why the guard exists."""
     for mark in _COMMENT.finditer(body):
         code = body[: mark.start()]
-        # A "  # " within a string of the code part is no comment.
+        # "  # " inside a string of the code part does not start a comment.
         if code.count("'") % 2 == code.count('"') % 2 == 0:
             return code, body[mark.end() :]
     return body, ""
 
 
 def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
-    """File, line and text of the user's line: from the stack (whole paths) if there is one, else the comment."""
+    """Return file, line and code of the user's line: from the stack (whole paths) if there is one, else the comment."""
     found = find_user_line(stack)
     if found is not None:
         return found
-    # With its mark before it a bare place is found as one behind code is, and a literal beginning is found fast.
+    # With this prefix one pattern finds a place with and without code before it, and its literal start is fast.
     marked = f"  # {comment}"
     place = _PLACE.search(marked)
     if not place or place["file"].startswith("_dynamo"):
-        # Guards on the ambient state come from a line of Dynamo's own.
+        # Guards on global state come from a line of Dynamo itself.
         return None, None, None
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
 
 
 def _name_closure(source: str | None, hint: re.Match | None) -> str | None:
-    """`fn.__closure__[0].cell_contents` has a name, and torch 2.13 tells it in the hint."""
+    """Return the name of `fn.__closure__[0].cell_contents`, which torch 2.13 writes into the hint."""
     named = _CLOSURE_HINT.search(hint["hint"]) if hint else None
     if source is None or named is None or ".cell_contents" not in source:
         return source

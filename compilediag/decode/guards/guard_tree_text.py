@@ -1,8 +1,9 @@
-"""torch's text of a guard tree, line by line: what is checked, of which class, and for whose line.
+"""torch's text of a guard tree, line by line: what is checked, by which class of guard, because of which line.
 
 The text is what `GuardManagerWrapper.__str__` prints (torch/_dynamo/guards.py, read at torch 2.11 and 2.13): a
-line a manager or a leaf guard, set in by `| `, with `+- ` before it. Managers are the nodes (`source=L['x'],
-accessed_by=..., type=<class ...>`), leaf guards are checks. After the tree may come a line with the time it took.
+line per manager or leaf guard, indented by `| ` and marked by `+- `. Managers are the nodes (`source=L['x'],
+accessed_by=..., type=<class ...>`), leaf guards are checks. A line with the time that all guards take can
+follow.
 """
 
 from __future__ import annotations
@@ -20,34 +21,34 @@ _MANAGER_REST = re.compile(r"(, accessed_by=.*)?, type=(<.*>), tag_safe=\(.*\)$"
 _LEAF = re.compile(r"([A-Z][A-Z_0-9]+)(?:: (.*))?", re.S)
 _SAME = re.compile(r"___check_(obj|type)_id\((?P<what>.*), (?P<id>\d+)\)(?:, type=(?P<type>.*))?$", re.S)
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
-#: torch counts the compiles in the name of this dict; it is the same one in all of them.
+#: torch numbers the name of this dict by compile; it is the same dict in all of them.
 _BUILTINS = re.compile(r"__builtins_dict___\d+")
 _TENSOR = re.compile(
     r"check_tensor\((?P<name>.*?), (?P<cls>\w+), (?P<keys>DispatchKeySet\(.*?\)), (?P<rest>.*), (?P<size>size=.*)\)$"
 )
-#: Lines longer than this are cut in what is told; the whole is in the artifact.
+#: Most characters of a line; the artifact has the whole line.
 _MAX_LINE = 600
 
 
 class TreeLine(NamedTuple):
-    """One line, told for people. `what`: class of the guard or manager; `place`, `code`: the user's line."""
+    """One line. `what`: class of the guard or manager; `description`: its check; `place`, `code`: the user's line."""
 
     depth: int
     what: str
-    told: str
+    description: str
     place: str | None
     code: str | None
 
 
 class ObjectNames:
-    """Names in the place of addresses: `code` for the first code object that a source was, `code #2` for another."""
+    """Names that replace addresses: `code` for the first code object that a source has been, `code #2` for the next."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], str] = {}
         self._counts: dict[tuple[str, str], int] = {}
 
     def name(self, source: str, kind: str, address: str) -> str:
-        """The name of the object of this kind that `source` is when it is at this address; the same one each time."""
+        """Return the name of the object of this kind at this address, the same one each time."""
         key = (source, kind, address)
         if key not in self._known:
             count = self._counts[source, kind] = self._counts.get((source, kind), 0) + 1
@@ -55,12 +56,12 @@ class ObjectNames:
         return self._known[key]
 
     def without_addresses(self, text: str) -> str:
-        """`text` with a name for each hexadecimal address in it."""
+        """Return `text` with a name for each hexadecimal address in it."""
         return _ADDRESS.sub(lambda found: f"[{self.name('', 'object', found[0])}]", text)
 
 
 def split_tree(text: str) -> Iterator[str]:
-    """The lines of a tree with their indentation; what a guard's own text has on several lines stays together."""
+    """Yield the lines of a tree with their indentation; a guard whose text has several lines stays together."""
     held: str | None = None
     for line in _BUILTINS.sub("__builtins_dict___0", text).splitlines():
         if _LINE.match(line):
@@ -74,7 +75,7 @@ def split_tree(text: str) -> Iterator[str]:
 
 
 def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
-    """One line of `tree_lines`; a line of unknown form is told as it stands. `names` gives names to objects."""
+    """Parse one line of `split_tree`; a line of unknown form is its own description. `names` gives names to objects."""
     indent = _LINE.match(line)
     body = line[indent.end() :] if indent else line
     depth = len(indent[1]) // 2 if indent else 0
@@ -87,12 +88,12 @@ def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
 
 
 def describe_guard(text: str, names: ObjectNames) -> str:
-    """What a leaf guard checks, by its own text: without the line that it is for, with names for objects."""
+    """Describe what a leaf guard checks, from its text: without the line that caused it, with names for objects."""
     return _shorten(_describe_check(split_comment(text)[0].strip(), names))
 
 
 def _describe_manager(rest: str | None, names: ObjectNames) -> str:
-    """`L['x'], accessed_by=..., type=<class 'torch.Tensor'>, tag_safe=...` -> `x: torch.Tensor`."""
+    """Describe `L['x'], accessed_by=..., type=<class 'torch.Tensor'>, tag_safe=...` as `x: torch.Tensor`."""
     if rest is None:
         return ""
     found = _MANAGER_REST.search(rest)
@@ -109,7 +110,7 @@ def _parse_leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLin
 
 def _describe_check(code: str, names: ObjectNames) -> str:
     if tensor := _TENSOR.match(code):
-        # What varies most comes first.
+        # What differs most often comes first.
         return f"{format_source(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
     same = _SAME.match(code)
     if same is None:
@@ -120,5 +121,5 @@ def _describe_check(code: str, names: ObjectNames) -> str:
     return f"{source} is the same object ({names.name(source, cls or 'object', same['id'])})"
 
 
-def _shorten(told: str) -> str:
-    return told if len(told) <= _MAX_LINE else told[: _MAX_LINE - 3] + "..."
+def _shorten(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "..."

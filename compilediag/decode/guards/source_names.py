@@ -1,4 +1,4 @@
-"""Names inside guard texts, told as the user would write them. Pure text, no torch."""
+"""Names in guard texts, as the user would write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATH = (
     r"(?:[\w.]|\[(?:b?'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"\[]*)\]"
     r"|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+"
 )
-#: A source in torch's own words, without calls: it begins in the locals (L) or globals (G).
+#: A source as torch writes it, without calls: it starts in the locals (L) or globals (G).
 SCOPED = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\]|\(\))*")
 _ENVIRON = re.compile(r"\bos\.environ\._data\[b('(?:[^'\\]|\\.)*')\]")
 _KEY = r"'((?:[^'\\]|\\.)*)'"
@@ -43,7 +43,7 @@ _SCALARS = {
 
 @lru_cache(maxsize=8192)
 def format_source(source: str) -> str:
-    """A guard's source as the user would write it: `L['self']._modules['lin'].weight` -> `self.lin.weight`."""
+    """Format a guard's source as the user would write it: `L['self']._modules['lin'].weight` -> `self.lin.weight`."""
     text = _BUILTIN.sub(r"\1", source)
     text = _LOCAL.sub(r"\1", text)
     text = _GLOBAL.sub(_format_global, text)
@@ -69,7 +69,7 @@ def _format_member(match: re.Match) -> str:
 
 
 def parse_class_name(text: str, module: bool = False) -> str | None:
-    """The class in `<class 'torch.nn.Linear'>`: `Linear`, or with `module` the whole path; None if there is none."""
+    """Return the class in `<class 'torch.nn.Linear'>`: `Linear`, or with `module` the whole path; None without one."""
     found = _CLASS.search(text)
     if not found:
         return None
@@ -77,14 +77,14 @@ def parse_class_name(text: str, module: bool = False) -> str | None:
 
 
 def format_dtype(scalar_type: str) -> str:
-    """C++ name of a scalar type as torch.dtype: `Float` -> `torch.float32`."""
+    """Format the C++ name of a scalar type as a torch.dtype: `Float` -> `torch.float32`."""
     return "torch." + _SCALARS.get(scalar_type, scalar_type[:1].lower() + scalar_type[1:].replace("Float", "float"))
 
 
 def compare_dispatch_keys(expected: str, actual: str) -> tuple[bool, str, str]:
-    """What differs between two lists of dispatch keys: (is it the device?, expected, actual).
+    """Return the difference between two lists of dispatch keys: (is it the device?, expected, actual).
 
-    A device shows as one backend key against another. Otherwise only the keys that differ are told.
+    Two devices differ in their backend key. Otherwise the result has the keys that differ.
     """
     old, new = (list(dict.fromkeys(k.strip() for k in keys.split(","))) for keys in (expected, actual))
     old_device, new_device = ([k.lower() for k in keys if k in _BACKENDS] for keys in (old, new))

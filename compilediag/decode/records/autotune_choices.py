@@ -1,4 +1,4 @@
-"""What autotuning tells of its choices, as rows: parameters, inputs and reasons out of torch's own texts."""
+"""The choices of an autotuning run as rows: parameters, inputs and reasons, parsed from torch's texts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ KINDS = {
     "SubgraphChoiceCaller": "subgraph",
 }
 PARAMETER = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\[[^]]*\]|[^,\s]+)")
-#: A line that begins with the class of an exception, as the last one of a traceback does.
+#: A line that starts with the class of an exception, as the last line of a traceback does.
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Resources|Failure|Interrupt)\b")
 REASON_CHARS = 500
-#: Beginning of the reason of a choice that ran into no error, but that torch timed as infinite.
+#: Prefix of the reason of a choice that raised no error, but that torch timed as infinite.
 INFINITE = "timed as infinite"
 
 _numbers = itertools.count(1)
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True)
 class TimedChoice:
-    """One choice at one stage of a tuning."""
+    """One choice at one stage of an autotuning run."""
 
     name: str | None
     kind: str | None = None
@@ -52,7 +52,7 @@ class TimedChoice:
 
 @dataclass(slots=True)
 class TuningRecord:
-    """What all choices of a tuning have in common, and the choices."""
+    """An autotuning run: what its choices have in common, and the choices."""
 
     tuner: str
     op: str | None
@@ -70,12 +70,12 @@ class TuningRecord:
 
 
 def make_run_id(tuner: str) -> str:
-    """A name for a tuning, unique in this process."""
+    """Return an id for an autotuning run, unique in this process."""
     return f"{tuner}-{next(_numbers)}"
 
 
 def make_choices(tuning: TuningRecord) -> list[AutotuneChoice]:
-    """A row per choice. A time that is no number is a failure."""
+    """Make one row per choice. A time that is not finite is a failure."""
     run_id = tuning.run_id or make_run_id(tuning.tuner)
     return [_make_choice(tuning, run_id, timed) for timed in tuning.timed]
 
@@ -115,12 +115,12 @@ def _make_choice(tuning: TuningRecord, run_id: str, timed: TimedChoice) -> Autot
 
 
 def classify_choice(classes: Iterable[str]) -> str:
-    """The kind of a choice from the names of its class and that one's bases."""
+    """Return the kind of a choice from the names of its class and the base classes."""
     return next((KINDS[name] for name in classes if name in KINDS), "other")
 
 
 def parse_parameters(description: str | None) -> dict[str, Any]:
-    """`BLOCK_M=64, ACC_TYPE='tl.float32', num_warps=4` as a dict; another text as {"description": text}."""
+    """Parse `BLOCK_M=64, ACC_TYPE='tl.float32', num_warps=4` as a dict; any other text as {"description": text}."""
     if not description:
         return {}
     found = {name: _parse_value(text) for name, text in PARAMETER.findall(description)}
@@ -136,7 +136,7 @@ def _parse_value(text: str) -> Any:
 
 
 def parse_inputs(key: str | None) -> list[str] | None:
-    """The inputs of a tuning from torch's key of them: a tuple of device, dtype, sizes, strides and offset each."""
+    """Format the inputs in torch's key of a run: for each a tuple of device, dtype, sizes, strides and offset."""
     try:
         inputs = ast.literal_eval(key or "")
         return [_format_logged_input(*entry) for entry in inputs]
@@ -150,13 +150,13 @@ def _format_logged_input(device: str, dtype: str, *layout: Any) -> str:
 
 
 def format_input(dtype: str, sizes: Iterable[Any], strides: Iterable[Any], device: str) -> str:
-    """`float32[16, 64] strides [64, 1] cpu`."""
+    """Format an input as `float32[16, 64] strides [64, 1] cpu`."""
     size, stride = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
     return f"{dtype.removeprefix('torch.')}[{size}] strides [{stride}] {device}"
 
 
 def extract_reason(text: str) -> str:
-    """The reason in an error's text: of a traceback from another process the exception that ended it."""
+    """Return the reason in an error's text: for a traceback from another process, its last exception."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and any("Traceback" in line or "subprocess" in line for line in lines):
         raised = [line for line in lines if RAISED.match(line)]

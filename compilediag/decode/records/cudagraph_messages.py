@@ -1,6 +1,6 @@
-"""What torch says of CUDA graphs, taken apart: why one was skipped, which invariant broke and for which input.
+"""torch's messages about CUDA graphs, parsed: why one was skipped, which invariant broke and for which input.
 
-Where torch makes the texts: torch/_inductor/cudagraph_utils.py, output_code.py, compile_fx.py and cudagraph_trees.py,
+torch makes the texts in torch/_inductor/cudagraph_utils.py, output_code.py, compile_fx.py and cudagraph_trees.py,
 read at torch 2.11 and 2.13.
 """
 
@@ -26,18 +26,18 @@ _CHANGED = re.compile(
 )
 _OVERWRITTEN = re.compile(r"accessing (?:gradient )?tensor output of CUDAGraphs that has been overwritten")
 _OUTPUT = re.compile(r" Stack trace: (?P<stack>.*?)(?:\. (?:To prevent overwriting|This can happen with)\b.*)?\Z", re.S)
-#: torch's words for an invariant -> its name, where only the words are at hand.
+#: torch's text for an invariant -> the name of the invariant.
 _INVARIANTS = {
     "cudagraph managed tensor data pointer changed": "CudagraphManagedIdxMismatch",
     "static input data pointer changed": "StaticInputIdxMismatch",
     "expected dead indices before graph are live": "ExpectedDeadIndicesBeforeGraphMismatch",
 }
-#: Names of inputs that are told, of those that changed.
+#: Names shown of the inputs that changed.
 MAX_INPUTS = 3
 
 
 def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
-    """reason, user_file, user_line and user_code of a skip; `stack` is what is known where the message has none."""
+    """Return reason, user_file, user_line and user_code of a skip; `stack` is used if the message has no stack."""
     body = _PREFIX.sub("", message.strip())
     reason, *found = _STACK.split(body, maxsplit=1)
     reason = " ".join(reason.split()).strip(" .,")
@@ -49,9 +49,7 @@ def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
 
 
 def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
-    """mismatch, reason and the other columns of the message at which torch gives a function up; None if it is another
-    message.
-    """
+    """Return the columns of the message after which torch runs a function without CUDA graphs; None for any other."""
     found = _LIMIT.search(message)
     if found is None:
         return None
@@ -60,8 +58,9 @@ def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | N
 
 
 def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
-    """mismatch, reason, input and the user's line of torch's text on a broken invariant; `placeholders` are the
-    names of the inputs, in order.
+    """Return mismatch, reason, input and the user's line of torch's text about a broken invariant.
+
+    `placeholders` are the names of the inputs, in order.
     """
     words, _, _ = text.partition("\n")
     words = words.strip(" .")
@@ -75,28 +74,28 @@ def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_output_stack(stack: str) -> dict[str, Any]:
-    """The user's line that made an output."""
+    """Return the user's line that made an output."""
     return _find_user_columns(stack)
 
 
 def is_overwritten(message: str) -> bool:
-    """True for torch's error at the use of an output whose memory a later run has taken."""
+    """Return True for torch's error at the use of an output whose memory a later run has overwritten."""
     return _OVERWRITTEN.search(message) is not None
 
 
 def parse_overwritten(message: str) -> dict[str, Any]:
-    """reason and the line that made the output, of torch's error at its use."""
+    """Return the reason and the line that made the output, from torch's error at its use."""
     stack = _OUTPUT.search(message)
     reason = " ".join(message.partition(" Stack trace: ")[0].split())
     return {"reason": reason, **_find_user_columns(stack["stack"] if stack else "")}
 
 
 def _name_inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
-    """`primals_3 (input 2)`, of several the first few."""
+    """Format the names of inputs as `primals_3 (input 2)`; of several the first few."""
     places = {name: place for place, name in enumerate(placeholders)}
-    told = [f"{n} (input {places[n]})" if n in places else n for n in names[:MAX_INPUTS]]
-    more = len(names) - len(told)
-    return (", ".join(told) + (f" and {more} more" if more else "")) or None
+    shown = [f"{n} (input {places[n]})" if n in places else n for n in names[:MAX_INPUTS]]
+    more = len(names) - len(shown)
+    return (", ".join(shown) + (f" and {more} more" if more else "")) or None
 
 
 def _find_user_columns(stack: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""When a record was written: its prefix has local time without a year, some records also have the time of the world."""
+"""When a record was written: its prefix has local time without a year; some records have an absolute time too."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ QUARTER = 900 * SECOND
 HALF_YEAR = 180 * 86_400 * SECOND
 
 
-class Clock:
-    """Nanoseconds since 1970 of a record's stamp. Made from a log's first records; without a time of the world in any
-    of them the year is that in which the file was last changed, and the zone UTC.
+class LogClock:
+    """Converts stamps to nanoseconds since 1970, given the first records of a log.
+
+    If none of them has an absolute time, the year is that of the file's last change, and the zone is UTC.
     """
 
     def __init__(self, records: Sequence[Record], changed_ns: int):
@@ -37,7 +38,7 @@ class Clock:
     def _set(self, stamp: str, absolute: int) -> None:
         self._year = _find_year(absolute)
         difference = absolute - self.ns(stamp)
-        if abs(difference) > HALF_YEAR:  # The prefix and the world were not yet in the same year.
+        if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
             self._year += 1 if difference > 0 else -1
             self._second = ("", 0)
             difference = absolute - self.ns(stamp)
@@ -45,7 +46,7 @@ class Clock:
         self._last, self._second = 0, ("", 0)
 
     def ns(self, stamp: str) -> int:
-        """The time of a stamp, `1121 13:54:23.654000`; half a year before the last one means that a year has ended."""
+        """Return the time of a stamp, `1121 13:54:23.654000`. Half a year before the last one means a new year."""
         whole, _, micro = stamp.partition(".")
         if whole != self._second[0]:
             self._second = (whole, self._whole_ns(whole))
@@ -68,7 +69,7 @@ def _find_year(ns: int) -> int:
 
 
 def read_absolute_ns(record: Record) -> int | None:
-    """The time of the world at which a record was written, if it says."""
+    """Return the absolute time at which a record was written; None if it has none."""
     metadata = record.metadata
     if "chromium_event" in metadata and record.payload:
         try:
@@ -90,5 +91,5 @@ def read_absolute_ns(record: Record) -> int | None:
 
 
 def check_range(ns: float) -> int | None:
-    """`ns` as a time of this century; None of what can't be one."""
+    """Return `ns` if it is a time of this century, else None."""
     return int(ns) if math.isfinite(ns) and 946_684_800 * SECOND < ns < 4_102_444_800 * SECOND else None

@@ -164,8 +164,8 @@ class LogProcess:
             yield from self._decode_lookup(name, arguments, time_ns)
         elif name == AUTOMATIC_DYNAMIC:
             yield make_dynamic_decision(arguments, time_ns, self._attempts.find_key(timed_id))
-        if compile_id is not None:
-            self._attempts.get(compile_id).note_restarts(record.metadata.get("attempt"))
+        if compile_id is not None and (number := record.metadata.get("attempt")):
+            self._attempts.get(compile_id).note_restarts(number)
 
     def _decode_lookup(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> Iterator[Item]:
         logged_id = arguments.get("compile_id")

@@ -1,4 +1,4 @@
-"""Records of torch's structured trace: what they are, which compile they belong to, which texts are kept."""
+"""Records of torch's structured trace: their kinds, the compile that they belong to, and which texts are kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ...events import Artifact
 from .shape_records import KINDS as TRACED
 
-#: Fields of a record that say where it belongs; its one other field is what it is.
+#: Fields of a record that say where it belongs. Its one other field is its kind.
 CONTEXT = frozenset(
     {
         "rank",
@@ -22,7 +22,7 @@ CONTEXT = frozenset(
     }
 )
 
-#: Texts that a user looks at. All others are torch's own bookkeeping, or reach us by a cheaper way.
+#: Texts for users. All others are torch's own bookkeeping, or are recorded in a cheaper way.
 KEPT = frozenset(
     {
         "dynamo_output_graph",
@@ -47,11 +47,11 @@ KEPT = frozenset(
     }
 )
 
-#: Names under which torch asks whether anybody listens; the name of an artifact comes later.
+#: Names that torch passes when it asks whether to build a record; it passes the name of an artifact later.
 BUILT = KEPT | TRACED | {"artifact"}
 
 
-#: Kinds of records that torch writes, 2.4 to 2.15. Those of an unknown kind are kept too, and counted.
+#: Kinds of records that torch 2.4 to 2.15 writes. Records of other kinds are kept too, and counted.
 KNOWN = (
     KEPT
     | {"artifact", "chromium_event", "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
@@ -66,32 +66,36 @@ KNOWN = (
 
 
 def find_kind(metadata: Mapping[str, Any]) -> str | None:
-    """The one field of a record that says what it is."""
-    return next((key for key in metadata if key not in CONTEXT), None)
+    """Return the one field of a record that says what it is."""
+    for key in metadata:
+        if key not in CONTEXT:
+            return key
+    return None
 
 
 def find_name(metadata: Mapping[str, Any]) -> str | None:
-    """What a record is: the name of its artifact, else its own."""
+    """Return the name of a record's artifact; its kind if it is no artifact."""
     kind = find_kind(metadata)
     body = metadata.get(kind) if kind else None
-    if kind == "artifact" and isinstance(body, Mapping):
+    if kind == "artifact" and isinstance(body, dict):
         name = body.get("name")
         return name if isinstance(name, str) else kind
     return kind
 
 
 def find_compile_id(metadata: Mapping[str, Any]) -> str | None:
-    """torch's compile id in its usual form, put together from a record's fields; None outside a compile."""
-    autograd, frame, attempt = (metadata.get(n) for n in ("compiled_autograd_id", "frame_id", "frame_compile_id"))
-    parts = [] if autograd is None else [f"!{autograd}"]
-    if frame is not None and attempt is not None:
-        parts.append(f"{frame}/{attempt}")
-    return "/".join(parts) or None
+    """Return torch's compile id in its usual form, from the fields of a record; None outside any compile."""
+    autograd, frame = metadata.get("compiled_autograd_id"), metadata.get("frame_id")
+    number = None if frame is None else metadata.get("frame_compile_id")
+    own = None if number is None else f"{frame}/{number}"
+    if autograd is None:
+        return own
+    return f"!{autograd}" if own is None else f"!{autograd}/{own}"
 
 
 def make_artifact(
     metadata: Mapping[str, Any], name: str, payload: str, time_ns: int, compile_key: str | None = None
 ) -> tuple[Artifact, str]:
-    """The artifact that a record tells of, and its text."""
+    """Make the artifact of a record, with its text."""
     compile_id = find_compile_id(metadata)
     return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name), payload

@@ -1,8 +1,8 @@
-"""Files that TORCH_TRACE wrote, as records: a line of JSON behind a prefix, and lines of payload, each after a tab.
+"""Files that TORCH_TRACE wrote, as records: a prefix and a line of JSON, then lines of payload, each after a tab.
 
-Reading is streaming: what is held is one block of the file and one record. It takes what it finds: what is
-no record, or is one only in part, is said to be so (`Unread`, `Record.damage`), and the reading goes on.
-torch/_logging/_internal.py writes the format (TorchLogsFormatter, trace_structured); read at torch 2.4, 2.11 and 2.13.
+Reading streams: one block of the file and one record are in memory. What is not a record, or only part of one, is
+reported (`Unread`, `Record.damage`), and reading continues.
+torch/_logging/_internal.py defines the format (TorchLogsFormatter, trace_structured); read at torch 2.4, 2.11 and 2.13.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: Bytes that are read at once.
+#: Bytes read at once.
 BLOCK = 1 << 20
-#: A longer record is not kept: a file without line ends must not take the memory.
+#: Longer records are dropped: a file without line ends must not fill the memory.
 MAX_RECORD = 64 << 20
 
-#: Longer payloads are not taken apart to be mended.
-MAX_MENDED = 1 << 20
+#: Longer payloads are not repaired.
+MAX_REPAIRED = 1 << 20
 
-#: Editors take the tab away from a payload's empty lines: such lines are looked over.
+#: Editors remove the tab from empty lines of a payload: such lines do not end a record.
 _RECORD_END = re.compile(rb"\n(?![\r\n]{0,8}\t)")
-_LOOKED_OVER = 9
-#: What comes before the JSON. torch puts nothing before the level; launchers that collect logs may.
+_LINE_END = 9
+#: The text before the JSON. torch starts with the level; launchers that collect logs may add something before it.
 _PREFIX = re.compile(
     rb"[^\t{]{0,200}?(?:\[rank(?P<rank>\d{1,9})\]:)?"
     rb"\b[VIWEC](?P<stamp>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<process>\d{1,19}) (?P<place>[^\]{]{0,1000})\] (?=\{)"
@@ -33,16 +33,16 @@ _PREFIX = re.compile(
 
 
 class Stream(Protocol):
-    """What is read: a file, or what unpacks one."""
+    """A file, or what unpacks one."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(slots=True)
 class Record:
-    """One record. `stamp` is local time without a year; `process` a process id, before torch 2.5 a thread's.
+    """One record. `stamp` is local time without a year; `process` is a process id, before torch 2.5 a thread id.
 
-    `payload` is UTF-8, None if there is none. `damage` says what is wrong with a record that is kept all the same.
+    `payload` is UTF-8, None if there is none. `damage` says what is wrong with a record that is kept nevertheless.
     """
 
     stamp: str
@@ -60,22 +60,22 @@ class Record:
 
 @dataclass(slots=True)
 class Unread:
-    """A stretch of a file that is no record, and why."""
+    """A part of a file that is not a record, and why."""
 
     why: str
     size: int
 
 
 def read_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Record | Unread]:
-    """The records of one log, in its order. Whatever the stream raises passes through."""
+    """Yield the records of one log in its order. Exceptions of the stream pass through."""
     torn: Record | None = None
-    for piece in _pieces(stream, max_record):
+    for piece in _split_records(stream, max_record):
         read = piece if isinstance(piece, Unread) else parse_record(piece)
         if read is None:
             continue
         if torn is not None:
             if isinstance(read, Record) and read.damage == MD5:
-                _untangle(torn, read)
+                _separate(torn, read)
             yield torn
             torn = None
         if isinstance(read, Record) and read.damage == MD5:
@@ -86,27 +86,27 @@ def read_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Recor
         yield torn
 
 
-def _pieces(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
-    """The bytes of one record after the other. Whether a line end closes a record, the line behind it says."""
+def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
+    """Yield the bytes of each record. The line after a line end decides whether it ends a record."""
     held: list[bytes] = []
     size = 0
     ends = b""
     while block := stream.read(BLOCK):
         block = ends + block
         text = block.rstrip(b"\r\n")
-        ends = block[len(text) :][:_LOOKED_OVER]
+        ends = block[len(text) :][:_LINE_END]
         first, *others = _RECORD_END.split(text)
         size += len(first)
         if size <= max_record:
             held.append(first)
         if others:
-            yield b"".join(held) if size <= max_record else _too_long(size, max_record)
+            yield b"".join(held) if size <= max_record else _make_too_long(size, max_record)
             yield from others[:-1]
             held, size = [others[-1]], len(others[-1])
-    yield b"".join(held) if size <= max_record else _too_long(size, max_record)
+    yield b"".join(held) if size <= max_record else _make_too_long(size, max_record)
 
 
-def _too_long(size: int, max_record: int) -> Unread:
+def _make_too_long(size: int, max_record: int) -> Unread:
     return Unread(f"longer than {max_record >> 20} MB", size)
 
 
@@ -114,15 +114,15 @@ MD5 = "payload differs from its md5"
 
 
 def parse_record(piece: bytes) -> Record | Unread | None:
-    """One record from its bytes; None of an empty line."""
+    """Parse one record; None for an empty line."""
     head, newline, body = piece.partition(b"\n")
     found = _PREFIX.match(head)
     if found is None:
-        return None if not piece.strip() else Unread(_what_instead(head), len(piece))
+        return None if not piece.strip() else Unread(_describe_line(head), len(piece))
     try:
         metadata, damage = json.loads(head[found.end() :].decode()), None
     except UnicodeDecodeError:
-        metadata, damage = _leniently(head[found.end() :]), "not UTF-8"
+        metadata, damage = _parse_damaged(head[found.end() :]), "not UTF-8"
     except (ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
@@ -134,13 +134,13 @@ def parse_record(piece: bytes) -> Record | Unread | None:
     return record
 
 
-def _what_instead(head: bytes) -> str:
+def _describe_line(head: bytes) -> str:
     if head.startswith(b"\t"):
         return "payload without a record"
     return "no log line" if not re.match(rb"[VIWEC]\d{4} ", head) else "log line without a record"
 
 
-def _leniently(text: bytes) -> Any:
+def _parse_damaged(text: bytes) -> Any:
     try:
         return json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -156,7 +156,7 @@ def _add_payload(record: Record, body: bytes | None) -> None:
     payload = body[1:].replace(b"\n\t", b"\n")
     record.payload, record.digest = payload, _md5(payload)
     if record.digest != expected and b"\r" in payload:
-        # Line ends as another system writes them.
+        # Line ends of another system.
         plain = payload.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if _md5(plain) == expected:
             record.payload, record.digest = plain, _md5(plain)
@@ -164,11 +164,12 @@ def _add_payload(record: Record, body: bytes | None) -> None:
         record.damage = MD5
 
 
-def _untangle(first: Record, second: Record) -> None:
-    """Mend two records whose payloads got mixed, as when two processes write to one file: the second began before the
-    first was over, so that the first one's last lines follow the second one's.
+def _separate(first: Record, second: Record) -> None:
+    """Separate the payloads of two records that two processes wrote to one file at once.
+
+    The second one began before the first had ended, so the last lines of the first follow those of the second.
     """
-    if len(second.payload or b"") > MAX_MENDED:
+    if len(second.payload or b"") > MAX_REPAIRED:
         return
     lines = (second.payload or b"").split(b"\n")
     md5, wanted = hashlib.md5(usedforsecurity=False), second.metadata.get("has_payload")

@@ -1,0 +1,59 @@
+"""The help of the command line, and that the documentation has every command."""
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from compilediag.cli import COMMANDS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(params=COMMANDS, ids=lambda command: command.name)
+def command(request):
+    return request.param
+
+
+def make_subparser(command):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser
+
+
+def test_the_help_of_a_command_says_what_it_does_and_takes(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command.name, "--help"])
+    shown = capsys.readouterr().out
+    summary = command.__doc__.partition("\n")[0]
+    assert ended.value.code == 0 and summary in shown and summary[0].isupper() and summary.endswith(".")
+    for action in make_subparser(command)._actions:
+        assert action.help, f"{action.dest} has no help"
+        for name in action.option_strings or [action.metavar]:
+            assert name in shown
+
+
+def test_the_list_of_commands_has_a_line_for_each(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for command in COMMANDS:
+        assert f"{command.name} {command.__doc__.partition('.')[0]}" in shown
+
+
+def test_the_documentation_has_every_command_and_option(command):
+    pages = "\n".join(page.read_text() for page in PAGES)
+    assert re.search(rf"\bcompilediag {command.name}\b", (ROOT / "README.md").read_text()), "not in the README"
+    for action in make_subparser(command)._actions:
+        names = [re.escape(name) for name in action.option_strings if action.dest != "help"]
+        assert not names or re.search(rf"(?<![-\w])({'|'.join(names)})\b", pages), f"{names} is in no page"
+
+
+def test_no_command_is_documented_that_does_not_exist():
+    known = {command.name for command in COMMANDS}
+    for page in PAGES:
+        code = "\n".join(re.findall(r"^```\w*\n(.*?)^```", page.read_text(), re.M | re.S))
+        for name in re.findall(r"^(?:\$ )?compilediag ([a-z]+)\b", code, re.M):
+            assert name in known, f"{page.name} has compilediag {name}"
