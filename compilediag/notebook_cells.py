@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import sys
 from typing import Any, TypeVar
 
-from .events import Event
+from .events import KINDS, Event, columns
 
-FILE_COLUMNS = ("file", "user_file")
+#: The columns of each kind that hold files of code.
+FILE_COLUMNS = {kind: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
 
 
@@ -25,7 +25,7 @@ class CellNames:
     def rename(self, event: E) -> E:
         """The event with cells instead of files in its columns that hold files."""
         renamed: dict[str, Any] = {}
-        for column in _file_columns(type(event)):
+        for column in FILE_COLUMNS[type(event)]:
             file = getattr(event, column)
             name = self.name(file)
             if name != file:
@@ -40,11 +40,6 @@ class CellNames:
         if known is None:
             known = self._known[file] = _cell(file) or file
         return known
-
-
-@functools.cache
-def _file_columns(kind: type[Event]) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(kind) if f.name in FILE_COLUMNS)
 
 
 def read_cell(number: int) -> list[str] | None:
@@ -65,8 +60,8 @@ def _find_shell() -> Any:
 
 def _cell(file: str) -> str | None:
     """The cell that IPython compiled under this file name; None outside of IPython, or for a real file."""
-    compiler = getattr(_find_shell(), "compile", None)
-    if not hasattr(compiler, "format_code_name"):
+    format_name = getattr(getattr(_find_shell(), "compile", None), "format_code_name", None)
+    if format_name is None:
         return None
-    label = compiler.format_code_name(file)
+    label = format_name(file)
     return " ".join(label) if label else None

@@ -96,7 +96,7 @@ class Recorder:
         self._rank: int | None = None
         self._has_no_rank_yet = False
         self._shown_progress: dict[int, dict[str, Any]] = {}
-        self._shown_status: dict[str, SourceStatus] = {}
+        self._shown_status: dict[str | None, SourceStatus] = {}
         self._status_due = 0.0
         self._begin_thread()
 
@@ -151,10 +151,11 @@ class Recorder:
 
     def _write_batch(self, final: bool) -> None:
         """One transaction. A file that can't be written now (a full disk) costs this batch, never the host."""
-        if self._store is None:
+        store = self._store
+        if store is None:
             return
         begin = time.thread_time_ns()
-        self._note_rank()
+        self._note_rank(store)
         self._ask_counters()
         events, payloads = self._take()
         events += self._changed_statuses(final)
@@ -162,17 +163,17 @@ class Recorder:
         progress = (os.getpid(), states) if states != self._shown_progress else None
         try:
             if events or progress:
-                self._store.append(events, payloads, progress, owners=self._owners(events))
+                store.append(events, payloads, progress, owners=self._owners(events))
                 self._shown_progress = states
         except sqlite3.OperationalError as error:
             self._lost(events, error)
         except Exception as error:
             # One event with a value that its column can't hold must not take the batch with it.
             logger.debug("compilediag: a batch is written one by one: %s", error)
-            self._write_singly(events, payloads)
+            self._write_singly(store, events, payloads)
         self.cpu_ns += time.thread_time_ns() - begin
 
-    def _note_rank(self) -> None:
+    def _note_rank(self, store: Store) -> None:
         """A process has no rank until torch.distributed begins, and keeps its rank when that ends: what it recorded
         before gets it too.
         """
@@ -182,7 +183,7 @@ class Recorder:
         self._rank = rank
         if self._has_no_rank_yet:
             try:
-                self._store.set_rank(os.getpid(), rank)
+                store.set_rank(os.getpid(), rank)
                 self._has_no_rank_yet = False
             except sqlite3.OperationalError as error:
                 logger.debug("compilediag: the rank of earlier events in %s stays unknown: %s", self.path, error)
@@ -232,7 +233,7 @@ class Recorder:
         if not final and now < self._status_due:
             return []
         self._status_due = now + STATUS_INTERVAL_S
-        changed = []
+        changed: list[Event] = []
         for status in self._statuses():
             shown = self._shown_status.get(status.name)
             if shown is None or _state(shown) != _state(status):
@@ -250,10 +251,10 @@ class Recorder:
     def _owners(self, events: list[Event]) -> list[Owner]:
         return [(self._rank, os.getpid())] * len(events)
 
-    def _write_singly(self, events: list[Event], payloads: list[tuple[str, str]]) -> None:
+    def _write_singly(self, store: Store, events: list[Event], payloads: list[tuple[str, str]]) -> None:
         for event in events:
             try:
-                self._store.append([event], payloads, owners=self._owners([event]))
+                store.append([event], payloads, owners=self._owners([event]))
                 payloads = []
             except Exception as error:
                 self._lost([event], error)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
+from .events import SourceStatus
 from .storage.data import SessionData, TableProperties
 from .storage.store import is_session, remove
 
@@ -135,22 +136,6 @@ class Session(TableProperties):
         """
         return self.data.metrics(event_id)
 
-    def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
-        """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
-        return self.data.artifact_bodies(after, last)
-
-    def rows(self, kind: Any, after: int = 0) -> Sequence[Any]:
-        """The events of a kind; of a table's name its stored rows, until nobody asks for these here any more."""
-        return self.data.stored_rows(kind, after) if isinstance(kind, str) else self.data.rows(kind)
-
-    def stored_rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
-        """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
-        return self.data.stored_rows(table, after)
-
-    def news(self, after: int) -> tuple[int, set[str]]:
-        """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""
-        return self.data.news(after)
-
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
         return self.data.progress()
@@ -161,8 +146,9 @@ class Session(TableProperties):
         """
         from .plugins import troubles
 
-        names = ["name", "status", "reason", "reason_code", "events", "dropped", "overhead_s"]
-        rows = [{k: _plain(v) for k, v in row.items()} for row in self.sources[names].to_dict("records")]
+        names = ("name", "status", "reason", "reason_code", "events", "dropped", "overhead_s")
+        states = sorted(self.data.rows(SourceStatus), key=lambda state: (state.pid or 0, state.name or ""))
+        rows = [{name: getattr(state, name) for name in names} for state in states]
         failed = [(p.subject, "failed", p.reason, "errors", None, p.failures, None) for p in troubles()]
         return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
@@ -180,7 +166,7 @@ class Session(TableProperties):
         """What to change, ranked by seconds lost."""
         from .diagnosis import diagnose
 
-        return diagnose(self)
+        return diagnose(self.data)
 
     def explain_miss(self, event_id: int) -> str:
         """Why a look-up of `cache_lookups` missed, in words: the nearest earlier key, and what differs.
@@ -189,13 +175,13 @@ class Session(TableProperties):
         """
         from .diagnosis import explain_miss
 
-        return explain_miss(self, int(event_id))
+        return explain_miss(self.data, int(event_id))
 
     def break_even(self) -> pd.DataFrame:
         """One row a compiled entry: what it cost, and whether its calls have paid for that (`docs/tables.md`)."""
         from .diagnosis import break_even
 
-        return break_even(self)
+        return break_even(self.data)
 
     def verify(self, finding: Finding, workload: Workload) -> Verification:
         """Run `workload` with and without the fix of `finding`, beside what is compiled: does it hold?
@@ -221,7 +207,7 @@ class Session(TableProperties):
         """
         from .diagnosis.causes.what_if import what_if
 
-        return what_if(finding, self, buckets)
+        return what_if(finding, self.data, buckets)
 
     def ranks(self) -> Ranks:
         """The ranks of a distributed job, told against each other: where they first went different ways and at which
@@ -292,12 +278,3 @@ class Session(TableProperties):
         except (OSError, sqlite3.Error) as error:
             raise CompilediagError(f"{target} can't be written: {error}") from None
         return target
-
-
-def _plain(value: Any) -> Any:
-    """A cell as plain Python: NA is None."""
-    import pandas as pd
-
-    if pd.isna(value):
-        return None
-    return value.item() if hasattr(value, "item") else value

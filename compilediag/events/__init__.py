@@ -11,9 +11,9 @@ end. `rank` and `pid` stay None where they are made: the recorder fills them in 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import cast
 
-from .base import Event, UserData, column
+from .base import ColumnSpec, Event, UserData, column, describe_column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, CacheLookup
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
@@ -35,6 +35,7 @@ __all__ = [
     "CACHE_OUTCOMES",
     "COMPILE_CACHE_SOURCES",
     "CUDAGRAPH_ACTIONS",
+    "ColumnSpec",
     "CacheLookup",
     "Collective",
     "Calls",
@@ -64,6 +65,7 @@ __all__ = [
     "UserData",
     "column",
     "columns",
+    "describe_column",
     "list_sources",
 ]
 
@@ -88,21 +90,23 @@ KINDS: tuple[type[Event], ...] = (
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
 WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
-DURATION = {"dtype": "float64", "doc": "s from begin to end", "unit": "s", "user_data": None, "sources": ()}
+DURATION = describe_column("float64", "duration", unit="s")
 
 
-_columns: dict[str, dict[str, dict[str, Any]]] = {}
-
-
-def columns(cls: type[Event]) -> dict[str, dict[str, Any]]:
-    """The columns of a kind beside the common ones: name -> {"dtype", "doc"}, in order.
+def columns(cls: type[Event]) -> dict[str, ColumnSpec]:
+    """The columns of a kind beside the common ones, in order, by name.
 
     `duration_s` is a common field of all events but a column only of the tables that list it.
     """
-    if cls.kind not in _columns:
-        own = {f.name: dict(f.metadata) for f in dataclasses.fields(cls) if f.metadata}
-        _columns[cls.kind] = {**({"duration_s": dict(DURATION)} if cls in WITH_DURATION else {}), **own}
-    return {name: dict(spec) for name, spec in _columns[cls.kind].items()}
+    return _COLUMNS[cls]
+
+
+def _read_columns(cls: type[Event]) -> dict[str, ColumnSpec]:
+    own = {f.name: cast(ColumnSpec, dict(f.metadata)) for f in dataclasses.fields(cls) if f.metadata}
+    return {**({"duration_s": DURATION} if cls in WITH_DURATION else {}), **own}
+
+
+_COLUMNS = {cls: _read_columns(cls) for cls in KINDS}
 
 
 def list_sources(cls: type[Event]) -> tuple[str, ...]:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 NS_PER_S = 1_000_000_000
 
 
 #: What a column can hold of the user's: a path, the name of a guarded value, code, or a text that can quote values.
 UserData = Literal["path", "source", "code", "content"]
+
+
+class ColumnSpec(TypedDict):
+    """What is declared of a column; the arguments of `column` say what each part means."""
+
+    dtype: str
+    doc: str
+    unit: str | None
+    user_data: UserData | None
+    sources: tuple[str, ...]
+
+
+def describe_column(
+    dtype: str, doc: str, unit: str | None = None, user_data: UserData | None = None, sources: tuple[str, ...] = ()
+) -> ColumnSpec:
+    """The declaration of a column; see `column`."""
+    return {"dtype": dtype, "doc": doc, "unit": unit, "user_data": user_data, "sources": sources}
 
 
 def column(
@@ -22,10 +39,7 @@ def column(
     report must leave out: it replaces paths, removes quoted parts of sources, and drops code and content. `sources`
     names the sources that fill the column.
     """
-    return field(
-        default=None,
-        metadata={"dtype": dtype, "doc": doc, "unit": unit, "user_data": user_data, "sources": sources},
-    )
+    return field(default=None, metadata={**describe_column(dtype, doc, unit, user_data, sources)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

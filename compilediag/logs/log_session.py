@@ -13,9 +13,8 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..decode.records.kept_texts import Item
-from ..diagnosis import FEEDS
 from ..errors import CompilediagError
-from ..events import Artifact, Event, SourceStatus
+from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.store import Owner, Store, own_fields
 from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, open_log
@@ -199,7 +198,7 @@ def finish_session(store: Store, tally: ReadTally, dropped: int, description: st
 def _make_states(store: Store, tally: ReadTally, dropped: int, description: str) -> list[SourceStatus]:
     """Make a state for every source of a live watch, and one that says what was read."""
     now = time.time_ns()
-    missing = {name for names in FEEDS.values() for name in names} - IN_LOGS
+    missing = {name for kind in KINDS for name in list_sources(kind)} - IN_LOGS
     return [
         *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(IN_LOGS)),
         *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=NOT_IN_LOGS) for name in sorted(missing)),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
 from . import tables
-from .reader import fetch_rows, last_id, unless_damaged
 from .store import inflate
+from .tables import fetch_rows, find_last_id, unless_damaged
 from .upgrade import open_current
 
 if TYPE_CHECKING:
@@ -195,10 +195,10 @@ class SessionData(TableProperties):
         self.flush()
         with self.lock:
             frame = self._frame(name)
-            return tables.with_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
+            return tables.add_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
 
     def _frame(self, name: str) -> pd.DataFrame:
-        last = last_id(self.store, name, "id" if name == "events" else "event_id")
+        last = find_last_id(self.store, name)
         cached = self._frames.get(name)
         if cached is None or cached[0] != last:
             frame = tables.read_events(self.store) if name == "events" else tables.read_table(self.store, name)
@@ -208,7 +208,7 @@ class SessionData(TableProperties):
     def stored_rows(self, table: str, after: int = 0) -> list[tuple[Any, ...]]:
         """The rows of a table with event ids above `after`, as stored (times in ns): what a live view reads."""
         with self.lock:
-            return tables.table_rows(self.store, table, after)
+            return tables.read_stored_rows(self.store, table, after)
 
     # What is not a table
 
@@ -244,7 +244,7 @@ class SessionData(TableProperties):
         """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
         outermost first. KeyError if there is none.
         """
-        return tables.whole_stack(self.stacks, key)
+        return tables.find_stack(self.stacks, key)
 
     def metrics(self, event_id: int) -> dict[str, Any]:
         """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.

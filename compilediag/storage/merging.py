@@ -63,7 +63,7 @@ def _copy(db: sqlite3.Connection, renamed: dict[str, str]) -> int:
     for kind in KINDS:
         _copy_table(db, kind.table, "event_id", [f.name for f in own_fields(kind)], last, renamed)
     db.execute("INSERT OR IGNORE INTO main.payloads SELECT digest, size, body FROM part.payloads")
-    return db.execute("SELECT coalesce(max(id), 0) FROM main.events").fetchone()[0]
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM main.events").fetchone()[0])
 
 
 def _copy_table(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from ..events import BY_TABLE
+from ..events import BY_TABLE, ColumnSpec
 from ..storage.tables import table_columns
 
 NS_PER_MS = 1_000_000
@@ -51,9 +51,9 @@ def to_ms(time_ns: int) -> float:
     return time_ns / NS_PER_MS
 
 
-def _get_type(name: str, spec: dict[str, Any]) -> str:
+def _get_type(name: str, spec: ColumnSpec) -> str:
     if name == "event_id":
         return "id"
-    if spec.get("user_data") in ("path", "code") and spec["dtype"] == "string":
+    if spec["user_data"] in ("path", "code") and spec["dtype"] == "string":
         return str(spec["user_data"])
-    return spec.get("unit") or _TYPES.get(spec["dtype"], "text")
+    return spec["unit"] or _TYPES.get(spec["dtype"], "text")

@@ -85,10 +85,10 @@ def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):
     events = [
         Recompile(time_ns=1, compile_id="0/1", compile_key="a.1"),
         Recompile(time_ns=2, compile_id="0/1", compile_key="a.2"),
-        Recompile(time_ns=3, compile_id="0/2"),
+        Recompile(time_ns=3),
         Compile(time_ns=4, compile_key="a.1", duration_s=1.0),
         Compile(time_ns=5, compile_key="a.1", duration_s=0.5),
-        Compile(time_ns=6, compile_id="0/2", duration_s=4.0),
+        Compile(time_ns=6, duration_s=4.0),
     ]
     session = saved(tmp_path, *events)
     assert [row.lost_s for row in session.data.rows(Recompile)] == [1.5, None, None]
@@ -97,9 +97,9 @@ def test_a_recompile_costs_the_compiles_of_its_key(tmp_path):
 
 
 def test_every_event_is_in_events_and_in_its_table_once(full):
-    raw = {table: len(full.stored_rows(table)) for table in BY_TABLE}
+    raw = {table: len(full.data.stored_rows(table)) for table in BY_TABLE}
     assert sum(raw.values()) == len(full.events)
-    ids = sorted(row[0] for table in BY_TABLE for row in full.stored_rows(table))
+    ids = sorted(row[0] for table in BY_TABLE for row in full.data.stored_rows(table))
     assert ids == full.events["id"].tolist()
     assert full.events["kind"].value_counts().to_dict() == {BY_TABLE[t].kind: n for t, n in raw.items()}
 
@@ -130,12 +130,12 @@ def test_a_frame_is_the_callers_own(full):
 # Lost seconds
 
 
-def recompile(number, at, compile_id="0/1", **more):
-    return Recompile(time_ns=at * SECOND, compile_id=compile_id, function=f"f{number}", **more)
+def recompile(number, key="a.1", **more):
+    return Recompile(time_ns=number * SECOND, compile_id="0/1", compile_key=key, function=f"f{number}", **more)
 
 
-def compiled(begin, seconds, compile_id="0/1", **more):
-    return Compile(time_ns=begin * SECOND, duration_s=seconds, compile_id=compile_id, **more)
+def compiled(seconds, key="a.1", **more):
+    return Compile(time_ns=SECOND, duration_s=seconds, compile_id="0/1", compile_key=key, **more)
 
 
 def lost(folder, *events):
@@ -146,29 +146,25 @@ def lost(folder, *events):
 
 
 def test_a_recompile_costs_its_forward_and_its_backward(tmp_path):
-    found = lost(tmp_path, recompile(1, 1), compiled(1, 2.0), compiled(9, 0.5, trigger="lazy_backward"))
+    found = lost(tmp_path, recompile(1), compiled(2.0), compiled(0.5, trigger="lazy_backward"))
     assert found == {"f1": 2.5}
 
 
 def test_a_first_compile_costs_no_recompile_anything(tmp_path):
-    assert lost(tmp_path, compiled(1, 2.0, "0/0"), recompile(1, 5), compiled(5, 1.0)) == {"f1": 1.0}
+    assert lost(tmp_path, compiled(2.0, "a.0"), recompile(1), compiled(1.0)) == {"f1": 1.0}
 
 
 def test_lost_seconds_are_missing_until_the_compile_has_ended(tmp_path):
-    assert lost(tmp_path, recompile(1, 1)) == {"f1": None}
-    other = tmp_path / "other"
-    other.mkdir()
-    assert lost(other, recompile(1, 1), compiled(1, 1.0, "5/5")) == {"f1": None}
+    assert lost(tmp_path, recompile(1), compiled(1.0, "a.5"), compiled(None)) == {"f1": None}
 
 
-def test_after_a_reset_ids_begin_again_and_each_recompile_has_its_own_cost(tmp_path):
-    events = [recompile(1, 1), compiled(1, 2.0), recompile(2, 10), compiled(10, 4.0)]
+def test_without_a_key_nothing_is_joined(tmp_path):
+    assert lost(tmp_path, recompile(1, None), compiled(1.0, None)) == {"f1": None}
+
+
+def test_an_id_that_comes_again_has_another_key_and_a_cost_of_its_own(tmp_path):
+    events = [recompile(1), compiled(2.0), recompile(2, "a.2"), compiled(4.0, "a.2")]
     assert lost(tmp_path, *events) == {"f1": 2.0, "f2": 4.0}
-
-
-def test_a_recompile_is_announced_after_its_compile_began(tmp_path):
-    """The hook comes a little after the time that the compile's start is given: the end decides."""
-    assert lost(tmp_path, recompile(1, 2), compiled(1, 3.0)) == {"f1": 3.0}
 
 
 # Speed
