@@ -38,8 +38,6 @@ __all__ = [
     "fix_code",
     "map_collected",
     "merge_fixes",
-    "merged",
-    "strikes",
     "sum_calls",
 ]
 
@@ -87,7 +85,3 @@ def count_occurrences(finding: Finding, data: Rows) -> int:
     if finding.rule == "recompile_limit":
         return count_limit_hits(data, finding.kind, finding.places)
     return count_strikes(data, finding.kind, finding.source, finding.places)
-
-
-#: The former names, until every module uses the new ones.
-merged, strikes = merge_fixes, count_occurrences

@@ -38,7 +38,3 @@ _COSTS = {
 def get_cost(rule: str) -> str | None:
     """What following the advice of a rule costs; None where it costs nothing but the change."""
     return _COSTS.get(rule)
-
-
-#: The former name, until every rule uses the new one.
-cost_of = get_cost

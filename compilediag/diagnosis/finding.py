@@ -81,10 +81,6 @@ def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
     return max(severity, ceiling, key=SEVERITIES.index)
 
 
-#: The former names, until every module uses the new ones.
-merged, severity_of = merge_fixes, get_severity
-
-
 def make_rank_key(finding: Finding) -> tuple[Any, ...]:
     """Sort findings: most seconds at stake first, a limit before its causes, then by severity and number."""
     place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)

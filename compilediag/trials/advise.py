@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..diagnosis import Finding, fix_code, merged
+from ..diagnosis import Finding, fix_code, merge_fixes
 from ..formatting import format_line, format_seconds
 from .verify import Baseline, Bench, Run, Verification, Workload, judged, limits_hit
 
@@ -94,7 +94,7 @@ class _Search:
 
     def outcome(self, findings: tuple[Finding, ...]) -> Verification:
         """What a set of fixes together does to the workload."""
-        fix = merged([f.fix for f in findings])
+        fix = merge_fixes([f.fix for f in findings])
         key = tuple(sorted(fix.items()))
         if key not in self._outcomes:
             self._outcomes[key] = judged(None, fix, self.baseline, self.bench)

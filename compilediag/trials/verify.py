@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..diagnosis import Finding, diagnose, fix_code, strikes
+from ..diagnosis import Finding, count_occurrences, diagnose, fix_code
 from ..errors import CompilediagError
 from ..formatting import format_line, format_seconds, format_times
 
@@ -111,7 +111,7 @@ class Bench:
         with session.settled():
             compiled = float(session.compiles["duration_s"].sum())
             count, found = len(session.recompiles), tuple(diagnose(session))
-            own = strikes(finding, session) if finding is not None else 0
+            own = count_occurrences(finding, session) if finding is not None else 0
         return Run(count, compiled, found, own, result, changed, raised, wall)
 
 

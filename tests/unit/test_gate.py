@@ -110,4 +110,4 @@ def test_an_empty_log_fails(python, tmp_path, text):
 def test_a_check_of_nothing_is_refused(python, tmp_path):
     (tmp_path / "a.log").write_text(compile_())
     done = python("-m", "compilediag", "check", tmp_path / "a.log")
-    assert done.returncode == 2 and "nothing to check" in done.stderr
+    assert done.returncode == 2 and "no limit given; pass --max-recompiles" in done.stderr

@@ -38,21 +38,18 @@ class FailureIndex:
     def __init__(self, failures: Iterable[GuardFailure]):
         self._by_compile: dict[str, list[GuardFailure]] = defaultdict(list)
         for failure in failures:
-            key = failure.compile_key
-            if failure.guard_source and key is not None:
-                self._by_compile[key].append(failure)
+            if failure.guard_source and failure.compile_key is not None:
+                self._by_compile[failure.compile_key].append(failure)
 
     def of(self, row: Recompile) -> Sequence[GuardFailure]:
         """The guards of every earlier entry that failed at a recompile."""
-        key = row.compile_key
-        return () if key is None else self._by_compile.get(key, ())
+        return () if row.compile_key is None else self._by_compile.get(row.compile_key, ())
 
     def of_closest(self, row: Recompile) -> list[GuardFailure]:
         """The guards that failed in the entry that came closest to fitting."""
-        closest = row.closest_compile_key or row.closest_compile_id
-        if closest is None:
+        if row.closest_compile_key is None:
             return []
-        return [f for f in self.of(row) if (f.entry_compile_key or f.entry_compile_id) == closest]
+        return [failure for failure in self.of(row) if failure.entry_compile_key == row.closest_compile_key]
 
 
 def find_causes(data: Rows) -> list[Cause]:
@@ -162,15 +159,15 @@ def _is_specialized(failure: GuardFailure, source: str) -> bool:
 def _find_dynamic_sizes(data: Rows) -> set[tuple[str, str]]:
     """The sizes that torch made dynamic by itself: (compile key of the entry, source)."""
     return {
-        (key, f"{format_source(row.source)}.size()[{row.dim}]")
+        (row.compile_key, f"{format_source(row.source)}.size()[{row.dim}]")
         for row in data.rows(DynamicDecision)
-        if (key := row.compile_key or row.compile_id) is not None and row.source and (row.dim or "").isdecimal()
+        if row.compile_key is not None and row.source and (row.dim or "").isdecimal()
     }
 
 
 def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
     """True if the closest entry needs one size although torch had made that size dynamic for it."""
-    entry = (row.closest_compile_key or row.closest_compile_id or "", row.guard_source or "")
+    entry = (row.closest_compile_key or "", row.guard_source or "")
     return row.guard_kind == "tensor_size" and row.expected not in ZERO_ONE and entry in decided
 
 
