@@ -5,7 +5,7 @@ import pytest
 
 from compilediag.diagnosis import break_even, diagnose, sum_calls
 from compilediag.diagnosis.rules.break_even import CallTally, EntryWorth
-from compilediag.events import Calls
+from compilediag.events import Calls, Compile, RowList
 from tests.unit.tables_builder import SECOND, called, compiled, source, tables
 
 COUNTING = source("calls", "active")
@@ -72,6 +72,18 @@ def test_ids_that_begin_again_are_other_entries():
     late = called("compiled", 3, time_ns=51 * SECOND, compile_id="0/1", compile_key="again")
     found = frame(entry(1), again, called("compiled", 7, 1), late)
     assert found["calls"].tolist() == [7, 3]
+
+
+def test_two_threads_with_one_compile_id_have_their_own_calls():
+    entries = [entry(1, time_ns=at, compile_key=key) for at, key in ((SECOND, "k.1"), (SECOND + 1, "k.2"))]
+    calls = [called("compiled", count, 1, compile_key=key) for key, count in (("k.2", 5), ("k.1", 2))]
+    assert frame(*entries, *calls).set_index("compile_key")["calls"].to_dict() == {"k.1": 2, "k.2": 5}
+
+
+def test_an_entry_without_a_key_is_joined_with_nothing():
+    alone = Compile(time_ns=1, function="f", duration_s=2.0, outcome="ok")
+    found = break_even(RowList([alone, Calls(time_ns=2, function="f", ran="compiled", count=3), COUNTING]))
+    assert found["paid_s"].tolist() == [2.0] and found["calls"].isna().all()
 
 
 def test_another_process_is_another_entry():

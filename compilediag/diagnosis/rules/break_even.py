@@ -115,7 +115,8 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
     for row in made:
         key, place = row.compile_key, _get_process_place(row)
         paid_s = row.duration_s if key is None else paid.get(key)
-        tally = tallies.get(key or "", CallTally()) if are_counted else None
+        # Without a key no call can be attributed: the number of calls is unknown, not 0.
+        tally = tallies.get(key, CallTally()) if are_counted and key is not None else None
         mean_s = eager[place].mean_s if place in eager else None
         worth = EntryWorth(paid_s, tally.calls, tally.mean_s, mean_s) if tally else None
         entries.append(CompiledEntry(row, paid_s, tally, worth, last[place] is not row or place in eager))
