@@ -108,7 +108,7 @@ class Replays(Source):
 
     def _replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A replay outside a call of a tree is of a graph that the tree does not own."""
-        if self._call.depth == 0 and error is None:
+        if self._call.get().depth == 0 and error is None:
             counts = self._of.setdefault(args[0], {})
             if None not in counts:
                 backend = "user" if torch_api.find_capturer() == "user" else "no_trees"
