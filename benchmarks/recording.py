@@ -44,7 +44,7 @@ class Counter:
     dropped: int = 0
     errors: list[str] = field(default_factory=list)
 
-    def failed(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         self.errors.append(repr(error))
 
     def status(self) -> events.SourceStatus:

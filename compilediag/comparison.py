@@ -60,7 +60,7 @@ class Diff:
 
     def summary(self) -> str:
         """The differences as plain text, the costly ones first."""
-        return "\n".join([*self.totals(), *self._listed(), *self.gaps()]) + "\n"
+        return "\n".join([*self.totals(), *self._list_changes(), *self.gaps()]) + "\n"
 
     def totals(self) -> list[str]:
         """The sums of both sessions, in lines."""
@@ -79,7 +79,7 @@ class Diff:
             lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
 
-    def _listed(self) -> list[str]:
+    def _list_changes(self) -> list[str]:
         if not self.changes:
             return ["", "No differences."]
         groups = [(True, "Worse"), (False, "Better"), (None, "Other")]

@@ -1,7 +1,8 @@
-"""Plug-ins: record decoders, rules and panels that other packages bring, by entry point. See docs/plugins.md.
+"""Plug-ins: record decoders, rules and panels that other packages provide as entry points. See docs/plugins.md.
 
-They are looked up when first needed and imported when first used. What one of them raises, at import or later, costs
-its own part alone: it is counted and told in `session.status()` and the summary, and after five errors it is left out.
+They are found when first needed and imported when first used. An error in a plug-in, at import or later, affects only
+what it provides: it is counted and reported in `session.status()` and the summary. After five errors a plug-in is not
+called any more.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-#: What can be brought -> the group of entry points.
+#: What a plug-in can provide -> the group of entry points.
 GROUPS = {name: f"compilediag.{name}" for name in ("decoders", "rules", "panels")}
 #: After so many errors a plug-in is not called any more.
-ERRORS = 5
-_TOLD = 200
+MAX_ERRORS = 5
+MAX_REASON = 200
 
 
 class Plugin:
-    """One entry point of a group. `failures` counts what it raised, `reason` is the first of these in one line."""
+    """One entry point of a group. `failures` counts its errors, `reason` is the first of them in one line."""
 
     def __init__(self, group: str, point: importlib.metadata.EntryPoint):
         self.group = group
@@ -36,55 +37,55 @@ class Plugin:
 
     @property
     def subject(self) -> str:
-        """`rule idle of sample-plugin`: what it is, and of which package."""
+        """What it is and which package provides it: `rule idle of sample-plugin`."""
         package = self._point.dist.name if self._point.dist is not None else "an unknown package"
         return f"{self.group.removesuffix('s')} {self.name} of {package}"
 
     def call(self, accept: Callable[[Any], Any], *args: Any) -> Any:
-        """What it gives for `args`, as `accept` takes it; None if it, or `accept`, raises, and once it is left out."""
-        if self.failures >= ERRORS:
+        """Call it with `args` and return `accept(result)`; None if either raises, or after too many errors."""
+        if self.failures >= MAX_ERRORS:
             return None
         try:
             if self._function is None:
                 self._function = self._point.load()
             return accept(self._function(*args))
         except Exception as error:
-            self._failed(error)
+            self._note_error(error)
             return None
 
-    def _failed(self, error: Exception) -> None:
+    def _note_error(self, error: Exception) -> None:
         with self._lock:
             self.failures += 1
-            self.reason = self.reason or _told(error)
+            self.reason = self.reason or _describe_error(error)
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     try:
         text = " ".join(str(error).split())
     except Exception:
         text = "an error without a text"
-    return f"{type(error).__name__}: {text}"[:_TOLD]
+    return f"{type(error).__name__}: {text}"[:MAX_REASON]
 
 
 @functools.cache
-def found(group: str) -> tuple[Plugin, ...]:
-    """The plug-ins of a group, by name, the same objects each time; nothing is imported."""
+def list_plugins(group: str) -> tuple[Plugin, ...]:
+    """The plug-ins of a group, sorted by name, the same objects each time. Imports nothing."""
     points = importlib.metadata.entry_points(group=GROUPS[group])
-    # A package that is installed twice, as in a folder on the path and beside Python, is one.
+    # A package can be found twice: in a folder on the path and in site-packages.
     by_name = {(point.name, point.value): point for point in points}
     return tuple(Plugin(group, by_name[key]) for key in sorted(by_name))
 
 
-def decoder(kind: str) -> Plugin | None:
+def find_decoder(kind: str) -> Plugin | None:
     """The plug-in that decodes records of this kind."""
-    return next((plugin for plugin in found("decoders") if plugin.name == kind), None)
+    return next((plugin for plugin in list_plugins("decoders") if plugin.name == kind), None)
 
 
-def troubles() -> list[Plugin]:
-    """Those that failed so far, in this process."""
-    return [plugin for group in GROUPS for plugin in found(group) if plugin.failures]
+def list_failed() -> list[Plugin]:
+    """The plug-ins that failed so far in this process."""
+    return [plugin for group in GROUPS for plugin in list_plugins(group) if plugin.failures]
 
 
-def gaps() -> dict[str, str]:
-    """Of those that failed: what it is -> how often and why."""
-    return {f"{p.subject}, a plug-in": f"it failed {p.failures}x: {p.reason}" for p in troubles()}
+def explain_failures() -> dict[str, str]:
+    """Plug-in that failed -> how often and why."""
+    return {f"{p.subject}, a plug-in": f"it failed {p.failures}x: {p.reason}" for p in list_failed()}

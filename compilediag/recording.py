@@ -42,7 +42,7 @@ class Feed(Protocol):
     events: int
     dropped: int
 
-    def failed(self, error: BaseException) -> None: ...
+    def note_error(self, error: BaseException) -> None: ...
     def status(self) -> SourceStatus: ...
 
 
@@ -50,8 +50,8 @@ class Counter(Protocol):
     """What counts in the user's program and hands over its counts when it is asked."""
 
     def tick(self, final: bool = False) -> None: ...
-    def forked(self) -> None: ...
-    def failed(self, error: BaseException) -> None: ...
+    def reset_after_fork(self) -> None: ...
+    def note_error(self, error: BaseException) -> None: ...
 
 
 class Running(Protocol):
@@ -166,7 +166,7 @@ class Recorder:
                 store.append(events, payloads, progress, owners=self._owners(events))
                 self._shown_progress = states
         except sqlite3.OperationalError as error:
-            self._lost(events, error)
+            self._count_lost(events, error)
         except Exception as error:
             # One event with a value that its column can't hold must not take the batch with it.
             logger.debug("compilediag: a batch is written one by one: %s", error)
@@ -193,7 +193,7 @@ class Recorder:
             try:
                 counter.tick()
             except Exception as error:
-                counter.failed(error)
+                counter.note_error(error)
 
     def _state(self, running: Running) -> dict[str, Any]:
         state = running.state()
@@ -207,7 +207,7 @@ class Recorder:
             try:
                 made = [self._keep(feed, i, payloads) if isinstance(i, tuple) else i for i in make(*args)]
             except Exception as error:
-                feed.failed(error)
+                feed.note_error(error)
                 continue
             events += made
             feed.events += len(made)
@@ -246,7 +246,7 @@ class Recorder:
             try:
                 yield feed.status()
             except Exception as error:
-                feed.failed(error)
+                feed.note_error(error)
 
     def _owners(self, events: list[Event]) -> list[Owner]:
         return [(self._rank, os.getpid())] * len(events)
@@ -257,14 +257,14 @@ class Recorder:
                 store.append([event], payloads, owners=self._owners([event]))
                 payloads = []
             except Exception as error:
-                self._lost([event], error)
+                self._count_lost([event], error)
 
-    def _lost(self, events: list[Event], error: Exception) -> None:
+    def _count_lost(self, events: list[Event], error: Exception) -> None:
         """Count what could not be written, at the last feed, the writer itself."""
         logger.warning("compilediag: %d events could not be written to %s: %s", len(events), self.path, error)
         for feed in self.feeds[-1:]:
             feed.dropped += len(events)
-            feed.failed(error)
+            feed.note_error(error)
 
     def before_fork(self) -> None:
         self._lock.acquire()
@@ -277,7 +277,7 @@ class Recorder:
                 self._store.reopen()
         except sqlite3.Error as error:
             self._store = None
-            self._lost([], error)
+            self._count_lost([], error)
         finally:
             self._lock.release()
 
@@ -292,7 +292,7 @@ class Recorder:
         for feed in self.feeds:
             feed.events = feed.dropped = 0
         for counter in self.counters:
-            counter.forked()
+            counter.reset_after_fork()
         self._asleep = True
 
     def _wake_in_child(self) -> None:

@@ -144,12 +144,12 @@ class Session(TableProperties):
         """One dict per source: name, status, reason, reason_code, events, dropped, overhead_s (s of the user's
         time); and one per plug-in that failed in this process, `dropped` being how often.
         """
-        from .plugins import troubles
+        from .plugins import list_failed
 
         names = ("name", "status", "reason", "reason_code", "events", "dropped", "overhead_s")
         states = sorted(self.data.rows(SourceStatus), key=lambda state: (state.pid or 0, state.name or ""))
         rows = [{name: getattr(state, name) for name in names} for state in states]
-        failed = [(p.subject, "failed", p.reason, "errors", None, p.failures, None) for p in troubles()]
+        failed = [(p.subject, "failed", p.reason, "errors", None, p.failures, None) for p in list_failed()]
         return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
     def flush(self) -> None:

@@ -67,7 +67,7 @@ def diagnose(data: Rows) -> list[Finding]:
 
 def _call_plugins(data: Rows) -> list[Finding]:
     """The findings of the rules of plug-ins."""
-    return [finding for plugin in plugins.found("rules") for finding in plugin.call(_validate, data) or ()]
+    return [finding for plugin in plugins.list_plugins("rules") for finding in plugin.call(_validate, data) or ()]
 
 
 def _validate(result: object) -> list[Finding]:

@@ -180,7 +180,7 @@ def _peek(reading: Iterator[Record | Unread]) -> Iterator[Record | Unread]:
 
 def decode_with_plugin(kind: str, record: Record, attempt: CompileAttempt, time_ns: int) -> list[Item] | None:
     """Return what the plug-in for records of this kind makes of one; None if there is no plug-in, or if it fails."""
-    decoder = plugins.decoder(kind)
+    decoder = plugins.find_decoder(kind)
     if decoder is None:
         return None
 

@@ -34,7 +34,7 @@ class PluginPanel(PanelTable):
 
 def make_panels(data: TableProperties) -> list[PluginPanel]:
     """The panels of all plug-ins. `data` has the DataFrames of the session, redacted if need be."""
-    return [_make_panel(plugin, data) for plugin in plugins.found("panels")]
+    return [_make_panel(plugin, data) for plugin in plugins.list_plugins("panels")]
 
 
 def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PluginPanel:

@@ -23,7 +23,7 @@ def format_summary(data: SessionData, encoding: str | None = None) -> str:
     """
     with data.settled():
         findings = diagnose(data)
-        gaps = explain_gaps(data) | plugins.gaps()  # A plug-in that failed is known once it was asked.
+        gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
         text = render_summary(compute_totals(data), findings, gaps, find_gaps(data))
     return escape_unprintable(text, encoding)
 

@@ -78,7 +78,7 @@ class Feed:
     events: int = 0
     dropped: int = 0
 
-    def failed(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         raise error
 
 

@@ -72,7 +72,7 @@ def on_the_path(folder, monkeypatch):
     folder.mkdir()
     install(folder)
     monkeypatch.syspath_prepend(folder)
-    plugins.found.cache_clear()
+    plugins.list_plugins.cache_clear()
     yield folder
-    plugins.found.cache_clear()
+    plugins.list_plugins.cache_clear()
     sys.modules.pop("sample_plugin", None)

@@ -23,7 +23,7 @@ class Feed:
     def __init__(self, name="compiles"):
         self.name, self.events, self.dropped, self.errors = name, 0, 0, []
 
-    def failed(self, error):
+    def note_error(self, error):
         self.errors.append(error)
 
     def status(self):

@@ -31,21 +31,24 @@ def test_a_rule_of_another_package_is_asked_with_the_tables(installed):
 
 
 def test_nothing_is_imported_before_it_is_used(installed):
-    assert [plugin.name for plugin in plugins.found("panels")] == ["broken_panel", "by_function"]
+    assert [plugin.name for plugin in plugins.list_plugins("panels")] == ["broken_panel", "by_function"]
     assert "sample_plugin" not in sys.modules
 
 
 def test_what_fails_is_told_once_counted_and_left_out_after_five_errors(installed):
     for _ in range(9):
         assert [f.rule for f in diagnose(tables(compiled()))] == ["many_compiles"]
-    failed = {plugin.name: (plugin.failures, plugin.reason) for plugin in plugins.troubles()}
+    failed = {plugin.name: (plugin.failures, plugin.reason) for plugin in plugins.list_failed()}
     assert failed == {
         "broken": (5, "ValueError: no such table"),
         "missing": (5, "ModuleNotFoundError: No module named 'sample_plugin_that_is_not_there'"),
         "wrong": (5, "TypeError: a rule has to return compilediag.diagnosis.Finding objects"),
     }
-    assert len(sys.modules["sample_plugin"].asked) == plugins.ERRORS
-    assert plugins.gaps()["rule broken of sample-plugin, a plug-in"] == "it failed 5x: ValueError: no such table"
+    assert len(sys.modules["sample_plugin"].asked) == plugins.MAX_ERRORS
+    assert (
+        plugins.explain_failures()["rule broken of sample-plugin, a plug-in"]
+        == "it failed 5x: ValueError: no such table"
+    )
 
 
 def test_panels_are_tables_and_one_that_fails_says_why(installed):

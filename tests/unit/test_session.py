@@ -94,11 +94,12 @@ def test_artifacts_that_are_not_there_raise_key_error(session):
 
 def test_status_is_plain_python_and_goes_into_json(session):
     status = session.status()
-    assert [set(s) for s in status] == [{"name", "status", "reason", "events", "dropped", "overhead_s"}]
+    assert [set(s) for s in status] == [{"name", "status", "reason", "reason_code", "events", "dropped", "overhead_s"}]
     assert json.loads(json.dumps(status))[0] == {
         "name": "compiles",
         "status": "active",
         "reason": None,
+        "reason_code": None,
         "events": 5,
         "dropped": 0,
         "overhead_s": 0.5,

@@ -84,8 +84,21 @@ def test_keys_join_what_ids_and_times_joined(file):
     assert session.events.query("compile_id.notna()")["compile_key"].notna().all()
 
 
-def test_there_is_a_golden_session_of_each_older_schema():
-    assert [file.stem for file in OLD] == [f"schema-{n}" for n in range(1, 4)]
+def test_there_is_a_golden_session_of_each_schema():
+    assert [file.stem for file in sorted(GOLDEN.glob("*.cdiag"))] == [
+        f"schema-{n}" for n in range(1, SCHEMA_VERSION + 1)
+    ]
+
+
+def test_the_keys_of_a_recording_join_as_those_of_an_upgraded_file_do():
+    session = load(GOLDEN / "schema-4.cdiag")
+    recompiles, compiles = session.recompiles, session.compiles
+    expected = lost_seconds_by_time(recompiles, compiles).astype("float64")
+    pd.testing.assert_series_equal(recompiles["lost_s"], expected, check_names=False)
+    forward = compiles[compiles["trigger"] == "dynamo"]
+    assert forward["compile_key"].is_unique and forward["compile_id"].duplicated().any()
+    assert set(session.guard_failures["entry_compile_key"]) <= set(forward["compile_key"])
+    assert session.events.query("compile_id.notna()")["compile_key"].notna().all()
 
 
 def test_an_id_that_comes_again_is_another_attempt(tmp_path):

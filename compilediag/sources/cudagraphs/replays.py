@@ -139,7 +139,7 @@ class Replays(Source):
             if known is not None:
                 self.emit(make_action, None, (), known)
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: drop the counts so far, which the parent writes."""
         for count in self._counts:
             count.take()

@@ -123,9 +123,9 @@ class CompiledCalls(Source):
         if rows:
             self.emit(_make_rows, rows)
         while self._counter.errors and self.errors < MAX_ERRORS:
-            self.failed(self._counter.errors.pop())
+            self.note_error(self._counter.errors.pop())
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: drop the counts so far, which the parent writes."""
         for tally in self._counter.tallies.values():
             tally.clear()

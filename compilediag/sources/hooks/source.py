@@ -134,7 +134,7 @@ class Source:
             self._set_state("unavailable", "missing_api", str(why))
             self._shut_down()
         except Exception as error:
-            self.failed(error)
+            self.note_error(error)
 
     def end(self) -> None:
         """Remove everything. A patch that another tool has wrapped since stays in its place, without effect.
@@ -172,10 +172,10 @@ class Source:
         try:
             observe(*args)
         except Exception as error:
-            self.failed(error)
+            self.note_error(error)
         self.overhead_ns += time.perf_counter_ns() - begin
 
-    def failed(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source switches itself off and says so."""
         self.errors += 1
         self._last_error = own_errors.describe_error(error)

@@ -20,7 +20,7 @@ class WriterStatus:
         self.dropped = 0
         self.reason: str | None = None
 
-    def failed(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         self.reason = describe_error(error)
 
     def status(self) -> SourceStatus:
