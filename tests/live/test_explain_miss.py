@@ -1,4 +1,4 @@
-"""Why a cache missed, told by the real compiler: the nearest earlier key of the same function, and what differs.
+"""Why a cache missed, with the real compiler: the nearest earlier key of the same function, and what differs.
 
 The functions are calls of libraries alone, which Inductor has no C++ to build for.
 """
@@ -38,7 +38,7 @@ def last_miss(session, cache):
     return misses(session, cache).iloc[-1]
 
 
-def told(session, cache):
+def read_differences(session, cache):
     return last_miss(session, cache)["key_diff"]
 
 
@@ -57,7 +57,7 @@ def watched(fresh_inductor_cache):
 def test_one_configuration(watched, cache):
     assert misses(watched, cache)["nearest_key"].isna().all(), "nothing to differ from"
     compiled(scaled(2), epilogue_fusion=False)
-    assert told(watched, cache) == ["inductor_config[epilogue_fusion]: True -> False"]
+    assert read_differences(watched, cache) == ["inductor_config[epilogue_fusion]: True -> False"]
     first, last = misses(watched, cache)["key"]
     assert last_miss(watched, cache)["nearest_key"] == first != last
 
@@ -65,7 +65,7 @@ def test_one_configuration(watched, cache):
 @pytest.mark.parametrize("cache", CACHES)
 def test_one_constant(watched, cache):
     compiled(scaled(3))
-    [line] = told(watched, cache)
+    [line] = read_differences(watched, cache)
     old, new = line.removeprefix("graph line 2: ").split(" -> ")
     assert "addmm" in old and "beta = 2" in old and "beta = 3" in new
 
@@ -73,17 +73,17 @@ def test_one_constant(watched, cache):
 @pytest.mark.parametrize("cache", CACHES)
 def test_one_input_layout(watched, cache):
     compiled(scaled(2), x=torch.ones(2, 2).t())
-    assert told(watched, cache) == ["example_inputs[0] stride: [2, 1] -> [1, 2]"]
+    assert read_differences(watched, cache) == ["example_inputs[0] stride: [2, 1] -> [1, 2]"]
 
 
 def test_a_constant_that_is_a_tensor(fresh_inductor_cache):
     with cd.watch() as session:
         for value in (1.0, 5.0):
             compiled(lambda x, w, value=value: x @ torch.tensor([[value, 2.0], [3.0, 4.0]]))
-    assert told(session, "fx_graph") == [
+    assert read_differences(session, "fx_graph") == [
         "constant[_tensor_constant0]: [[1.0, 2.0], [3.0, 4.0]] -> [[5.0, 2.0], [3.0, 4.0]]"
     ]
-    [line] = told(session, "aot_autograd")
+    [line] = read_differences(session, "aot_autograd")
     assert line.startswith("graph line 2: ") and "[[1.0, 2.0]" in line and "[[5.0, 2.0]" in line
 
 
@@ -99,19 +99,19 @@ def test_threads_of_the_machine(fresh_inductor_cache, cache):
                 compiled(scaled(2))
         finally:
             torch.set_num_threads(threads)
-    assert told(session, cache) == ["cpp_runtime_thread_count: 2 -> 1"]
+    assert read_differences(session, cache) == ["cpp_runtime_thread_count: 2 -> 1"]
 
 
 def test_autograds_own_configuration(watched):
     with torch._functorch.config.patch(activation_memory_budget=0.5):
         compiled(scaled(2))
-    assert told(watched, "aot_autograd") == ["autograd_config[activation_memory_budget]: 1.0 -> 0.5"]
+    assert read_differences(watched, "aot_autograd") == ["autograd_config[activation_memory_budget]: 1.0 -> 0.5"]
 
 
-# Which key it is told against
+# Which key it is compared with
 
 
-def test_forward_and_backward_are_told_against_their_own(fresh_inductor_cache):
+def test_forward_and_backward_are_compared_with_their_own(fresh_inductor_cache):
     def train(budget):
         torch._dynamo.reset()
         x = torch.ones(2, 2, requires_grad=True)
@@ -126,7 +126,7 @@ def test_forward_and_backward_are_told_against_their_own(fresh_inductor_cache):
     assert found["key_diff"].tolist()[2:] == [["inductor_config[epilogue_fusion]: True -> False"]] * 2
 
 
-def test_another_function_is_not_told_against(watched):
+def test_another_function_is_not_compared_with(watched):
     compiled(programs.renamed(scaled(3), "other"))
     assert last_miss(watched, "fx_graph")["function"] == "other"
     assert all(misses(watched, cache)["nearest_key"].isna().all() for cache in CACHES)
@@ -178,7 +178,7 @@ def test_a_history_that_cant_be_used_costs_the_history_alone(fresh_inductor_cach
         result = compiled(scaled(2))
         compiled(scaled(2), epilogue_fusion=False)
     assert result.tolist() == [[4.0, 4.0]] * 2
-    assert told(session, "fx_graph") == ["inductor_config[epilogue_fusion]: True -> False"]
+    assert read_differences(session, "fx_graph") == ["inductor_config[epilogue_fusion]: True -> False"]
     state = session.sources.query("name == 'keys'").iloc[0]
     assert state["status"] == "active" and state["reason"].startswith("keys of earlier sessions are not known: ")
 
@@ -207,7 +207,7 @@ def test_keys_are_the_same_and_nothing_is_logged(fresh_inductor_cache, caplog, m
     assert not [r for r in caplog.records if "hash details" in r.getMessage()]
 
 
-def test_lean_tells_no_differences(fresh_inductor_cache):
+def test_lean_reports_no_differences(fresh_inductor_cache):
     with cd.watch(detail="lean") as session:
         compiled(scaled(2))
         compiled(scaled(3))

@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def job(tmp_path_factory):
     """The folder of one run: `watched` and `logs` in it."""
     folder = tmp_path_factory.mktemp("job")
-    told = {"PYTHONPATH": str(ROOT), "TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
+    environment = {"PYTHONPATH": str(ROOT), "TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
     command = [sys.executable, "-m", "tests.live.two_ranks"]
     ranks = [
         subprocess.Popen(
             [*command, str(rank), str(folder / "meeting"), f"{folder / 'watched'}/"],
-            env={**os.environ, **told},
+            env={**os.environ, **environment},
             cwd=ROOT,
         )
         for rank in (0, 1)
@@ -45,7 +45,7 @@ def both(job):
     return cd.load(job / "watched"), cd.ingest(job / "logs", strict=True)
 
 
-def test_the_first_difference_is_told_by_both_alike(both):
+def test_the_first_difference_is_the_same_for_both(both):
     live, log = (session.ranks() for session in both)
     assert live.first.sentence == log.first.sentence
     assert live.first.sentence.startswith("rank 1 diverged at 0/2 of step (two_ranks.py:16), ")
@@ -101,7 +101,7 @@ def test_a_folder_that_can_not_be_made_is_one_line(tmp_path):
         cd.start(path=f"{tmp_path / 'no' / 'folder'}/")
 
 
-def test_torch_distributed_that_is_half_imported_tells_no_rank(monkeypatch):
+def test_torch_distributed_that_is_half_imported_has_no_rank(monkeypatch):
     from compilediag import sources
 
     monkeypatch.delenv("RANK", raising=False)

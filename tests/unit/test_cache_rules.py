@@ -1,4 +1,4 @@
-"""What is told of caches: settings that change keys, entries that are gone, bypasses, servers that fail."""
+"""Findings about caches: settings that change keys, lost entries, bypasses, failing servers."""
 
 import pytest
 
@@ -10,7 +10,7 @@ THREADS = "cpp_runtime_thread_count: 2 -> 1"
 SIZE = "example_inputs[0] shape: [4, 4] -> [8, 4]"
 
 
-def told(*events):
+def diagnose_events(*events):
     return diagnose(tables(*events))
 
 
@@ -19,13 +19,13 @@ def missed(key, *differences, **more):
 
 
 def test_a_miss_by_itself_is_no_finding():
-    assert told(lookup("miss", key="k0", **FORWARD), missed("k1", SIZE), lookup("saved", key="k0")) == []
+    assert diagnose_events(lookup("miss", key="k0", **FORWARD), missed("k1", SIZE), lookup("saved", key="k0")) == []
 
 
-def test_misses_that_one_setting_explains_are_told_together():
+def test_misses_that_one_setting_explains_are_one_finding():
     rows = [missed(f"k{n}", FUSION, compile_id=f"0/{n}") for n in range(1, 4)]
     stored = [lookup("saved", key=f"k{n}", taken_s=0.5, compile_id=f"0/{n}") for n in range(1, 4)]
-    (got,) = told(*rows, *stored)
+    (got,) = diagnose_events(*rows, *stored)
     assert got.title == (
         "3 cache misses cost 1.5 s: only inductor_config[epilogue_fusion] (True -> False) differs from the nearest "
         "earlier key"
@@ -36,11 +36,11 @@ def test_misses_that_one_setting_explains_are_told_together():
 
 
 def test_a_miss_that_the_program_explains_too_is_none_of_the_settings():
-    assert told(missed("k1", FUSION, SIZE)) == []
+    assert diagnose_events(missed("k1", FUSION, SIZE)) == []
 
 
-def test_different_settings_are_told_apart_and_several_together():
-    found = told(missed("k1", FUSION), missed("k2", THREADS), missed("k3", FUSION, THREADS))
+def test_different_settings_are_separate_findings_and_several_are_one():
+    found = diagnose_events(missed("k1", FUSION), missed("k2", THREADS), missed("k3", FUSION, THREADS))
     assert sorted(f.title.partition(": only ")[2].partition(" from the nearest")[0] for f in found) == [
         "cpp_runtime_thread_count (2 -> 1) differs",
         "inductor_config[epilogue_fusion] (True -> False) differs",
@@ -55,23 +55,23 @@ def test_the_outer_cache_holds_the_seconds_of_the_inner_one():
         lookup("saved", cache="aot_autograd", key="a", taken_s=3.0, compile_id="0/0"),
         lookup("saved", key="f", taken_s=2.0, compile_id="0/0"),
     ]
-    (got,) = told(*rows)
+    (got,) = diagnose_events(*rows)
     assert (got.count, got.seconds_lost) == (2, 3.0)
 
 
-def test_an_earlier_key_of_another_session_is_told_with_when():
-    (got,) = told(missed("k1", "torch_version: a -> b", nearest_session="2026-11-20 12:00, train.py"))
+def test_an_earlier_key_of_another_session_is_reported_with_when():
+    (got,) = diagnose_events(missed("k1", "torch_version: a -> b", nearest_session="2026-11-20 12:00, train.py"))
     assert got.suggestion.endswith("The earlier key is from 2026-11-20 12:00, train.py.")
 
 
 def test_a_key_that_was_seen_before_has_lost_its_entry():
-    (got,) = told(missed("k0", compile_id="0/0"), lookup("saved", key="k0", taken_s=2.0))
+    (got,) = diagnose_events(missed("k0", compile_id="0/0"), lookup("saved", key="k0", taken_s=2.0))
     assert (got.rule, got.seconds_lost) == ("cache_entry_gone", 2.0)
     assert got.title == "1 miss in fx_graph cost 2.0 s: same key as before, but its entry was deleted or never saved"
 
 
 def test_a_bypass_says_what_is_expected_and_what_can_be_changed():
-    (got,) = told(lookup("bypass", cache="aot_autograd", reason="FX graph cache is not enabled", **FORWARD))
+    (got,) = diagnose_events(lookup("bypass", cache="aot_autograd", reason="FX graph cache is not enabled", **FORWARD))
     assert got.suggestion.startswith("Set torch._inductor.config.fx_graph_cache = True")
     assert (got.rule, got.function) == ("cache_bypass", "forward")
 
@@ -79,10 +79,10 @@ def test_a_bypass_says_what_is_expected_and_what_can_be_changed():
 @pytest.mark.parametrize(
     ("tier", "words"), [("remote", "TORCHINDUCTOR_REDIS_HOST"), ("local", "TORCHINDUCTOR_CACHE_DIR")]
 )
-def test_a_cache_that_fails_is_told_with_where_to_look(tier, words):
+def test_a_cache_that_fails_is_reported_with_where_to_look(tier, words):
     refused = "Error 111 connecting to localhost:6379. Connection refused."
     rows = [lookup("failed", tier=tier, reason=refused, exception_type="ConnectionError") for _ in range(6)]
-    (got,) = told(*rows)
+    (got,) = diagnose_events(*rows)
     assert f"failed 6x: ConnectionError: {refused}" in got.title
     assert words in got.suggestion
     assert got.severity == "medium", "it slows down, and breaks nothing"

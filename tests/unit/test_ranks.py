@@ -1,4 +1,4 @@
-"""Ranks told against each other: where they part, at what, in a sentence; stragglers first."""
+"""Ranks compared with each other: where they diverge and why, in a sentence; stragglers first."""
 
 from dataclasses import replace
 
@@ -30,13 +30,13 @@ def size(rank, number, expected, actual, at=None, **more):
     """A recompile by the size of x and its compile."""
     at = number + 1 if at is None else at
     common = {"rank": rank, "pid": 100 + rank, "time_ns": int(at * SECOND)}
-    told = recompile("x.size()[0]", "tensor_size", str(expected), str(actual), number, **common)
-    return [told, compile_of(rank, number, at, **more)]
+    cause = recompile("x.size()[0]", "tensor_size", str(expected), str(actual), number, **common)
+    return [cause, compile_of(rank, number, at, **more)]
 
 
 def scale(rank, at, **more):
-    told = {"rank": rank, "pid": 100 + rank, "compile_id": "1/0", "time_ns": int(at * SECOND), "duration_s": 0.1}
-    return compiled(**told, **OTHER, **more)
+    common = {"rank": rank, "pid": 100 + rank, "compile_id": "1/0", "time_ns": int(at * SECOND), "duration_s": 0.1}
+    return compiled(**common, **OTHER, **more)
 
 
 def found(*events, **options):
@@ -54,7 +54,7 @@ def _listed(made):
 START = [*both(compile_of, 0), *both(size, 1, 4, 8)]
 
 
-def test_the_rank_whose_guard_failed_went_another_way():
+def test_the_rank_whose_guard_failed_diverges():
     [one] = found(*START, *size(1, 2, 8, 9), *both(scale, 5))
     assert one.sentence == (
         "rank 1 diverged at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9; "
@@ -134,26 +134,26 @@ def test_clocks_need_not_agree():
 
 def test_addresses_and_devices_of_a_rank_are_no_difference():
     def object_of(rank, what):
-        told = recompile("self.f", "identity", what.format(1 + rank), what.format(7 + rank), rank=rank, pid=100 + rank)
-        return [told, compile_of(rank, 1, 1)]
+        cause = recompile("self.f", "identity", what.format(1 + rank), what.format(7 + rank), rank=rank, pid=100 + rank)
+        return [cause, compile_of(rank, 1, 1)]
 
     for what in ("<function f at 0x{}0>", "cuda:{}"):
         assert found(*both(compile_of, 0, at=0), *object_of(0, what), *object_of(1, what)) == []
 
 
 @pytest.mark.parametrize(
-    ("kind", "more", "told"),
+    ("kind", "more", "text"),
     [
         ("outcome", {"outcome": "failed", "fail_type": "Unsupported"}, "failed, Unsupported; rank 0: ok"),
         ("graph", {"graph_ops": 3}, "compiled a different graph"),
     ],
 )
-def test_what_else_can_differ(kind, more, told):
+def test_what_else_can_differ(kind, more, text):
     [one] = found(compile_of(0, 0), compile_of(1, 0, **more))
-    assert one.kind == kind and told in one.sentence
+    assert one.kind == kind and text in one.sentence
 
 
-def test_caches_that_answer_otherwise_come_before_where_ranks_part():
+def test_caches_that_differ_come_before_where_ranks_diverge():
     hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
     caches, way = found(*START, *hits, *size(1, 2, 8, 9))
     assert caches.kind == "caches" and (caches.other_value, caches.value) == ("fx_graph miss", "fx_graph hit")
@@ -176,8 +176,8 @@ def test_collectives_in_another_order():
     ]
     [one] = found(*both(compile_of, 0), *rows)
     assert one.kind == "collectives" and "number 2 is all_reduce_; rank 0: all_gather" in one.sentence
-    [told] = diagnose(tables(*both(compile_of, 0), *rows))
-    assert (told.rule, told.severity) == ("ranks_diverge", "high")
+    [finding] = diagnose(tables(*both(compile_of, 0), *rows))
+    assert (finding.rule, finding.severity) == ("ranks_diverge", "high")
 
 
 def test_ids_that_are_used_again_after_a_reset_keep_their_own():
@@ -190,12 +190,12 @@ def test_ids_that_are_used_again_after_a_reset_keep_their_own():
 
 
 def test_a_recompile_that_is_not_over_counts():
-    told = Recompile(time_ns=9 * SECOND, rank=1, pid=101, compile_id="0/2", guard_source="x", expected="1", actual="2")
-    [one] = found(*START, told)
+    cause = Recompile(time_ns=9 * SECOND, rank=1, pid=101, compile_id="0/2", guard_source="x", expected="1", actual="2")
+    [one] = found(*START, cause)
     assert "rank 1 diverged at 0/2" in one.sentence and "guard x 1 -> 2" in one.sentence
 
 
-def test_one_rank_or_none_has_nothing_to_be_told_against():
+def test_one_rank_or_none_has_nothing_to_compare_with():
     assert found(compile_of(0, 0)) == [] and found(compiled()) == [] and found() == []
     assert make_rank_page(tables(compile_of(0, 0)), is_live=False) is None
 
@@ -214,9 +214,11 @@ def test_stragglers_come_first():
 
 
 def test_a_finding_says_what_to_change():
-    told, *_ = [f for f in diagnose(tables(*START, *size(1, 2, 8, 9), *both(scale, 5))) if f.rule == "ranks_diverge"]
-    assert told.severity == "high" and "guard x.size()[0] 8 -> 9" in told.title and told.seconds_at_stake == 0.5
-    assert "same sizes" in told.suggestion and told.source == "x.size()[0]" and told.evidence
+    finding, *_ = [f for f in diagnose(tables(*START, *size(1, 2, 8, 9), *both(scale, 5))) if f.rule == "ranks_diverge"]
+    assert (
+        finding.severity == "high" and "guard x.size()[0] 8 -> 9" in finding.title and finding.seconds_at_stake == 0.5
+    )
+    assert "same sizes" in finding.suggestion and finding.source == "x.size()[0]" and finding.evidence
     hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
     assert "ranks_differ_in_caches" in {f.rule for f in diagnose(tables(*START, *hits))}
     assert not {f.rule for f in diagnose(tables(*START))} & {"ranks_diverge", "ranks_differ_in_caches"}
@@ -258,8 +260,8 @@ def logged(folder, *orders):
         ops = {"ops": [{"name": "mm", "estimated_runtime_ns": 1e6 * (rank + 1)}, {"name": "x"}, 3]}
         texts = {"graph_execution": (ran, None), "inductor_runtime_and_tensor_meta": (ops, "0/0")}
         records = [
-            record("artifact", {"name": name, "encoding": "json"}, told, compile_id=of, at=4, pid=rank + 1)
-            for name, (told, of) in texts.items()
+            record("artifact", {"name": name, "encoding": "json"}, content, compile_id=of, at=4, pid=rank + 1)
+            for name, (content, of) in texts.items()
         ]
         log = string(pid=rank + 1) + compile_(pid=rank + 1) + "".join(records)
         (folder / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(log)

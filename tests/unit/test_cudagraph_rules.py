@@ -1,4 +1,4 @@
-"""What is told of CUDA graphs: skips with what to change, captures again and again, limits, lost outputs."""
+"""Findings about CUDA graphs: skips with advice, repeated captures, limits, overwritten outputs."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from tests.unit.tables_builder import graph, tables
 LINE = {"user_file": "/home/ada/model.py", "user_line": 33, "user_code": "x.add_(1)"}
 
 
-def told(*events):
+def diagnose_events(*events):
     return diagnose(tables(*events))
 
 
 def only(*events):
-    (found,) = told(*events)
+    (found,) = diagnose_events(*events)
     return found
 
 
@@ -44,15 +44,15 @@ def test_each_of_torchs_reasons_to_skip_has_advice(reason, advice):
     assert advice.lower() in advise_skip(reason).lower()
 
 
-def test_a_reason_that_is_not_known_is_told_as_it_is():
+def test_a_reason_that_is_not_known_is_reported_unchanged():
     found = only(graph("skip", reason="something new"))
     assert found.title == "forward (model.py:30) runs without CUDA graphs: something new"
     assert found.suggestion == "PyTorch's page on CUDAGraph Trees lists what can't be captured."
 
 
-def test_a_skip_is_told_with_the_users_line_once_a_reason():
+def test_a_skip_is_reported_with_the_users_line_once_a_reason():
     same = {"reason": "mutated inputs (1 instances)", **LINE}
-    found = told(
+    found = diagnose_events(
         graph("skip", **same), graph("skip", 2, **same), graph("skip", mode="backward", reason="cpu device (x)")
     )
     assert [(f.rule, f.severity, f.count) for f in found] == [
@@ -66,7 +66,7 @@ def test_a_skip_is_told_with_the_users_line_once_a_reason():
 
 def test_one_capture_again_is_usual_and_a_storm_names_the_input():
     again = {"mismatch": "StaticInputIdxMismatch", "input": "primals_4 (input 3)", "duration_ms": 100.0}
-    assert told(graph("record"), graph("rerecord", 2, **again)) == []
+    assert diagnose_events(graph("record"), graph("rerecord", 2, **again)) == []
     found = only(*(graph("rerecord", n, **again) for n in range(6)))
     assert found.title == (
         "forward (model.py:30) was captured again 6x, 600 ms: a parameter, buffer or marked tensor was replaced "
@@ -83,22 +83,22 @@ def test_each_invariant_has_words_and_advice(mismatch):
     assert why in found.title and found.suggestion == advice
 
 
-def test_an_invariant_that_is_not_known_is_told_in_torchs_words():
+def test_an_invariant_that_is_not_known_is_reported_in_torchs_words():
     found = only(graph("rerecord", reason="who knows"), graph("rerecord", 2, reason="who knows"))
     assert found.title.endswith("was captured again 2x: who knows")
 
 
-def test_captures_for_many_sizes_are_told_with_the_sizes():
+def test_captures_for_many_sizes_are_reported_with_the_sizes():
     found = only(*(graph("record", n, duration_ms=200.0, sizes=f"{n}x3") for n in range(9)))
     assert (
         found.title == "forward (model.py:30) was captured for 9 sizes, 1.6 s after the first: 0x3, 1x3, 2x3 and 6 more"
     )
     assert (found.rule, found.severity, found.count) == ("cudagraph_sizes", "medium", 9)
     assert "cudagraph_capture_sizes" in found.suggestion
-    assert told(*(graph("record", n, duration_ms=200.0, sizes="4x3") for n in range(9))) == []
+    assert diagnose_events(*(graph("record", n, duration_ms=200.0, sizes="4x3") for n in range(9))) == []
 
 
-def test_captures_that_pile_up_on_each_other_are_told():
+def test_captures_that_pile_up_on_each_other_are_reported():
     chain = [graph("record", n, graph_id=n, parent_id=n - 1 if n else None, duration_ms=100.0) for n in range(6)]
     found = only(*chain)
     assert found.title == (
@@ -106,15 +106,18 @@ def test_captures_that_pile_up_on_each_other_are_told():
     )
     assert (found.severity, found.seconds_lost) == ("medium", pytest.approx(0.5))
     assert "cudagraph_mark_step_begin()" in found.suggestion
-    assert told(*chain[:4]) == []
+    assert diagnose_events(*chain[:4]) == []
     others = [graph("record", n, function_id=n, parent_id=n) for n in range(6)]
-    assert told(*others) == [], "each is a graph of its own"
+    assert diagnose_events(*others) == [], "each is a graph of its own"
 
 
-def test_a_function_that_torch_gave_up_is_told_once():
+def test_a_function_that_torch_gave_up_is_reported_once():
     again = [graph("rerecord", n, mismatch="CudagraphManagedIdxMismatch") for n in range(3)]
-    assert [f.rule for f in told(*again, graph("limit", 9))] == ["cudagraph_limit"]
-    assert [f.rule for f in told(*again, graph("limit", 9, function="g"))] == ["cudagraph_limit", "cudagraph_rerecord"]
+    assert [f.rule for f in diagnose_events(*again, graph("limit", 9))] == ["cudagraph_limit"]
+    assert [f.rule for f in diagnose_events(*again, graph("limit", 9, function="g"))] == [
+        "cudagraph_limit",
+        "cudagraph_rerecord",
+    ]
 
 
 def test_a_limit_says_that_it_runs_without_graphs_from_there():
@@ -124,13 +127,13 @@ def test_a_limit_says_that_it_runs_without_graphs_from_there():
     assert "cudagraph_unexpected_rerecord_limit" in found.suggestion
 
 
-def test_a_function_that_never_leaves_its_warm_up_is_told_once():
+def test_a_function_that_never_leaves_its_warm_up_is_reported_once():
     found = only(graph("stuck", count=4, reason="pending backward"), graph("stuck", 2, count=8))
     assert found.title == "forward (model.py:30) ran in its warm-up 8x and was never captured: pending backward"
     assert "cudagraph_mark_step_begin()" in found.suggestion
 
 
-def test_an_overwritten_output_is_told_with_the_line_that_made_it():
+def test_an_overwritten_output_is_reported_with_the_line_that_made_it():
     error = "Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run."
     found = only(graph("overwritten", reason=error, **LINE))
     assert (found.severity, found.user_code) == ("high", "x.add_(1)")
@@ -139,7 +142,7 @@ def test_an_overwritten_output_is_told_with_the_line_that_made_it():
     assert "set them to None before each backward" in gradient.suggestion
 
 
-def test_a_capture_that_failed_is_told_with_its_error():
+def test_a_capture_that_failed_is_reported_with_its_error():
     found = only(graph("failed", reason="OutOfMemoryError: CUDA out of memory."))
     assert found.title == "forward (model.py:30) could not be captured once: OutOfMemoryError: CUDA out of memory."
     assert found.severity == "high"
@@ -147,4 +150,4 @@ def test_a_capture_that_failed_is_told_with_its_error():
 
 def test_what_goes_well_is_no_finding():
     actions = ("warmup", "record", "replays", "partition", "user_capture", "invalidated")
-    assert told(*(graph(action, n, count=3) for n, action in enumerate(actions))) == []
+    assert diagnose_events(*(graph(action, n, count=3) for n, action in enumerate(actions))) == []

@@ -23,7 +23,7 @@ def found(rule, *events):
     return [f for f in diagnose(tables(*events)) if f.rule == rule]
 
 
-def test_a_run_is_told_by_its_winner_and_what_came_next():
+def test_a_run_is_described_by_its_winner_and_what_came_next():
     got = run(*tuning("1", {"mm": 0.102, "triton_mm_1": 0.1, "triton_mm_2": 0.125, "triton_mm_3": NO_ROOM}))
     assert (got.winner, got.winner_kind, got.winner_ms) == ("triton_mm_1", "triton", 0.1)
     assert (got.next_choice, got.next_ms, got.extern_ms) == ("mm", 0.102, 0.102)
@@ -128,7 +128,7 @@ def test_a_margin_is_a_part_of_the_winners_time():
     assert compute_margin(None, 0.1) is compute_margin(0.1, None) is compute_margin(0.1, 0.0) is None
 
 
-def test_long_tuning_for_little_is_told_by_op():
+def test_long_tuning_for_little_is_reported_by_op():
     rows = [*tuning("1"), *tuning("2", inputs=["bf16[8, 8]"]), *tuning("3", {"bmm": 0.2, "triton_bmm": 0.1}, op="bmm")]
     (got,) = found("tuning_small_gain", *rows)
     assert got.title == "tuning mm 2x took 1.6 s: at most 2.0 % faster than the extern kernel"
@@ -163,7 +163,7 @@ def test_tuning_that_is_worth_it_or_cheap_is_no_finding(more):
     assert found("tuning_small_gain", *tuning("1", **more)) == []
 
 
-def test_what_is_tuned_again_in_one_process_is_told():
+def test_what_is_tuned_again_in_one_process_is_reported():
     again = {"times": {"mm": 0.5, "triton_mm_1": 0.1}}
     (got,) = found("tuning_repeated", *tuning("1", **again), *tuning("2", **again), *tuning("3", **again))
     assert got.title.startswith("mm [bf16[64, 64], bf16[64, 64]] was tuned 3x in one process: 1.6 s after the first")
@@ -175,7 +175,7 @@ def test_what_is_tuned_again_in_one_process_is_told():
     assert found("tuning_repeated", *tuning("1", **unknown), *tuning("2", **unknown)) == []
 
 
-def test_a_run_in_which_everything_failed_is_told_first():
+def test_a_run_in_which_everything_failed_is_reported_first():
     rows = tuning("1", {"triton_mm_1": NO_ROOM, "triton_mm_2": NO_ROOM})
     (got,) = found("tuning_all_failed", *rows)
     assert got.severity == "high"
@@ -185,7 +185,7 @@ def test_a_run_in_which_everything_failed_is_told_first():
     assert "NoValidChoicesError" not in own.suggestion
 
 
-def test_choices_that_fail_for_one_reason_are_told_together():
+def test_choices_that_fail_for_one_reason_are_one_finding():
     some = {"mm": 0.5, "triton_mm_1": 0.1, "triton_mm_2": NO_ROOM, "triton_mm_3": NO_ROOM.replace("294912", "300000")}
     rows = [*tuning("1", some), *tuning("2", some, op="addmm")]
     (got,) = found("choices_failed", *rows)
@@ -197,7 +197,7 @@ def test_choices_that_fail_for_one_reason_are_told_together():
     assert found("choices_failed", *tuning("1", some)) == [], "two are too few to speak of"
 
 
-def test_each_other_reason_is_told_as_it_is():
+def test_each_other_reason_is_reported_unchanged():
     some = {"mm": 0.5, **{f"triton_mm_{n}": "CompilationError: no such dot" for n in range(3)}}
     (got,) = found("choices_failed", *tuning("1", some))
     assert got.title == "3 of 4 choices of mm failed: CompilationError: no such dot"
@@ -208,7 +208,7 @@ def test_times_that_are_no_numbers_are_failures():
     assert (got.timed, got.winner, got.next_choice) == (1, "mm", None)
 
 
-def test_places_are_told_only_where_there_is_one():
+def test_places_are_named_only_where_there_is_one():
     (got,) = found("tuning_small_gain", *tuning("1"), *tuning("2", function="g", inputs=["x"]))
     assert (got.function, got.file) == (None, None)
     (got,) = found("tuning_small_gain", *tuning("1"))

@@ -23,13 +23,13 @@ def test_a_graph_break_that_torch_met_again_was_raised():
     assert "fullgraph=True) allows no graph break" in found.suggestion
 
 
-def test_of_a_mark_that_the_code_does_not_allow_torchs_own_sentence_is_told():
+def test_of_a_mark_that_the_code_does_not_allow_torchs_own_sentence_is_reported():
     (found,) = diagnose(tables(failed(MARK, "ConstraintViolationError")))
     assert found.rule == "compile_failed"
     assert found.suggestion.startswith("You marked L['x'].size()[0] as dynamic but it is 4. Remove it. The code needs")
 
 
-def test_a_first_call_with_nothing_to_compile_is_told_where_no_graph_break_explains_it():
+def test_a_first_call_with_nothing_to_compile_is_reported_where_no_graph_break_explains_it():
     empty = compiled(outcome="empty")
     (found,) = diagnose(tables(empty))
     assert (found.rule, found.severity) == ("nothing_to_compile", "low")

@@ -11,11 +11,11 @@ KEYS = SourceStatus(time_ns=1, name="keys", status="active")
 
 
 def explained(*sources, **columns):
-    told = {"cache": "fx_graph", "tier": "local", "outcome": "miss", "key": "fnow", "compile_id": "0/1", **FORWARD}
-    return explain_miss(tables(CacheLookup(time_ns=1, **{**told, **columns}), *sources), 1)
+    lookup = {"cache": "fx_graph", "tier": "local", "outcome": "miss", "key": "fnow", "compile_id": "0/1", **FORWARD}
+    return explain_miss(tables(CacheLookup(time_ns=1, **{**lookup, **columns}), *sources), 1)
 
 
-def test_a_difference_is_told_with_what_it_means():
+def test_a_difference_is_explained():
     assert explained(
         KEYS, nearest_key="fold", key_diff=["inductor_config[epilogue_fusion]: True -> False"]
     ).splitlines() == [
@@ -43,7 +43,7 @@ def test_each_kind_of_difference_has_its_advice(difference, advice):
     assert advice in explained(KEYS, nearest_key="fold", key_diff=[difference]).splitlines()[-1]
 
 
-def test_a_difference_of_no_known_kind_is_told_without_advice():
+def test_a_difference_of_no_known_kind_has_no_advice():
     text = explained(KEYS, nearest_key="fold", key_diff=["grad_enabled: True -> False"])
     assert text.endswith("  grad_enabled: True -> False")
 
@@ -59,7 +59,7 @@ def test_the_same_key_means_that_the_entry_is_gone():
     assert "its entry was deleted or never saved" in text and "The key is from 2025-01-01 10:00 UTC, train.py." in text
 
 
-def test_a_guard_miss_tells_the_guard():
+def test_a_guard_miss_names_the_guard():
     text = explained(KEYS, outcome="guard_miss", guard="s77 > 4")
     assert text.splitlines()[1].endswith("failed for these inputs: s77 > 4")
     assert explained(KEYS, outcome="guard_miss").endswith("these inputs.")
