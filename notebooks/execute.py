@@ -29,8 +29,8 @@ def execute(path: Path, timeout_s: int = 1200, **parameters: object) -> nbformat
         notebook = nbformat.read(shutil.copy(path, folder), as_version=4)
         for name, value in parameters.items():
             _assign(notebook, name, value)
-        resources = {"metadata": {"path": folder}}
-        client = NotebookClient(notebook, timeout=timeout_s, resources=resources, store_widget_state=False)
+        options = {"timeout": timeout_s, "startup_timeout": 300, "store_widget_state": False}
+        client = NotebookClient(notebook, resources={"metadata": {"path": folder}}, **options)
         return client.execute()
 
 

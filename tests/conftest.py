@@ -212,12 +212,12 @@ def chromium() -> str:
 
 @pytest.fixture
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`python("-m", "compilediag", ...)`: runs this interpreter in a process of its own, at most 300 s."""
+    """`python("-m", "compilediag", ...)`: runs this interpreter in a process of its own, at most 600 s."""
 
     def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
         command = [sys.executable, *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **options)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, **options)
 
     return run
 

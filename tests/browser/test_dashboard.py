@@ -149,5 +149,5 @@ try:
 except CompilediagError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout == "the dashboard needs anywidget: pip install anywidget\n", done.stderr

@@ -358,7 +358,7 @@ def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
     page.click('[data-tab="compiles"]')
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
-    page.wait_for_selector(".cdiag-pages pre", timeout=10_000)
+    page.wait_for_selector(".cdiag-pages pre")
     length = (
         "() => [...document.querySelectorAll('.cdiag-pages pre')].reduce((sum, n) => sum + n.textContent.length, 0)"
     )
@@ -366,7 +366,7 @@ def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
     page.click(".cdiag-artifact-foot >> text=show more")
     assert 120_000 <= page.evaluate(length) < 120_200
     page.click(".cdiag-artifact-foot >> text=show all")
-    page.wait_for_selector(".cdiag-artifact-foot >> text=show all", state="hidden", timeout=20_000)
+    page.wait_for_selector(".cdiag-artifact-foot >> text=show all", state="hidden")
     assert page.evaluate(length) > 9_000_000
 
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-STARTS_WITHIN_S = 20
+STARTS_WITHIN_S = 300
 
 
 def missing() -> str | None:

@@ -246,7 +246,9 @@ def test_a_watch_begins_and_ends_while_another_thread_calls():
     counted = []
     for _ in range(5):
         with cd.watch(detail="lean", calls=True) as session:
-            time.sleep(0.05)
+            begun = len(found)
+            while len(found) < begun + 3 and thread.is_alive():
+                time.sleep(0.01)
         counted.append(session.calls["count"].sum())
     done.set()
     thread.join()

@@ -180,12 +180,12 @@ def test_multiprocessing_finds_the_script_and_only_the_parent_reports(run, scrip
 
 
 def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
-    path = script(COMPILES + "print('ready', flush=True)\nimport time\ntime.sleep(60)")
+    path = script(COMPILES + "print('ready', flush=True)\nimport time\ntime.sleep(600)")
     command = [sys.executable, "-m", "compilediag", "run", "--report", tmp_path / "run.html", path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGINT
     assert stderr.count("KeyboardInterrupt") == 1
     assert "compilediag/cli" not in stderr

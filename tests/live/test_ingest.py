@@ -25,7 +25,7 @@ def both(tmp_path_factory):
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
     }
     program = [sys.executable, "-m", "tests.live.traced", str(folder / "live.cdiag")]
-    subprocess.run(program, env=environment, cwd=ROOT, check=True, timeout=300)
+    subprocess.run(program, env=environment, cwd=ROOT, check=True, timeout=600)
     return cd.load(folder / "live.cdiag"), cd.ingest(folder / "logs", folder / "log.cdiag", strict=True)
 
 

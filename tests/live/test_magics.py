@@ -230,7 +230,9 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(compilediag.__file__).parents[1]), "IPYTHONDIR": str(tmp_path)}
     with pytest.raises(CellExecutionError, match="2 in this cell"):
-        NotebookClient(cells, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path), env=environment)
+        NotebookClient(cells, timeout=600, startup_timeout=300, kernel_name="python3").execute(
+            cwd=str(tmp_path), env=environment
+        )
     _, watched, failing, last = (cell["outputs"] for cell in cells["cells"])
     shown = [output["data"] for output in watched if "data" in output]
     assert "application/vnd.jupyter.widget-view+json" in shown[0]

@@ -36,12 +36,12 @@ reader_before = len(session.compiles)
 bare = os.fork()
 if bare == 0:
     compiled("forked", range(3))
-    time.sleep(0.5)  # os._exit loses the last tenth of a second, as a kill would
+    cd.current().flush()  # os._exit loses what is not written yet, as a kill would
     os._exit(7)
 code = os.waitstatus_to_exitcode(os.waitpid(bare, 0)[1])
 process = multiprocessing.get_context("fork").Process(target=child, args=("pooled",))
 process.start()
-process.join(60)
+process.join(300)
 idle = os.fork()
 if idle == 0:
     os._exit(0)  # forks and compiles nothing
@@ -50,15 +50,18 @@ compiled("parent_after", range(2))
 there = os.path.exists(session.path)
 
 late_in, late_out = os.pipe()
+ready_in, ready_out = os.pipe()
 late = os.fork()
 if late == 0:
     assert cd.current() is not None
     compiled("outlives", range(2))
+    cd.current().flush()
+    os.write(ready_out, b"x")
     os.read(late_in, 1)  # until the parent has ended its watch
     compiled("outlives_the_watch", range(2))
     cd.stop()
     os._exit(0)
-time.sleep(1.5)
+os.read(ready_in, 1)
 cd.stop()
 os.write(late_out, b"x")
 os.waitpid(late, 0)
@@ -98,7 +101,7 @@ if __name__ == "__main__":
         process = multiprocessing.get_context("spawn").Process(target=child, args=(path,))
         session.flush()
         process.start()
-        process.join(120)
+        process.join(300)
         stopped = session.meta["stopped_ns"]
     frame = session.compiles
     print(json.dumps({
@@ -120,7 +123,7 @@ def told(script, code, *args):
     script.write_text(code)
     # CUDA can't be used in a forked process once its parent has used it, and dynamo uses it where it finds it.
     env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1]), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([sys.executable, script, *args], capture_output=True, text=True, timeout=200, env=env)
+    done = subprocess.run([sys.executable, script, *args], capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -186,8 +189,8 @@ def test_a_session_that_another_process_records_is_followed_until_that_one_ends(
         assert session.state == "watching"
         pump = Pump(ViewModel(session.data), sent.append)
         pump.start()
-        process.communicate("\n", timeout=120)
-        pump._thread.join(30)
+        process.communicate("\n", timeout=600)
+        pump._thread.join(300)
     finally:
         process.kill()
         process.wait()

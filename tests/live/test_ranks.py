@@ -32,7 +32,7 @@ def job(tmp_path_factory):
         for rank in (0, 1)
     ]
     try:
-        assert [rank.wait(timeout=200) for rank in ranks] == [0, 0]
+        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
     finally:
         for rank in ranks:
             rank.kill()

@@ -258,8 +258,8 @@ def test_ctrl_c_and_the_same_command_again(tmp_path):
         assert running.poll() is None, "it was over before it could be interrupted"
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130 and "run the same command again to continue" in running.stderr.read()
+    assert running.wait(300) == 130 and "run the same command again to continue" in running.stderr.read()
     running.stderr.close()
-    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    assert subprocess.run(command, capture_output=True, timeout=300).returncode == 0
     session = cd.load(out)
     assert session.compiles["pid"].nunique() == 20 and session.compiles.groupby("pid").size().nunique() == 1

@@ -95,7 +95,7 @@ def test_a_process_with_the_package_on_its_path_says_what_failed_and_shows_the_p
     log, report = tmp_path / "a.log", tmp_path / "r.html"
     log.write_text(LOG)
     script = f"import sys; sys.path.insert(0, {str(installed)!r})" + SCRIPT.format(log=str(log), report=str(report))
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     text = " ".join(run.stdout.split())
     assert "Not collected: rule broken of sample-plugin, a plug-in: it failed" in text

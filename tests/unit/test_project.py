@@ -100,7 +100,7 @@ def test_the_sdist_contains_tests_and_docs(built):
 
 def test_twine_accepts_both(built):
     command = [sys.executable, "-m", "twine", "check", "--strict", *built.iterdir()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -120,7 +120,7 @@ def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
         "--no-index",
         wheel,
     ]
-    run = functools.partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    run = functools.partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     installed = run(install)
     assert installed.returncode == 0, installed.stderr
     version = run([programs / "python", "-I", "-c", "import compilediag; print(compilediag.__version__)"])

@@ -34,7 +34,7 @@ BUDGET_S = 0.05
 def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S) -> FailingGuards:
     """All failing guards of one cache entry against `f_locals`; empty if they all pass.
 
-    `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds after which the search stops.
+    `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds of this thread after which the search stops.
     """
     if dead := _find_dead_reference(guard_manager):
         return FailingGuards([dead])
@@ -42,7 +42,7 @@ def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float
     if debug.result:
         return FailingGuards()
     scope = GuardScope(guard_manager, f_locals)
-    deadline = time.perf_counter() + budget_s
+    deadline = time.thread_time() + budget_s
     walk = GuardWalk(guard_manager, scope, deadline)
     found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline).run()
     _mark_first(found, debug, guard_manager, scope)

@@ -137,7 +137,7 @@ class GuardWalk:
         return not (must_fail and passed) and (not go_on or mgr.has_no_accessors())
 
     def is_late(self) -> bool:
-        self.found.truncated = self.found.truncated or time.perf_counter() > self.deadline
+        self.found.truncated = self.found.truncated or time.thread_time() > self.deadline
         return self.found.truncated
 
     def walk_manager(self, mgr: Any, source: str, value: Any) -> None:

@@ -1,10 +1,13 @@
 """Autotuning of operators on the CPU: every choice, its time, and the one that was taken."""
 
+import array
+import fcntl
 import importlib
 import json
 import os
 import shutil
 import signal
+import termios
 import threading
 import time
 from collections import Counter
@@ -196,16 +199,22 @@ def test_a_choice_is_timed_in_another_process(tuner):
     assert timed["time_ms"].gt(0).all() and len(winners(seen)) == 1
 
 
+def waits_in(pipe):
+    """How many bytes were written into the pipe that nobody has read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+    return count[0]
+
+
 def kill_when_asked(pool):
     """Let the tuner sleep, and kill it as soon as it has something to do."""
-    process = pool.processes[0].process
-    os.kill(process.pid, signal.SIGSTOP)
+    tuner = pool.processes[0]
+    os.kill(tuner.process.pid, signal.SIGSTOP)
 
     def kill():
-        while not pool.process_queue.empty():
+        while not waits_in(tuner.write_pipe):
             time.sleep(0.01)
-        time.sleep(0.5)  # The process is taken out of the queue before it is asked.
-        process.kill()
+        tuner.process.kill()
 
     thread = threading.Thread(target=kill)
     thread.start()

@@ -61,7 +61,7 @@ def at_once(*functions):
 
     def run(function):
         try:
-            start.wait(10)
+            start.wait(300)
             function()
         except BaseException as error:
             raised.append(error)
