@@ -54,7 +54,8 @@ AOT_KEY_LINES = HookPoint(AUTOGRAD_CACHE, "_get_debug_lines_for_cache_key", requ
 #: The method of an entry that looks up the graphs that the entry names.
 AOT_GRAPHS_LOOKED_UP = HookPoint(AUTOGRAD_RESULT, "GenericAOTAutogradResult.wrap_post_compile")
 FX_GRAPH_MISS = TorchName(AUTOGRAD_CACHE, "FXGraphCacheMiss")
-AOT_CONFIG = TorchName("torch._functorch.config", "save_config")
+#: The method of torch's configurations that packs them.
+SAVE_CONFIG = TorchName("torch.utils._config_module", "ConfigModule.save_config")
 TENSOR_METADATA = TorchName(CODECACHE, "extract_tensor_metadata_for_cache_key")
 
 #: `get` and `put` of all small caches, on disk or a server; and those that move the bytes of remote caches.
@@ -271,7 +272,7 @@ class SettingTexts:
 
 def autograd_config() -> dict[str, bytes]:
     """The configuration that AOTAutogradCache hashes as bytes, packed by torch as it does for the key."""
-    return {"autograd_config": AOT_CONFIG.loaded()()}
+    return {"autograd_config": getattr(sys.modules["torch._functorch.config"], SAVE_CONFIG.name)()}
 
 
 def autograd_settings(details: Any) -> dict[str, Any]:

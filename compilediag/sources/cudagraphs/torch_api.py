@@ -52,7 +52,7 @@ _READ = (
     *fields(TREES, "CUDAGraphNode", "children", "check_invariants", "expected_dead_indices_before_graph"),
     *fields(TREES, "CUDAGraphNode", "path_stacktraces", "path_weakrefs", "outputs_weakrefs", "stack_traces", "id"),
     *fields(TREES, "CUDAGraphNode", "_path_from_root", "_is_cuda_graph_recorded_tensor", "wrapped_function"),
-    *fields(TREES, "WrappedFunction", "model", "static_input_idxs", "placeholders"),
+    *fields("torch._inductor.cudagraph_utils", "WrappedFunction", "model", "static_input_idxs", "placeholders"),
     *fields("torch._inductor.output_code", "CompiledFxGraph", "fx_kwargs", "cudagraph_info", "partition_maps"),
     *fields("torch._inductor.output_code", "CompiledFxGraph", "disabled_cudagraphs_reason", "counter_deltas"),
 )
