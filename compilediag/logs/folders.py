@@ -81,8 +81,9 @@ def _add_sessions(store: Store, parts: list[Path]) -> None:
         raise CompilediagError(unread[0])
     now = time.time_ns()
     reason = f"read from {len(metas)} of {len(parts)} files" + "".join(f"; {why}" for why in unread)
-    status = "failed" if unread else "active"
-    store.append([SourceStatus(time_ns=now, name=SOURCE, status=status, reason=reason, dropped=len(unread))])
+    status, code = ("failed", "unread_files") if unread else ("active", None)
+    state = SourceStatus(time_ns=now, name=SOURCE, status=status, reason_code=code, reason=reason, dropped=len(unread))
+    store.append([state])
     store.set_meta(
         **{name: metas[0].get(name) for name in ("torch_version", "python_version", "platform")},
         detail="lean" if any(meta.get("detail") == "lean" for meta in metas) else "full",

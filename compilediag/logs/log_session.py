@@ -201,7 +201,10 @@ def _make_states(store: Store, tally: ReadTally, dropped: int, description: str)
     missing = {name for kind in KINDS for name in list_sources(kind)} - IN_LOGS
     return [
         *(SourceStatus(time_ns=now, name=name, status="active") for name in sorted(IN_LOGS)),
-        *(SourceStatus(time_ns=now, name=name, status="unavailable", reason=NOT_IN_LOGS) for name in sorted(missing)),
+        *(
+            SourceStatus(time_ns=now, name=name, status="unavailable", reason_code="not_in_logs", reason=NOT_IN_LOGS)
+            for name in sorted(missing)
+        ),
         SourceStatus(
             time_ns=now,
             name=SOURCE,
