@@ -7,8 +7,8 @@ from compilediag.storage import tables
 INTRODUCTION = """# Tables
 
 Each table of a session is a pandas DataFrame: `session.compiles`, `session.recompiles` and so on. A row is one event.
-Missing is NA, never 0 or an empty string; columns of dtype json hold a list or None. Units stand with each column.
-This file is written by `make docs` from `compilediag/events/`; a test holds the two together.
+Missing is NA, never 0 or an empty string; cells of dtype json are a list, a dict or None. The unit of a number follows
+its dtype. `make docs` writes this file from `compilediag/events/`, and a test compares the two.
 
 Every table but `events` begins with these columns:
 """
@@ -17,12 +17,10 @@ Every table but `events` begins with these columns:
 def main() -> None:
     print(INTRODUCTION)
     print(rows(tables.COMMON_COLUMNS))
-    section("events", "every event of every kind, one row each", tables.EVENT_COLUMNS)
+    section("events", "every event of every kind", tables.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
         section(name, f"kind `{kind.kind}`", events.columns(kind))
-    print(
-        f"\n## `break_even()`: one row a compiled entry, made of `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}"
-    )
+    print(f"\n## `break_even()`: one row per compiled entry, from `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}")
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)
     named("Cache actions", "action", events.CACHE_ACTIONS)
@@ -44,8 +42,12 @@ def section(name: str, what: str, columns: dict[str, dict[str, str]]) -> None:
 
 
 def rows(columns: dict[str, dict[str, str]]) -> str:
-    body = [f"| `{name}` | {column['dtype']} | {column['doc']} |" for name, column in columns.items()]
+    body = [f"| `{name}` | {describe_type(column)} | {column['doc']} |" for name, column in columns.items()]
     return "\n".join(["| column | dtype | meaning |", "|---|---|---|", *body])
+
+
+def describe_type(column) -> str:
+    return f"{column['dtype']}, {column['unit']}" if column.get("unit") else column["dtype"]
 
 
 if __name__ == "__main__":

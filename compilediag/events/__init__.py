@@ -1,11 +1,14 @@
-"""The typed events: one frozen dataclass a kind, and nothing that is not in a documented column.
+"""The typed events: one frozen dataclass per kind; every field is a documented column of a table.
 
-An event is made by a source or a decoder, kept by a session, and shown as one row of its table.
-Each field is a column: its dtype and meaning stand here once, and `docs/tables.md`, the SQLite
-schema and the DataFrames all come from them. Missing is None (NA in a DataFrame), never 0 or "".
+A source or a decoder makes an event, a session stores it, and it is one row of its table. A column is declared once,
+here: `docs/tables.md`, the SQL schema, the DataFrames, redaction, export, coverage and the row types of the JavaScript
+are derived from the declaration. Missing is None (NA in a DataFrame), never 0 or "".
 
-`time_ns` is when the event began (Unix time in nanoseconds), so that `time_ns + duration_s` is its
-end. `rank` and `pid` stay None where they are made: the recorder fills them in for its own process.
+`time_ns` is when the event began (Unix time in nanoseconds). Sources leave `rank` and `pid` None: the recorder writes
+those of its process.
+
+To add a table: declare its events in a module here, add the class to `KINDS` below, and add a property to
+`TableProperties` in `storage/data.py`. Nothing else names tables one by one.
 """
 
 from __future__ import annotations

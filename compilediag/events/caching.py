@@ -26,10 +26,10 @@ CACHES = (
 COMPILE_CACHE_SOURCES = ("fx_graph_cache", "aot_autograd_cache", "remote_cache")
 CACHE_SOURCES = (*COMPILE_CACHE_SOURCES, "dynamo_cache", "code_caches", "triton_bundle", "pgo")
 
-#: What can be asked of a cache. `write`: a found entry's file is put in place again.
+#: Values of the `action` column of lookups. `write`: the file of a found entry is written again.
 CACHE_ACTIONS = ("look_up", "store", "write", "clear")
 
-#: What can become of a look-up or a store. `written`: the looked-up module's file was put in place again.
+#: Results of a lookup or a store. `written`: the file of the module was written again.
 CACHE_OUTCOMES = (
     "hit",
     "miss",
@@ -54,26 +54,26 @@ class CacheLookup(Event):
     line: int | None = column("Int64", "first line of the code object")
     cache: str | None = column("string", "one of the caches", sources=CACHE_SOURCES)
     tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
-    action: str | None = column("string", "look_up, store, write (a found entry's file is put in place again) or clear")
+    action: str | None = column("string", "look_up, store, write (the file of a found entry is written again) or clear")
     outcome: str | None = column("string", "one of the cache outcomes")
     key: str | None = column("string", "the cache key")
-    reason: str | None = column("string", "why it was bypassed, how it missed, what failed", user_data="content")
+    reason: str | None = column("string", "why it was bypassed, missed or failed", user_data="content")
     exception_type: str | None = column("string", "class of the exception behind a bypass or a failure")
     guard: str | None = column(
-        "string", "of a guard miss: the guards of the cached entry that did not hold", user_data="code"
+        "string", "for a guard miss: the guards of the cached entry that failed", user_data="code"
     )
-    taken_s: float | None = column("float64", "s that the compile took whose result was then saved", unit="s")
-    saved_s: float | None = column("float64", "s of compile time that a hit saved, by torch's own account", unit="s")
-    forward_saved_s: float | None = column("float64", "s of those that the forward would have taken", unit="s")
-    backward_saved_s: float | None = column("float64", "s of those that the backward would have taken", unit="s")
-    bytes: int | None = column("Int64", "bytes read or written, where torch's own call shows them", unit="bytes")
-    kernels: int | None = column("Int64", "kernels that were generated for the entry, or that a bundle holds")
+    taken_s: float | None = column("float64", "duration of the compile whose result was saved", unit="s")
+    saved_s: float | None = column("float64", "compile time that a hit saved, as torch reports it", unit="s")
+    forward_saved_s: float | None = column("float64", "part of saved_s for the forward", unit="s")
+    backward_saved_s: float | None = column("float64", "part of saved_s for the backward", unit="s")
+    bytes: int | None = column("Int64", "size of what was read or written, if torch's call shows it", unit="bytes")
+    kernels: int | None = column("Int64", "kernels that were generated for the entry, or that a bundle contains")
     counted_again: dict[str, int] | None = column(
-        "json", "of a hit: torch's own counters that rise as if the graph were compiled anew, and by how much"
+        "json", "for a hit: torch's counters that increase as if the graph were compiled again -> by how much"
     )
-    files: int | None = column("Int64", "files that a bundle of kernels was made of or put in place")
-    forward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its forward")
-    backward_key: str | None = column("string", "of an aot_autograd entry: the fx_graph key of its backward")
+    files: int | None = column("Int64", "files that a bundle of kernels was made from or unpacked to")
+    forward_key: str | None = column("string", "for an aot_autograd entry: the fx_graph key of its forward")
+    backward_key: str | None = column("string", "for an aot_autograd entry: the fx_graph key of its backward")
     nearest_key: str | None = column("string", "the earlier key of the same function with the fewest differences")
     nearest_session: str | None = column(
         "string",

@@ -23,18 +23,18 @@ class Calls(Event):
     line: int | None = column("Int64", "first line of the code object")
     ran: str | None = column(
         "string",
-        "compiled (the entry of compile_id), or eager (the function itself: that compile gave up)",
+        "compiled (the entry of compile_id), or eager (the function itself, because torch gave up on it)",
         sources=("calls",),
     )
-    count: int | None = column("Int64", "calls that began since this was last written, or since time in a first row")
-    timed: int | None = column("Int64", "calls of which the time is known: none that raised, no generators")
+    count: int | None = column(
+        "Int64", "calls that began since the previous row of this entry, or since `time` in its first row"
+    )
+    timed: int | None = column("Int64", "calls with a known duration; not those that raised, no generators")
     total_s: float | None = column(
-        "float64", "s that those took on the host, with what they called and without compiles in between", unit="s"
+        "float64", "time that these took on the host, callees included, compiles excluded", unit="s"
     )
-    min_s: float | None = column("float64", "s of the shortest call so far", unit="s")
-    first_s: float | None = column(
-        "float64", "s of the first call that was timed, in the row that it is counted in", unit="s"
-    )
+    min_s: float | None = column("float64", "shortest call so far", unit="s")
+    first_s: float | None = column("float64", "duration of the first timed call, in the row that counts it", unit="s")
 
     @property
     def title(self) -> str:

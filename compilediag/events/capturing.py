@@ -46,27 +46,25 @@ class CudaGraphAction(Event):
     backend: str | None = column(
         "string", "trees (mode=reduce-overhead), no_trees (the same without trees), cudagraphs (that backend) or user"
     )
-    duration_ms: float | None = column("float64", "ms of the warm-up or of the capture", unit="ms")
-    mismatch: str | None = column("string", "torch's name of the invariant that broke, at a re-record")
-    input: str | None = column("string", "which input broke it: its place, and its name if known")
+    duration_ms: float | None = column("float64", "duration of the warm-up or capture", unit="ms")
+    mismatch: str | None = column("string", "for a re-record: torch's name of the violated invariant")
+    input: str | None = column("string", "input that violated it: its position, and its name if known")
     reason: str | None = column(
         "string", "torch's text: why it was skipped, re-recorded, or is not replayed", user_data="content"
     )
     user_file: str | None = column("string", "file of the user's line", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text", user_data="code")
-    count: int | None = column("Int64", "how often, for an action that is counted")
-    counted: bool | None = column(
-        "boolean", "of a skip: true if torch's counter cudagraph_skips has it; torch leaves some out"
-    )
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
+    count: int | None = column("Int64", "number of times, for an action that is counted")
+    counted: bool | None = column("boolean", "for a skip: true if torch's counter cudagraph_skips includes it")
     sizes: str | None = column(
-        "string", "sizes of the inputs that may be others at the next call, as in 4x3, 8", user_data="content"
+        "string", "sizes of the inputs that can differ at the next call: 4x3, 8", user_data="content"
     )
-    copied_inputs: int | None = column("Int64", "inputs that are copied to a fixed place before every replay")
-    partitions: int | None = column("Int64", "parts into which the graph was cut so that the rest can be captured")
-    captured_parts: int | None = column("Int64", "those of the parts that are captured")
+    copied_inputs: int | None = column("Int64", "inputs that are copied to a fixed address before every replay")
+    partitions: int | None = column("Int64", "parts into which the graph was split so that the others can be captured")
+    captured_parts: int | None = column("Int64", "parts that are captured")
     nodes: int | None = column("Int64", "nodes of the captured graph")
-    pool_bytes: int | None = column("Int64", "bytes that the memory pool of the graphs held afterwards", unit="bytes")
+    pool_bytes: int | None = column("Int64", "size of the graphs' memory pool afterwards", unit="bytes")
     device: str | None = column("string", "device of the graph")
 
     @property

@@ -16,22 +16,22 @@ class Compile(Event):
     function: str | None = column("string", "name of the compiled code object", sources=("compiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
-    trigger: str | None = column("string", "what asked for it: dynamo, lazy_backward or compiled_autograd")
+    trigger: str | None = column("string", "what started it: dynamo, lazy_backward or compiled_autograd")
     is_recompile: bool | None = column("boolean", "true if the code object had entries and all failed")
-    attempt: int | None = column("Int64", "attempts that were needed, less one: each graph break or restart adds one")
+    attempt: int | None = column("Int64", "number of restarts of the analysis: each graph break or restart adds one")
     outcome: str | None = column(
         "string", "ok, failed, skipped (runs eagerly from here on) or empty (nothing to compile in the frame)"
     )
     dynamo_s: float | None = column(
-        "float64", "s, the whole frame as torch's entire_frame_compile_time_s: holds aot_s", unit="s"
+        "float64", "the whole frame (torch's entire_frame_compile_time_s); includes aot_s", unit="s"
     )
-    aot_s: float | None = column("float64", "s in the backend, AOTAutograd and below: holds inductor_s", unit="s")
-    inductor_s: float | None = column("float64", "s in Inductor: holds codegen_s", unit="s")
-    codegen_s: float | None = column("float64", "s generating, building and loading code", unit="s")
-    triton_s: float | None = column("float64", "s compiling triton kernels", unit="s")
+    aot_s: float | None = column("float64", "the backend, AOTAutograd and below; includes inductor_s", unit="s")
+    inductor_s: float | None = column("float64", "Inductor; includes codegen_s", unit="s")
+    codegen_s: float | None = column("float64", "generating, building and loading code", unit="s")
+    triton_s: float | None = column("float64", "compiling Triton kernels", unit="s")
     guard_count: int | None = column("Int64", "guards of the new entry")
     guard_latency_us: float | None = column(
-        "float64", "us, one evaluation of all guards, measured by torch once", unit="us"
+        "float64", "one evaluation of all guards, measured once by torch", unit="us"
     )
     graph_ops: int | None = column("Int64", "calls in the graph")
     graph_nodes: int | None = column("Int64", "nodes of the graph")
@@ -43,7 +43,7 @@ class Compile(Event):
     limit: str | None = column("string", "recompile_limit or accumulated_recompile_limit, if this compile hit it")
     restart_reasons: list[str] | None = column("json", "why the analysis of the frame began again", user_data="content")
     user_file: str | None = column("string", "file of the user's line at which it failed", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
+    user_line: int | None = column("Int64", "number of that line")
     stack: str | None = column("string", "key of the call stack that ends in the compiled frame, see stacks")
 
     @property
@@ -63,8 +63,8 @@ class GraphBreak(Event):
     explanation: str | None = column("string", "torch's explanation", user_data="content")
     hints: list[str] | None = column("json", "torch's hints", user_data="content")
     user_file: str | None = column("string", "file of the user's line", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text", user_data="code")
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
 
     @property
     def title(self) -> str:
@@ -77,8 +77,8 @@ class Phase(Event):
     table: ClassVar[str] = "phases"
 
     name: str | None = column("string", "torch's name of the phase", sources=("phases",))
-    parent: str | None = column("string", "the phase around it")
-    depth: int | None = column("Int64", "phases around it")
+    parent: str | None = column("string", "enclosing phase")
+    depth: int | None = column("Int64", "number of enclosing phases")
 
     @property
     def title(self) -> str:
@@ -93,8 +93,8 @@ class Artifact(Event):
     name: str | None = column(
         "string", "torch's name: dynamo_output_graph, inductor_output_code, ...", sources=("trace",)
     )
-    size: int | None = column("Int64", "bytes of its text", unit="bytes")
-    digest: str | None = column("string", "key of the kept text; NA if the session's payload budget was spent")
+    size: int | None = column("Int64", "size of its text in UTF-8", unit="bytes")
+    digest: str | None = column("string", "key of the stored text; NA if the session's limit for texts was reached")
     stack: str | None = column("string", "key of the call stack that wrote it, if it was outside of any compile")
 
     @property
@@ -108,12 +108,12 @@ class DynamicDecision(Event):
     table: ClassVar[str] = "dynamic_decisions"
 
     source: str | None = column(
-        "string", "the input or attribute that torch made dynamic by itself", sources=("dynamic",), user_data="source"
+        "string", "input or attribute that torch made dynamic automatically", sources=("dynamic",), user_data="source"
     )
     dim: str | None = column("string", "the dimension, or scalar")
     reason: str | None = column("string", "torch's reason", user_data="content")
-    cached: str | None = column("string", "what it was", user_data="content")
-    new: str | None = column("string", "what it is now", user_data="content")
+    cached: str | None = column("string", "previous value", user_data="content")
+    new: str | None = column("string", "new value", user_data="content")
 
     @property
     def title(self) -> str:

@@ -44,21 +44,21 @@ class Recompile(Event):
     function: str | None = column("string", "name of the compiled code object", sources=("recompiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
-    closest_compile_id: str | None = column("string", "the earlier entry that came nearest to fitting")
+    closest_compile_id: str | None = column("string", "compile id of the earlier entry that came closest to matching")
     closest_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column(
-        "string", "what was guarded, as the user would write it: x.size()[0], self.n", user_data="source"
+        "string", "the guarded value, as the user would write it: x.size()[0], self.n", user_data="source"
     )
     guard_kind: str | None = column("string", "one of the guard kinds")
-    expected: str | None = column("string", "what the closest entry needs", user_data="content")
-    actual: str | None = column("string", "what it is now", user_data="content")
-    user_file: str | None = column("string", "file of the line that made the guard", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text", user_data="code")
-    reason: str | None = column("string", "torch's own text for the closest entry", user_data="content")
+    expected: str | None = column("string", "value that the closest entry requires", user_data="content")
+    actual: str | None = column("string", "value at this call", user_data="content")
+    user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
+    reason: str | None = column("string", "torch's text for the closest entry", user_data="content")
     entries_checked: int | None = column("Int64", "earlier entries whose guards were evaluated")
-    guards_failed: int | None = column("Int64", "failing guards that were found, all entries together")
-    lost_s: float | None = column("float64", "s that it cost: the duration of its compile, backward included", unit="s")
+    guards_failed: int | None = column("Int64", "failing guards found in all entries together")
+    lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")
 
     @property
     def title(self) -> str:
@@ -72,15 +72,15 @@ class GuardFailure(Event):
 
     entry_compile_id: str | None = column("string", "compile id of the earlier entry", sources=("recompiles",))
     entry_compile_key: str | None = column("string", "compile key of that entry")
-    guard_source: str | None = column("string", "what was guarded", user_data="source")
+    guard_source: str | None = column("string", "the guarded value", user_data="source")
     guard_kind: str | None = column("string", "one of the guard kinds")
-    expected: str | None = column("string", "what the entry needs", user_data="content")
-    actual: str | None = column("string", "what it is now", user_data="content")
-    is_first: bool | None = column("boolean", "true for the guard that torch itself met first")
+    expected: str | None = column("string", "value that the entry requires", user_data="content")
+    actual: str | None = column("string", "value at this call", user_data="content")
+    is_first: bool | None = column("boolean", "true for the guard that torch itself reports first")
     fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
-    guard: str | None = column("string", "the guard's own text", user_data="code")
-    user_file: str | None = column("string", "file of the line that made the guard", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
+    guard: str | None = column("string", "text of the guard", user_data="code")
+    user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
+    user_line: int | None = column("Int64", "number of that line")
 
     @property
     def title(self) -> str:

@@ -38,7 +38,7 @@ class SourceStatus(Event):
     reason: str | None = column("string", "the same in words")
     events: int | None = column("Int64", "events that it recorded")
     dropped: int | None = column("Int64", "events or payloads that it could not keep")
-    overhead_s: float | None = column("float64", "s that its hooks took inside the user's program", unit="s")
+    overhead_s: float | None = column("float64", "time that its hooks took inside the user's program", unit="s")
 
     @property
     def title(self) -> str:

@@ -28,11 +28,11 @@ class StackFrame(Event):
     stack: str | None = column(
         "string", "key of the stack that ends in this frame, the same in any session", sources=("phases",)
     )
-    caller: str | None = column("string", "key of the stack without this frame; NA of the outermost")
+    caller: str | None = column("string", "key of the stack without this frame; NA for the outermost frame")
     function: str | None = column("string", "name of the code object")
     file: str | None = column("string", "file of the code object", user_data="path")
-    line: int | None = column("Int64", "line that runs; of a frame that is compiled its first one")
-    code: str | None = column("string", "that line's text, where it is not torch's", user_data="code")
+    line: int | None = column("Int64", "line that runs; first line of a compiled frame")
+    code: str | None = column("string", "text of that line; NA for torch's code", user_data="code")
 
     @property
     def title(self) -> str:
@@ -47,15 +47,21 @@ class SymbolicShape(Event):
     action: str | None = column("string", "one of the shape actions", sources=("trace",))
     symbol: str | None = column("string", "torch's name of the symbol: s0, u0")
     source: str | None = column(
-        "string", "what it stands for: L['x'].size()[0]; of an expression each symbol with it", user_data="source"
+        "string",
+        "what the symbol stands for: L['x'].size()[0]; for an expression, each symbol of it",
+        user_data="source",
     )
-    expression: str | None = column("string", "what was guarded, assumed or left undecided", user_data="content")
-    value: str | None = column("string", "what it was when it was made, or what it was fixed to", user_data="content")
-    range: str | None = column("string", "values that it may have", user_data="content")
+    expression: str | None = column(
+        "string", "the expression that was guarded, assumed or left undecided", user_data="content"
+    )
+    value: str | None = column(
+        "string", "value when it was created, or the value that it was specialized to", user_data="content"
+    )
+    range: str | None = column("string", "values that it can have", user_data="content")
     reason: str | None = column("string", "torch's reason", user_data="content")
     user_file: str | None = column("string", "file of the user's line", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text", user_data="code")
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
     user_stack: str | None = column("string", "key of the user's stack")
     torch_stack: str | None = column("string", "key of torch's stack")
 
@@ -70,20 +76,20 @@ class ExportProblem(Event):
     table: ClassVar[str] = "export_problems"
 
     problem: str | None = column("string", "one of the export problems", sources=("trace",))
-    op: str | None = column("string", "of a fake kernel: the operator")
-    expression: str | None = column("string", "what had to be decided", user_data="content")
-    result: str | None = column("string", "what it was taken to be", user_data="content")
+    op: str | None = column("string", "for a fake kernel: the operator")
+    expression: str | None = column("string", "expression that had to be decided", user_data="content")
+    result: str | None = column("string", "value that was assumed", user_data="content")
     reason: str | None = column("string", "torch's reason", user_data="content")
     symbols: dict[str, str] | None = column(
         "json", "each symbol of the expression -> what it is the size or value of", user_data="content"
     )
     values: dict[str, str] | None = column("json", "the user's locals and symbols at that line", user_data="content")
     derivation: list[str] | None = column(
-        "json", "how the expression came about, a step each, the first one first", user_data="content"
+        "json", "steps that led to the expression, first one first", user_data="content"
     )
     user_file: str | None = column("string", "file of the user's line", user_data="path")
-    user_line: int | None = column("Int64", "that line's number")
-    user_code: str | None = column("string", "that line's text", user_data="code")
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
     user_stack: str | None = column("string", "key of the user's stack")
     torch_stack: str | None = column("string", "key of torch's stack")
 
@@ -97,12 +103,12 @@ class Collective(Event):
     kind: ClassVar[str] = "collective"
     table: ClassVar[str] = "collectives"
 
-    position: int | None = column("Int64", "its place in the order of its graph, from 0", sources=("trace",))
+    position: int | None = column("Int64", "position in its graph, from 0", sources=("trace",))
     op: str | None = column("string", "name of the collective operator")
     outputs: list[str] | None = column(
-        "json", "one text an output: dtype, sizes and strides, where torch logged them", user_data="content"
+        "json", "one text per output: dtype, sizes and strides, if torch logged them", user_data="content"
     )
-    estimate_us: float | None = column("float64", "us that torch expects it to take, where it logged that", unit="us")
+    estimate_us: float | None = column("float64", "duration that torch estimates, if it logged one", unit="us")
 
     @property
     def title(self) -> str:

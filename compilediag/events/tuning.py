@@ -30,24 +30,30 @@ class AutotuneChoice(Event):
     line: int | None = column("Int64", "first line of the code object")
     op: str | None = column("string", "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel")
     inputs: list[str] | None = column(
-        "json", "one text an input: dtype, sizes, strides and device", user_data="content"
+        "json", "one text per input: dtype, sizes, strides and device", user_data="content"
     )
     choice: str | None = column("string", "name of the choice")
     choice_kind: str | None = column("string", "extern, triton, cutlass, cpp, subgraph or other")
-    parameters: dict[str, Any] | None = column("json", "what makes it: tile sizes, num_warps, num_stages")
-    time_ms: float | None = column("float64", "ms of one call, as the tuner measured it; NA if it failed", unit="ms")
-    is_winner: bool | None = column("boolean", "true for the choice that was taken; NA if none was yet")
+    parameters: dict[str, Any] | None = column("json", "its parameters: tile sizes, num_warps, num_stages")
+    time_ms: float | None = column(
+        "float64", "duration of one call, as the tuner measured it; NA if it failed", unit="ms"
+    )
+    is_winner: bool | None = column("boolean", "true for the selected choice; NA if none is selected yet")
     fail_reason: str | None = column("string", "why it has no time", user_data="content")
     device: str | None = column("string", "device that it was timed on")
-    benchmark_s: float | None = column("float64", "s that timing all choices of the run took", unit="s")
+    benchmark_s: float | None = column("float64", "time to benchmark all choices of the run", unit="s")
     precompile_s: float | None = column(
-        "float64", "s that compiling all choices of the run took, before any was timed", unit="s"
+        "float64", "time to compile all choices of the run before the benchmark", unit="s"
     )
-    compile_s: float | None = column("float64", "s of those for this choice; NA if it was not compiled then", unit="s")
+    compile_s: float | None = column(
+        "float64", "part of precompile_s for this choice; NA if it was not compiled then", unit="s"
+    )
     threads: int | None = column("Int64", "threads or processes that compiled them")
     in_subprocess: bool | None = column("boolean", "true if it was timed in another process")
-    tuner_pid: int | None = column("Int64", "that process; it changes where one died and was started anew")
-    from_cache: str | None = column("string", "memory, local or remote if the time was not measured now; else NA")
+    tuner_pid: int | None = column("Int64", "that process; it changes when a process dies and is replaced")
+    from_cache: str | None = column(
+        "string", "cache that the time comes from: memory, local or remote; NA if it was measured now"
+    )
 
     @property
     def title(self) -> str:
@@ -63,7 +69,7 @@ class KernelCompile(Event):
     name: str | None = column("string", "name of the kernel", sources=("code_caches",))
     language: str | None = column("string", "triton, cpp, cuda or python")
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
-    worker_pid: int | None = column("Int64", "process that compiled it, where it says so")
+    worker_pid: int | None = column("Int64", "process that compiled it, if known")
     outcome: str | None = column("string", "compiled, cached (nothing to compile) or failed")
     fail_reason: str | None = column("string", "why it failed", user_data="content")
 

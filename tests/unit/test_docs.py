@@ -31,7 +31,8 @@ def test_every_table_and_only_tables_have_a_section(sections):
 @pytest.mark.parametrize("table", events.BY_TABLE)
 def test_every_column_stands_with_its_dtype_and_meaning(sections, table):
     for name, column in tables.table_columns(table).items():
-        row = f"| `{name}` | {column['dtype']} | {column['doc']} |"
+        dtype = f"{column['dtype']}, {column['unit']}" if column["unit"] else column["dtype"]
+        row = f"| `{name}` | {dtype} | {column['doc']} |"
         assert row in sections[table] or name in tables.COMMON_COLUMNS and row in (DOCS / "tables.md").read_text(), name
 
 
