@@ -8,7 +8,8 @@ names are private, what it exports is the function's result. Supported at the st
     export function | export async function | export class | export const
     export default expression;
 
-Anything else that imports or exports is an error.
+Anything else that imports or exports is an error. Comments that have lines of their own are left out, which keeps
+reports small; so no text of several lines may hold a line that looks like a comment.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STYLES = (
     "dashboard/header.css",
     "dashboard/tables.css",
     "dashboard/detail-pane.css",
-    "dashboard/origin-tree.css",
+    "dashboard/call-site-tree.css",
     "explorer/explorer.css",
     "ranks/ranks.css",
 )
@@ -37,6 +38,7 @@ _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))
 _DEFAULT = re.compile(r"^export default (?=\S)", re.MULTILINE)
 #: What is left of an import or export that is not supported.
 _UNSUPPORTED = re.compile(r"^\s*(?:import|export)\b[^\n]*|\bimport\s*\([^\n]*|\bimport\.meta\b", re.MULTILINE)
+_COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/)[ \t]*\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -117,4 +119,5 @@ def _bind(path: str, match: re.Match[str]) -> str:
 
 def _wrap(module: Module) -> str:
     exports = ", ".join(module.exports)
-    return f'$files["{module.path}"] = (() => {{\n{module.source.rstrip()}\nreturn {{ {exports} }};\n}})();\n'
+    source = _COMMENT_LINES.sub("", module.source).strip()
+    return f'$files["{module.path}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'

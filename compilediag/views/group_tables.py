@@ -51,6 +51,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         **_PROCESS,
         "time": ("time", "when it began"),
         "compile_id": ("text", "torch's id of the compile that started it"),
+        "compile_key": ("text", "key of that compile"),
         "tuner": ("text", "select_algorithm, triton_heuristics or triton_autotune"),
         "op": ("text", "what was tuned"),
         "inputs": ("list", "one text per input"),

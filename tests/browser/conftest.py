@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from compilediag.session import Session
 from compilediag.storage.data import SessionData
 from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
+from tests.unit.tables_builder import add_keys
 
 ARGS = [
     "--no-sandbox",
@@ -110,9 +112,12 @@ class Recorded:
         self.model = ViewModel(self.session.data)
         self.feed = Feed()
         self.clock = BEGIN_NS
+        self.attempts: Counter[int] = Counter()
 
     def add(self, *events: Event | tuple[Artifact, str]) -> None:
-        self.recorder.put(self.feed, lambda: events)
+        """Record events; one without a compile key gets that of its compile id."""
+        keyed = [(add_keys(item[0]), item[1]) if isinstance(item, tuple) else add_keys(item) for item in events]
+        self.recorder.put(self.feed, lambda: keyed)
 
     def sources(self, **why_not: str) -> None:
         """All sources active, but for those given with a reason, and that of calls, which has to be asked for."""
@@ -144,6 +149,9 @@ class Recorded:
     ) -> None:
         """One compile with two phases and a cache look-up; from the second on a recompile for a size."""
         common = {"compile_id": f"0/{number}", "time_ns": self.clock}
+        if self.attempts[number]:  # torch uses an id again after torch._dynamo.reset()
+            common["compile_key"] = f"{self.attempts[number]}.0/{number}"
+        self.attempts[number] += 1
         place = place or {"function": function, "file": "/home/me/model.py", "line": 30}
         if number:
             values = {
@@ -213,7 +221,9 @@ class Recorded:
         """What is compiling now; nothing if no state is given."""
         self.recorder.progress.clear()
         if state:
-            now = {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo", **state}
+            key = state.get("compile_id") and f"0.{state['compile_id']}"
+            usual = {"started_ns": time.time_ns(), "phases": ["inductor_compile"], "trigger": "dynamo"}
+            now = {**usual, "compile_key": key, **state}
             self.recorder.progress[1] = Flight(now)
 
     def snapshot(self) -> dict[str, Any]:

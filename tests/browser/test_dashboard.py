@@ -61,7 +61,7 @@ def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):
     sent = []
 
     class Broken:
-        session = recorded.session
+        data = recorded.session.data
 
         def patch(self):
             raise OSError("the disk is full")

@@ -46,7 +46,7 @@ def test_patches_are_shown_as_they_come(recorded, open_widget, deliver, totals):
         recorded.compile(number, seconds=1.5)
     deliver(page, recorded.patch())
     shown = totals(page)
-    assert (shown["compiles"], shown["recompiles"], shown["compile_s"]) == ("3", "2", "4.50 s")
+    assert (shown["compiles"], shown["recompiles"], shown["compile_s"]) == ("3", "2", "4.5 s")
     assert (shown["cache_hits"], shown["cache_misses"]) == ("2", "1")
     assert first_cells(page, "expected → actual") == ["2 → 3", "1 → 2"]
     raw = page.get_attribute('[data-total="compile_s"]', "data-value")
@@ -71,10 +71,10 @@ def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_wi
     recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
     deliver(page, recorded.patch())
     assert text(page, ".cdiag-now-what") == "now: forward (model.py:30)"
-    assert (text(page, ".cdiag-now-phase"), text(page, ".cdiag-now-before")) == ("Inductor", "before: 6.00 s")
-    before = float(text(page, ".cdiag-now-elapsed").split()[0])
+    assert (text(page, ".cdiag-now-phase"), text(page, ".cdiag-now-before")) == ("Inductor", "before: 6.0 s")
+    before = text(page, ".cdiag-now-elapsed")
     page.wait_for_function(
-        "(before) => parseFloat(document.querySelector('.cdiag-now-elapsed').textContent) > before", arg=before
+        "(before) => document.querySelector('.cdiag-now-elapsed').textContent !== before", arg=before
     )
     recorded.in_flight()
     deliver(page, recorded.patch())
@@ -90,7 +90,7 @@ def test_a_thread_that_helps_a_compile_gets_no_line_of_its_own(recorded, open_wi
 def test_a_first_compile_has_no_earlier_time_to_be_held_against(recorded, open_widget):
     recorded.in_flight(compile_id="0/0", function="forward", file="/home/me/model.py", line=30)
     page = open_widget(recorded.snapshot())
-    assert text(page, ".cdiag-now-before") == "first time"
+    assert text(page, ".cdiag-now-before") == "first compile"
 
 
 def test_the_clock_of_another_machine_does_not_matter(recorded, open_widget, deliver):
@@ -98,7 +98,7 @@ def test_the_clock_of_another_machine_does_not_matter(recorded, open_widget, del
     recorded.model.patch()
     recorded.in_flight(compile_id="0/0", function="f", file="m.py", line=1, started_ns=time.time_ns() - 3600 * 10**9)
     deliver(page, recorded.patch(), slow_by_s=3600)
-    assert float(text(page, ".cdiag-now-elapsed").split()[0]) < 1800, "not the hour that the clocks differ by"
+    assert " h" not in text(page, ".cdiag-now-elapsed"), "not the hour that the clocks differ by"
 
 
 def test_search_filters_every_table_and_dims_the_timeline(recorded, open_widget):
@@ -122,11 +122,11 @@ def test_columns_sort_both_ways_and_missing_values_stay_last(recorded, open_widg
     recorded.add(Compile(time_ns=recorded.clock, compile_id="1/0", function="g", outcome="failed"))
     page = open_widget(recorded.snapshot())
     page.click('[data-tab="compiles"]')
-    page.click('[data-column="total s"] button')
-    assert first_cells(page, "total s") == ["3.000", "1.000", "0.500", "–"]
-    page.click('[data-column="total s"] button')
-    assert first_cells(page, "total s") == ["0.500", "1.000", "3.000", "–"]
-    assert page.get_attribute('.cdiag-head [data-column="total s"]', "aria-sort") == "ascending"
+    page.click('[data-column="total"] button')
+    assert first_cells(page, "total") == ["3.0 s", "1.0 s", "500 ms", "–"]
+    page.click('[data-column="total"] button')
+    assert first_cells(page, "total") == ["500 ms", "1.0 s", "3.0 s", "–"]
+    assert page.get_attribute('.cdiag-head [data-column="total"]', "aria-sort") == "ascending"
 
 
 def test_a_row_opens_the_detail_of_its_compile(recorded, open_widget):
@@ -207,7 +207,7 @@ def test_the_timeline_zooms_by_dragging_tells_numbers_and_opens_compiles(recorde
     x, y = box["x"] + box["width"] * 0.5, box["y"] + 34
     page.mouse.move(x, y)
     tip = text(page, ".cdiag-tip")
-    assert "forward 0/" in tip and "2.00 s" in tip and "entire_frame_compile" in tip
+    assert "forward 0/" in tip and "2.0 s" in tip and "entire_frame_compile" in tip
     page.mouse.click(x, y)
     assert re.fullmatch(r"forward 0/\d", text(page, ".cdiag-detail h2"))
     page.mouse.down()
@@ -376,10 +376,10 @@ def test_what_was_not_observed_is_never_shown_as_nothing(recorded, open_widget, 
     shown = totals(page)
     assert (shown["cache_hits"], shown["cache_saved_s"], shown["recompiles"], shown["lost_s"]) == ("–", "–", "–", "–")
     assert shown["compiles"] == "0"
-    assert text(page, ".cdiag-note") == "not observed: recompiles is unavailable: off by detail='lean'"
+    assert text(page, ".cdiag-note") == "not collected: recompiles is unavailable: off by detail='lean'"
     page.click('[data-tab="cache_groups"]')
     assert "torch 9.9 has no ChromiumEventLogger" in text(page, ".cdiag-note")
-    assert text(page, '[data-tab="cache_groups"] .cdiag-count') == "not observed"
+    assert text(page, '[data-tab="cache_groups"] .cdiag-count') == "not collected"
 
 
 def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget, totals):
@@ -388,7 +388,7 @@ def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget, t
     page = open_widget(recorded.snapshot())
     assert totals(page)["compiles"] == "≥ 1"
     page.click('[data-tab="compiles"]')
-    assert text(page, ".cdiag-note") == "not observed: compiles is unavailable: switched off after 5 errors"
+    assert text(page, ".cdiag-note") == "not collected: compiles is unavailable: switched off after 5 errors"
     assert page.locator(".cdiag-row").count() == 1
 
 

@@ -53,7 +53,7 @@ def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_re
     page.click(".cdiag-to-ranks")
     shown = page.locator(".cdiag-rank-graphs tr[data-compile]")
     first = shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")
-    page.click("text=in the order of compiling")
+    page.click("text=in compile order")
     assert shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)") == ["0/0", "0/1", "0/2"] != first
     page.locator(".cdiag-differences .cdiag-link").click()
     page.wait_for_selector(".cdiag-explorer .cdiag-page-title")

@@ -55,7 +55,7 @@ def test_a_report_of_a_running_session_does_not_pretend_to_go_on(recorded, open_
     recorded.compile(0)
     recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    assert page.text_content(".cdiag-state") == "written while watching"
+    assert page.text_content(".cdiag-state") == "saved while watching"
     assert page.locator(".cdiag-now").is_hidden() and page.locator(".cdiag-pause").is_hidden()
 
 

@@ -1,74 +1,91 @@
-// The page of a diff: a tab a kind of change, in the report's own tables.
-import { Detail } from "./dashboard/detail-pane.js";
-import { make, setShown, setText } from "./core/dom.js";
-import { Filter } from "./dashboard/filter.js";
-import { Groups } from "./core/compile-groups.js";
+// The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
+import { CompileGroups } from "./core/compile-groups.js";
+import { make, makeSearch, setShown } from "./core/dom.js";
+import { findRoot, readPageData } from "./core/page-data.js";
 import { Store } from "./core/store.js";
-import { DataTable } from "./dashboard/data-table.js";
-import { Tabs } from "./dashboard/tab-bar.js";
 import { followTheme } from "./core/theme.js";
-import { panelTabsOf } from "./dashboard/tab-columns.js";
+import { tabName } from "./dashboard/columns.js";
+import { DataTable } from "./dashboard/data-table.js";
+import { DetailPane } from "./dashboard/detail-pane.js";
+import { Filter } from "./dashboard/filter.js";
+import { panelTabs } from "./dashboard/panel-tabs.js";
+import { TabBar } from "./dashboard/tab-bar.js";
+/** @import { Panel } from "./core/page-types" */
+/** @import { Target } from "./dashboard/detail-pane.js" */
+/** @import { Tab } from "./dashboard/tab-types" */
+
+/** @typedef {{names: string[], totals: string[], gaps: string[], panels: Panel[]}} DiffData */
 
 class DiffPage {
-  constructor(root, told) {
+  /**
+   * @param {HTMLElement} root
+   * @param {DiffData} data
+   */
+  constructor(root, data) {
     this.store = new Store(true);
-    this.store.receive({ seq: 1, reset: true, panels: told.panels });
-    const groups = new Groups(this.store);
+    this.store.receive({ seq: 1, reset: true, panels: data.panels });
+    const groups = new CompileGroups(this.store);
     this.filter = new Filter(this.store, groups);
-    this.kinds = panelTabsOf(this.store);
-    this.kind = this.kinds[0];
-    this.table = new DataTable(groups, (table, row) => this.open({ group: null, table, row }));
-    this.detail = new Detail(this.store, groups, { close: () => this.open(null) });
-    const main = make("div", "cdiag-main", this.table.node, this.detail.node);
+    this.kinds = panelTabs(this.store);
+    this.search = makeSearch("search everything", "search", () => this.paint());
+    this.detail = new DetailPane(this.store, groups, { close: () => this.open(null) });
+    const main = make("div", "cdiag-main", this.detail.node);
     main.id = "cdiag-panel-diff";
-    this.tabs = new Tabs(main, (kind) => this.show(kind));
+    /** @type {Tab | undefined} */
+    this.kind = this.kinds[0];
+    /** @type {DataTable | null} null if nothing differs */
+    this.table = null;
+    if (this.kind) {
+      const table = this.store.table(this.kind.table);
+      this.table = new DataTable(groups, this.kind, table, (_, row) => this.open({ key: null, table: this.currentTable(), row }));
+      main.prepend(this.table.node);
+    }
+    this.tabs = new TabBar(main, (kind) => this.show(kind));
+    const strip = make("div", "cdiag-tabline", this.tabs.node);
+    const foot = make("footer", "cdiag-foot", ...data.gaps.map((line) => make("div", "", line)));
     root.classList.add("cdiag");
-    root.replaceChildren(this.head(told), make("div", "cdiag-tabline", this.tabs.node), main, this.foot(told));
-    [this.tabs.node.parentNode, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));
+    root.replaceChildren(this.makeHead(data), strip, main, foot);
+    [strip, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));
     followTheme(root, () => {});
     this.paint();
   }
 
-  head({ names, totals }) {
-    this.search = make("input", "cdiag-search");
-    this.search.type = "search";
-    this.search.placeholder = "search everything";
-    this.search.setAttribute("aria-label", "search");
-    this.search.addEventListener("input", () => this.paint());
+  /** @param {DiffData} data */
+  makeHead({ names, totals }) {
     const title = make("h1", "cdiag-diff-title", names.join(" → "));
     const lines = totals.map((line) => make("p", "cdiag-dim", line));
     return make("header", "", make("div", "cdiag-diff-top", title, this.search), ...lines);
   }
 
-  foot({ gaps }) {
-    return make("footer", "cdiag-foot", ...gaps.map((line) => make("div", "", line)));
+  currentTable() {
+    return this.store.table(this.kind?.table ?? "");
   }
 
+  /** @param {Tab} kind */
   show(kind) {
     this.kind = kind;
     this.paint();
   }
 
+  /** @param {Target | null} target */
   open(target) {
     this.detail.open(target);
-    this.table.setOpen(target?.row[0] ?? null);
+    this.table?.setOpen(target?.row?.[0] ?? null);
   }
 
   paint() {
-    if (!this.kind) return;
+    if (!this.kind || !this.table) return;
     this.filter.setQuery(this.search.value);
     const { passed } = this.filter.run(this.kinds.map((kind) => kind.table));
-    const counts = this.kinds.map(({ table }) => [
-      table,
-      { shown: passed.get(table).length, all: this.store.table(table).rows.length, blind: false },
-    ]);
-    this.tabs.paint(this.kinds, this.kind.table, new Map(counts));
-    this.table.show(this.kind, this.store.table(this.kind.table), passed.get(this.kind.table));
-    this.table.setNote(passed.get(this.kind.table).length ? null : "nothing matches", false);
+    const counts = new Map(this.kinds.map((kind) => {
+      const all = this.store.table(kind.table).rows.length;
+      return [tabName(kind), { shown: passed.get(kind.table)?.length ?? 0, all, isBlind: false }];
+    }));
+    this.tabs.paint(this.kinds, tabName(this.kind), counts);
+    const shown = passed.get(this.kind.table) ?? [];
+    this.table.show(this.kind, this.currentTable(), shown);
+    this.table.setNote(shown.length ? null : "nothing matches", false);
   }
 }
 
-new DiffPage(
-  document.getElementById("cdiag-report"),
-  JSON.parse(document.getElementById("cdiag-data").textContent),
-);
+new DiffPage(findRoot(), readPageData());

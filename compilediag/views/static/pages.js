@@ -1,15 +1,27 @@
-// The pages of a session, the dashboard, the explorer and the ranks, and the way between them.
-import { App } from "./dashboard/dashboard.js";
+// The pages of a session (dashboard, explorer, ranks), one of which is shown at a time.
 import { make, setShown } from "./core/dom.js";
+import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
 import { RanksPage } from "./ranks/ranks-page.js";
+/** @import { Place } from "./core/page-types" */
+/** @import { Trail } from "./core/place.js" */
+/** @import { Store } from "./core/store.js" */
 
-export class Shell {
+export class Pages {
+  /**
+   * @param {HTMLElement} root
+   * @param {Store} store
+   * @param {Trail} trail
+   */
   constructor(root, store, trail) {
     this.root = root;
     this.store = store;
     this.trail = trail;
-    this.pages = new Map(); // name -> page, made when first shown
+    /** @type {Map<string, Dashboard | Explorer | RanksPage>} name -> page, made when first shown */
+    this.pages = new Map();
+    /** @type {string | null} */
+    this.shown = null;
+    /** @param {Place} place */
     this.listener = (place) => this.show(place);
     trail.listeners.add(this.listener);
     this.show(trail.place);
@@ -20,32 +32,51 @@ export class Shell {
     this.pages.forEach((page) => page.destroy());
   }
 
-  /** A page that is not in view does not listen to the store. */
+  /**
+   * Shows the page of a place. A page that is not in view does not listen to the store.
+   * @param {Place} place
+   */
   show(place) {
-    const changed = this.shown !== place.page;
-    const came = changed && this.shown !== undefined; // from the other page: what had the focus there is hidden now
-    this.shown = place.page;
-    const page = this.pages.get(place.page) ?? this.open(place.page);
+    const name = place.page ?? "dashboard";
+    const hasChanged = this.shown !== name;
+    const isArrival = hasChanged && this.shown !== null; // what had the focus on the other page is hidden now
+    this.shown = name;
+    const page = this.pages.get(name) ?? this.makePage(name);
     for (const other of this.pages.values()) {
       setShown(other.root, other === page);
       if (other !== page) this.store.listeners.delete(other.listener);
     }
     this.store.listeners.add(page.listener);
-    if (place.page === "explorer") page.goTo(place);
-    else if (changed) page.paint();
-    if (came) page.root.querySelector(".cdiag-page, .cdiag-to-explorer").focus({ preventScroll: true });
+    if (page instanceof Explorer) page.goTo(place);
+    else if (hasChanged) page.paint();
+    if (isArrival) focusPage(page.root);
   }
 
-  open(name) {
+  /** @param {string} name */
+  makePage(name) {
     const root = make("div", "");
     this.root.append(root);
-    const explore = (place) => this.trail.go({ page: "explorer", ...place });
-    const page = {
-      explorer: () => new Explorer(root, this.store, this.trail),
-      ranks: () => new RanksPage(root, this.store, this.trail),
-      dashboard: () => new App(root, this.store, explore, () => this.trail.go({ page: "ranks" })),
-    }[name]();
+    const page = this.buildPage(name, root);
     this.pages.set(name, page);
     return page;
   }
+
+  /**
+   * @param {string} name
+   * @param {HTMLElement} root
+   */
+  buildPage(name, root) {
+    if (name === "explorer") return new Explorer(root, this.store, this.trail);
+    if (name === "ranks") return new RanksPage(root, this.store, this.trail);
+    /** @param {Place} place */
+    const explore = (place) => this.trail.go({ page: "explorer", ...place });
+    return new Dashboard(root, this.store, explore, () => this.trail.go({ page: "ranks" }));
+  }
+}
+
+/** @param {HTMLElement} root */
+function focusPage(root) {
+  /** @type {HTMLElement | null} */
+  const target = root.querySelector(".cdiag-page, .cdiag-to-explorer");
+  target?.focus({ preventScroll: true });
 }

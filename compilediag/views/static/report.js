@@ -1,8 +1,9 @@
-// The entry of the offline report: the same app over the data island of its own page.
+// The entry of the offline report: the same pages, with the data that the report carries.
+import { findRoot, readPageData } from "./core/page-data.js";
 import { AddressTrail } from "./core/place.js";
-import { Shell } from "./pages.js";
 import { Store } from "./core/store.js";
+import { Pages } from "./pages.js";
 
-const reportStore = new Store(true);
-reportStore.receive(JSON.parse(document.getElementById("cdiag-data").textContent));
-new Shell(document.getElementById("cdiag-report"), reportStore, new AddressTrail());
+const store = new Store(true);
+store.receive(readPageData());
+new Pages(findRoot(), store, new AddressTrail());

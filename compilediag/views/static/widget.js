@@ -13,20 +13,37 @@
 //   {type: "resync"}        a patch was missed; the kernel answers with a patch that has everything
 import { Trail } from "./core/place.js";
 import { Store } from "./core/store.js";
-import { Shell } from "./pages.js";
+import { Pages } from "./pages.js";
+/** @import { Patch } from "./core/page-types" */
 
-/** Parses a patch. It is sent as text, because that preserves NaN and lone surrogates and the host's own JSON does not. */
+/**
+ * @typedef {object} Model anywidget's model
+ * @property {(name: string) => any} get
+ * @property {(name: string, handler: (message: any) => void) => void} on
+ * @property {(message: object) => void} send
+ */
+
+/**
+ * Parses a patch. It is sent as text, because that preserves NaN and lone surrogates and the host's own JSON does not.
+ * @param {string | Patch | null | undefined} value
+ * @returns {Patch | null}
+ */
 function readPatch(value) {
-  return typeof value === "string" ? JSON.parse(value) : value;
+  return typeof value === "string" ? JSON.parse(value) : value ?? null;
 }
 
+/**
+ * @param {Model} model
+ * @param {Store} store
+ */
 function connect(model, store) {
+  /** @param {Patch | null} patch */
+  const receive = (patch) => patch && store.receive(patch);
   store.onGap = () => model.send({ type: "resync" });
-  const snapshot = readPatch(model.get("snapshot"));
-  if (snapshot) store.receive(snapshot);
+  receive(readPatch(model.get("snapshot")));
   model.on("msg:custom", (message) => {
-    store.heard(message.sent_ms);
-    if (message.type === "patch") store.receive(readPatch(message.patch));
+    store.noteMessage(message.sent_ms);
+    if (message.type === "patch") receive(readPatch(message.patch));
     if (message.type === "error") store.setProblem(message.text);
   });
 }
@@ -34,14 +51,17 @@ function connect(model, store) {
 export default () => {
   const store = new Store();
   return {
+    /** @param {{model: Model}} host */
     initialize({ model }) {
       connect(model, store);
     },
+    /** @param {{model: Model, el: HTMLElement}} host */
     render({ model, el }) {
       const root = document.createElement("div");
       el.append(root);
-      const shell = new Shell(root, store, new Trail({ page: model.get("page") ?? "dashboard", events: model.get("events") }));
-      return () => shell.destroy();
+      const place = { page: model.get("page") ?? "dashboard", events: model.get("events") };
+      const pages = new Pages(root, store, new Trail(place));
+      return () => pages.destroy();
     },
   };
 };

@@ -1,20 +1,34 @@
-// Call stacks: put together from frames that are told once each, and drawn with torch's own frames folded.
+// Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
 import { make, makeButton, setShown } from "./dom.js";
-import { counted, formatPlace } from "./format.js";
+import { formatAmount, formatPlace } from "./format.js";
+/** @import { Store, Table } from "./store.js" */
+
+/** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
+/** @typedef {{isTorch: boolean, frames: Frame[]}} Run consecutive frames that are shown together */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 const MOST_FRAMES = 1000; // frames of one stack
 
-/** True for a frame of torch or of the interpreter's own start. */
-export function isTorchFrame(frame) {
+/**
+ * True for a frame of torch or of the interpreter's own start.
+ * @param {Frame} frame
+ */
+function isTorchFrame(frame) {
   return frame.file !== null && TORCH_FILE.test(frame.file);
 }
 
-/** The frames by the key of the stack that ends in them. */
-export class Stacks {
+/** The frames of all stacks. A stack is named by the key of its innermost frame. */
+export class CallStacks {
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
+    /** @type {Table<"stacks"> | null} */
     this.table = null;
+    this.version = -1;
+    /** @type {Map<string, Frame>} */
+    this.frames = new Map();
+    /** @type {Map<string, Frame[]>} key -> the frames of that stack */
+    this.known = new Map();
   }
 
   refresh() {
@@ -22,30 +36,42 @@ export class Stacks {
     if (this.table === table && this.version === table.version) return;
     this.table = table;
     this.version = table.version;
-    this.frames = new Map();
-    this.known = new Map(); // key -> the frames of that stack
+    this.frames.clear();
+    this.known.clear();
     for (const row of table.rows) {
-      const get = (name) => table.get(row, name);
-      const [file, line, name, code] = ["file", "line", "function", "code"].map(get);
-      this.frames.set(get("stack"), { key: get("stack"), caller: get("caller"), file, line, name, code });
+      const get = table.reader(row);
+      const key = get("stack");
+      if (key === null) continue;
+      const [file, line, name, code] = [get("file"), get("line"), get("function"), get("code")];
+      this.frames.set(key, { key, caller: get("caller"), file, line, name, code });
     }
   }
 
-  /** The frames of a stack, the outermost first; none if it is not known. */
-  of(key) {
+  /**
+   * The frames of a stack, the outermost first; none if it is not known.
+   * @param {string} key
+   */
+  framesOf(key) {
     this.refresh();
-    if (this.known.has(key)) return this.known.get(key);
+    const known = this.known.get(key);
+    if (known) return known;
+    /** @type {Frame[]} */
     const found = [];
-    for (let frame = this.frames.get(key); frame && found.length < MOST_FRAMES; frame = this.frames.get(frame.caller)) {
+    let frame = this.frames.get(key);
+    while (frame && found.length < MOST_FRAMES) {
       found.push(frame);
+      frame = frame.caller === null ? undefined : this.frames.get(frame.caller);
     }
     this.known.set(key, found.reverse());
     return found;
   }
 }
 
-/** "model.py:30 forward": one frame, with the line's text if it is known. */
-export function frameLine(frame) {
+/**
+ * "model.py:30 forward": one frame, with the line's text if it is known.
+ * @param {Frame} frame
+ */
+export function makeFrame(frame) {
   const place = make("span", "cdiag-frame-place", formatPlace(frame.file, frame.line) ?? "?");
   place.title = `${frame.file ?? "?"}:${frame.line ?? "?"}`;
   const name = make("span", "cdiag-frame-name", frame.name ?? "?");
@@ -53,39 +79,53 @@ export function frameLine(frame) {
   return make("div", "cdiag-frame-line", place, name, code);
 }
 
-/** Runs of frames: torch's together, each of the user's by itself. */
-export function runsOf(frames) {
+/**
+ * Splits frames into runs: consecutive frames of torch together, each frame of the user alone.
+ * @param {Frame[]} frames
+ */
+export function splitRuns(frames) {
+  /** @type {Run[]} */
   const runs = [];
   for (const frame of frames) {
-    const torch = isTorchFrame(frame);
-    const last = runs[runs.length - 1];
-    if (torch && last?.torch) last.frames.push(frame);
-    else runs.push({ torch, frames: [frame] });
+    const isTorch = isTorchFrame(frame);
+    const last = runs.at(-1);
+    if (isTorch && last?.isTorch) last.frames.push(frame);
+    else runs.push({ isTorch, frames: [frame] });
   }
   return runs;
 }
 
-/** A run as elements; torch's frames are shown on request. */
-export function runLines(run) {
-  if (!run.torch) return run.frames.map(frameLine);
-  const hidden = make("div", "cdiag-frames-hidden", ...run.frames.map(frameLine));
+/**
+ * A run as elements; torch's frames are shown on request.
+ * @param {Run} run
+ */
+export function makeRun(run) {
+  if (!run.isTorch) return run.frames.map(makeFrame);
+  const hidden = make("div", "cdiag-frames-hidden", ...run.frames.map(makeFrame));
   setShown(hidden, false);
-  const fold = makeButton("cdiag-fold", `… ${counted(run.frames.length, "frame", "frames")} of torch or Python`, () => {
-    setShown(hidden, hidden.hidden);
+  const fold = makeButton("cdiag-fold", `… ${formatAmount(run.frames.length, "frame")} of torch or Python`, () => {
+    setShown(hidden, hidden.hidden === true);
     fold.setAttribute("aria-expanded", String(!hidden.hidden));
   });
   fold.setAttribute("aria-expanded", "false");
   return [fold, hidden];
 }
 
-/** A whole stack, the outermost frame first. */
-export function stackLines(frames) {
-  return make("div", "cdiag-stack", ...runsOf(frames).flatMap(runLines));
+/**
+ * A whole stack, the outermost frame first.
+ * @param {Frame[]} frames
+ */
+export function makeStack(frames) {
+  return make("div", "cdiag-stack", ...splitRuns(frames).flatMap(makeRun));
 }
 
-/** A stack behind a word, shown on request; null if there is none. */
-export function stackDetails(label, frames) {
+/**
+ * A stack that is shown on request; null if it has no frames.
+ * @param {string} label
+ * @param {Frame[]} frames
+ */
+export function makeStackDetails(label, frames) {
   if (!frames.length) return null;
-  const summary = make("summary", "", `${label}: ${counted(frames.length, "frame", "frames")}`);
-  return make("details", "cdiag-words", summary, stackLines(frames));
+  const summary = make("summary", "", `${label}: ${formatAmount(frames.length, "frame")}`);
+  return make("details", "cdiag-words", summary, makeStack(frames));
 }

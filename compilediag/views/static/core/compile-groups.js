@@ -1,102 +1,110 @@
-// Which events belong to one compile, and which compiles to one function.
-//
-// A compile id is torch's own (`0/1`) and is used again after torch._dynamo.reset() and in another process: a group is
-// (rank, pid, compile id, how many forward compiles of that id had begun by then).
+// Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
+// `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
+/** @import { Cells, Flight } from "./page-types" */
+/** @import { Store, Table } from "./store.js" */
 
-const SLACK_MS = 5; // a recompile's reason is told just before its compile begins
+/** @typedef {{name: string, file: string | null, line: number | null, lane: string}} CompiledFunction */
 
-export class Groups {
+export class CompileGroups {
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    this.clear();
+    /** @type {Map<string, {table: Table<any>, version: number, rows: Map<string, Cells[]>}>} table name -> its index */
+    this.indexes = new Map();
+    /** @type {Map<string, CompiledFunction>} */
+    this.functions = new Map();
+    this.shape = "";
+    /** @type {Map<string, Table<any>> | null} */
+    this.tables = null;
   }
 
-  clear() {
-    this.version = -1;
-    this.source = null;
-    this.starts = new Map(); // rank|pid|compile id -> begin of each forward compile, sorted
-    this.cache = new Map(); // table -> {version, ids}
-    this.functions = new Map(); // group -> {name, file, line, lane}
-  }
-
-  /** Brings the index up to date with the compiles table; cheap when that has not changed. */
+  /** Updates the functions of compiles; cheap when the tables have not changed. */
   refresh() {
-    const compiles = this.store.table("compiles");
-    if (this.source === compiles && this.version === compiles.version) return;
-    this.clear();
-    this.source = compiles;
-    this.version = compiles.version;
-    for (const row of compiles.rows) {
-      if (compiles.get(row, "trigger") === "lazy_backward") continue;
-      const key = this.keyOf(compiles, row);
-      if (!this.starts.has(key)) this.starts.set(key, []);
-      this.starts.get(key).push(compiles.get(row, "time"));
-    }
-    this.starts.forEach((times) => times.sort((a, b) => a - b));
-    this.learnFunctions("compiles");
-    this.learnFunctions("recompiles");
+    const tables = [this.store.table("compiles"), this.store.table("recompiles")];
+    const shape = tables.map((table) => table.version).join(" ");
+    if (this.tables === this.store.tables && shape === this.shape) return;
+    this.tables = this.store.tables;
+    this.shape = shape;
+    this.functions.clear();
+    for (const table of tables) for (const row of table.rows) this.noteFunction(table, row);
   }
 
-  keyOf(table, row) {
-    return `${table.get(row, "rank") ?? ""}|${table.get(row, "pid") ?? ""}|${table.get(row, "compile_id")}`;
-  }
-
-  /** The group of a row, or null for an event outside any compile. */
-  of(table, row) {
-    const position = table.place.get(row[0]);
-    let known = this.cache.get(table);
-    if (!known) this.cache.set(table, (known = { ids: [], rows: [] }));
-    if (known.rows[position] !== row) {
-      known.rows[position] = row;
-      known.ids[position] = this.find(table, row);
-    }
-    return known.ids[position];
-  }
-
-  find(table, row) {
-    if (table.get(row, "compile_id") === null) return null;
+  /**
+   * @param {Table<any>} table
+   * @param {Cells} row
+   */
+  noteFunction(table, row) {
     const key = this.keyOf(table, row);
-    const starts = this.starts.get(key);
-    if (!starts || starts.length < 2) return `${key}#0`;
-    const time = table.get(row, "time") + SLACK_MS;
-    let turn = 0;
-    while (turn + 1 < starts.length && starts[turn + 1] <= time) turn += 1;
-    return `${key}#${turn}`;
+    const get = table.reader(row);
+    if (key === null || (this.functions.has(key) && get("function") === null)) return;
+    this.functions.set(key, describeFunction(get("function"), get("file"), get("line")));
   }
 
-  learnFunctions(tableName) {
-    const table = this.store.table(tableName);
-    for (const row of table.rows) {
-      const group = this.of(table, row);
-      if (group === null || (this.functions.has(group) && table.get(row, "function") === null)) continue;
-      const [name, file, line] = ["function", "file", "line"].map((key) => table.get(row, key));
-      this.functions.set(group, describeFunction(name, file, line));
-    }
+  /**
+   * The key of the compile that a row belongs to; null for an event outside any compile. A compile of an old file that
+   * has no key is a group of its own.
+   * @param {Table<any>} table
+   * @param {Cells} row
+   * @returns {string | null}
+   */
+  keyOf(table, row) {
+    return table.get(row, "compile_key") ?? (table.name === "compiles" ? `event ${row[0]}` : null);
   }
 
-  /** {name, file, line, lane} of the function that a group compiles, or null. */
-  functionOf(group) {
-    return this.functions.get(group) ?? null;
+  /**
+   * The function that a compile compiles, or null.
+   * @param {string | null} key
+   */
+  functionOf(key) {
+    return key === null ? null : this.functions.get(key) ?? null;
   }
 
-  /** The rows of a table that belong to a group, in order of time. */
-  members(name, group) {
+  /**
+   * The rows of a table that belong to a compile, in order of time.
+   * @param {string} name
+   * @param {string} key
+   * @returns {Cells[]}
+   */
+  members(name, key) {
     const table = this.store.table(name);
-    const found = table.rows.filter((row) => this.of(table, row) === group);
-    return found.sort((a, b) => table.get(a, "time") - table.get(b, "time"));
+    const known = this.indexes.get(name);
+    const isCurrent = known?.table === table && known.version === table.version;
+    const rows = isCurrent ? known.rows : this.indexRows(table);
+    if (!isCurrent) this.indexes.set(name, { table, version: table.version, rows });
+    return rows.get(key) ?? [];
   }
 
-  /** The group of a compile in flight, which has no row of its own yet; it runs in the process that is watched. */
-  ofFlight(flight) {
-    const sources = this.store.table("sources");
-    const pid = this.store.meta.pid ?? null;
-    const own = sources.rows.find((row) => sources.get(row, "pid") === pid);
-    const key = `${(own && sources.get(own, "rank")) ?? ""}|${pid ?? ""}|${flight.compile_id}`;
-    return `${key}#${Math.max(0, (this.starts.get(key)?.length ?? 1) - 1)}`;
+  /** @param {Table<any>} table */
+  indexRows(table) {
+    /** @type {Map<string, Cells[]>} */
+    const rows = new Map();
+    for (const row of table.rows) {
+      const key = this.keyOf(table, row);
+      if (key === null) continue;
+      const found = rows.get(key);
+      if (found) found.push(row);
+      else rows.set(key, [row]);
+    }
+    rows.forEach((found) => found.sort((a, b) => table.get(a, "time") - table.get(b, "time")));
+    return rows;
   }
 }
 
-/** A function as lanes and lists name it. */
+/**
+ * The key of a compile in flight, which has no row of its own yet.
+ * @param {Flight} flight
+ */
+export function keyOfFlight(flight) {
+  return flight.compile_key ?? null;
+}
+
+/**
+ * A function as lanes and lists name it.
+ * @param {string | null} name
+ * @param {string | null} file
+ * @param {number | null} line
+ * @returns {CompiledFunction}
+ */
 export function describeFunction(name, file, line) {
   return { name: name ?? "?", file, line, lane: `${name}|${file}|${line}` };
 }

@@ -1,24 +1,46 @@
-// Elements and their text. Text always goes through text nodes: nothing that a user's program named is ever parsed.
+// Makes elements and sets their text. Text always becomes a text node, so names from the user's program are never parsed.
 
-/** Makes an element with a class and children (strings become text nodes; null and "" are left out). */
+/** @typedef {Node | string | null | undefined} Child null, undefined and "" are left out */
+
+/**
+ * Makes an element with a class and children; strings become text nodes.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {string} className
+ * @param {Child[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function make(tag, className, ...children) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  for (const child of children) if (child !== null && child !== undefined && child !== "") node.append(child);
   return node;
 }
 
-/** Sets the text of an element if it differs (an equal assignment would still cost a layout). */
+/**
+ * Sets the text of an element if it differs; an equal assignment would still cost a layout.
+ * @param {Node} node
+ * @param {string} text
+ */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Shows or hides an element. */
+/**
+ * Shows or hides an element.
+ * @param {HTMLElement} node
+ * @param {boolean} shown
+ */
 export function setShown(node, shown) {
   if (node.hidden === shown) node.hidden = !shown;
 }
 
-/** Makes a button that does not submit anything. */
+/**
+ * Makes a button that does not submit a form.
+ * @param {string} className
+ * @param {string} text
+ * @param {() => void} onClick
+ */
 export function makeButton(className, text, onClick) {
   const button = make("button", className, text);
   button.type = "button";
@@ -26,8 +48,36 @@ export function makeButton(className, text, onClick) {
   return button;
 }
 
-/** A sentence in which `code` between backticks becomes a code element. */
-export function prose(text) {
+/**
+ * Makes a search box that calls `onInput` at every change.
+ * @param {string} placeholder
+ * @param {string} label for screen readers
+ * @param {() => void} onInput
+ */
+export function makeSearch(placeholder, label, onInput) {
+  const search = make("input", "cdiag-search");
+  search.type = "search";
+  search.placeholder = placeholder;
+  search.spellcheck = false;
+  search.setAttribute("aria-label", label);
+  search.addEventListener("input", onInput);
+  return search;
+}
+
+/**
+ * Splits a sentence so that `code` between backticks becomes a code element.
+ * @param {string} text
+ */
+export function makeProse(text) {
   const parts = text.split("`");
   return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? make("code", "", part) : part));
+}
+
+/**
+ * The element that an event came from.
+ * @param {Event} event
+ * @returns {Element}
+ */
+export function targetOf(event) {
+  return /** @type {Element} */ (event.target);
 }

@@ -1,117 +1,261 @@
-// Numbers, times and places as text. A missing value is a dash, never 0.
+// Formats numbers, times and places: the only formatter of the pages. compilediag/formatting.py formats the same numbers
+// in Python, and tests/format_cases.json holds the cases that both have to pass. A missing value is a dash, never 0.
 
 export const MISSING = "–";
 
-const WHOLE = new Intl.NumberFormat("en-US");
+/** @typedef {number | null | undefined} Numeric a number, or a missing one */
 
-/** 1234 -> "1,234". */
-export function formatCount(value) {
-  return value === null || value === undefined ? MISSING : WHOLE.format(value);
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+/** @type {[number, string][]} */
+const TIME_UNITS = [[1e9, "ns"], [1e6, "µs"], [1e3, "ms"]];
+/** @type {[number, string][]} */
+const BYTE_UNITS = [[1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"]];
+
+/**
+ * True for a number that can be shown.
+ * @param {unknown} value
+ * @returns {value is number}
+ */
+export function isKnown(value) {
+  return typeof value === "number" && Number.isFinite(value);
 }
 
-/** counted(2, "entry", "entries") -> "2 entries". */
-export function counted(value, one, many) {
-  return `${formatCount(value)} ${value === 1 ? one : many}`;
+/**
+ * Rounds to a whole number, halves away from zero.
+ * @param {number} value
+ */
+function roundWhole(value) {
+  return Math.sign(value) * Math.round(Math.abs(value));
 }
 
-/** Seconds with the digits that a reader can use: "0.42 ms", "42 ms", "2.41 s", "21.4 s", "12 m 31 s", "2 h 05 m". */
+/**
+ * Rounds to one decimal below 10, else to a whole number; null if that gives 1,000 or more.
+ * @param {number} size
+ */
+function roundBelow1000(size) {
+  if (size >= 1000) return null;
+  const text = Number(size.toFixed(1)) < 10 ? size.toFixed(1) : size.toFixed(0);
+  return Number(text) < 1000 ? text : null;
+}
+
+/** @param {number} value */
+function signOf(value) {
+  return value < 0 ? "-" : "";
+}
+
+/**
+ * A duration in s: "350 ns", "4.2 µs", "42 ms", "1.3 s", "2 min 5 s", "1 h 5 min".
+ * @param {Numeric} value
+ */
 export function formatSeconds(value) {
-  if (value === null || value === undefined) return MISSING;
+  if (!isKnown(value)) return MISSING;
   const size = Math.abs(value);
   if (size === 0) return "0 s";
-  if (size < 0.01) return `${(value * 1e3).toFixed(2)} ms`;
-  if (size < 0.9995) return `${(value * 1e3).toFixed(0)} ms`;
-  if (size < 9.995) return `${value.toFixed(2)} s`;
-  if (size < 600) return `${value.toFixed(1)} s`;
-  const whole = Math.round(value < 3600 ? value : value / 60);
-  const rest = String(whole % 60).padStart(2, "0");
-  return `${Math.floor(whole / 60)} ${value < 3600 ? "m" : "h"} ${rest} ${value < 3600 ? "s" : "m"}`;
+  for (const [factor, unit] of TIME_UNITS) {
+    const text = roundBelow1000(size * factor);
+    if (text !== null) return `${signOf(value)}${text} ${unit}`;
+  }
+  return signOf(value) + formatLong(size);
 }
 
-/** Microseconds: "1.3", "139", "10,103". */
-export function formatMicros(value) {
-  if (value === null || value === undefined) return MISSING;
-  return value < 10 ? value.toFixed(1) : formatCount(Math.round(value));
+/**
+ * At least a second: one decimal up to a minute, then the two largest units.
+ * @param {number} size
+ */
+function formatLong(size) {
+  const text = size.toFixed(1);
+  if (Number(text) < 60) return `${text} s`;
+  const seconds = Math.round(size);
+  const [whole, large, small] = seconds < 3600 ? [seconds, "min", "s"] : [Math.round(size / 60), "h", "min"];
+  const rest = whole % 60;
+  return `${formatCount(Math.floor(whole / 60))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
 
-/** 0.0031 -> "0.3 %". */
-export function formatShare(value) {
-  if (value === null || value === undefined) return MISSING;
-  const percent = value * 100;
-  return `${percent > 0 && percent < 0.1 ? "<0.1" : percent.toFixed(percent < 10 ? 1 : 0)} %`;
+/**
+ * A duration in µs, as `formatSeconds` formats it.
+ * @param {Numeric} value
+ */
+export function formatMicroseconds(value) {
+  return isKnown(value) ? formatSeconds(value / 1e6) : MISSING;
 }
 
-/** Unix milliseconds -> the local clock, "12:04:31". */
-export function formatClock(ms) {
-  if (ms === null || ms === undefined) return MISSING;
-  return new Date(ms).toLocaleTimeString("en-GB");
+/**
+ * The time of a kernel in ms, with the four digits that distinguish close choices: "0.1023 ms".
+ * @param {Numeric} value
+ */
+export function formatMilliseconds(value) {
+  if (!isKnown(value)) return MISSING;
+  if (Math.abs(value) >= 1000) return `${formatCount(value)} ms`;
+  return `${formatDigits(value, 4)} ms`;
 }
 
-/** 164000 -> "164 kB". */
+/**
+ * At most `digits` significant digits, without an exponent and trailing zeros.
+ * @param {number} value
+ * @param {number} digits
+ */
+function formatDigits(value, digits) {
+  const rounded = Number(value.toPrecision(digits));
+  if (rounded === 0) return "0";
+  const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
+  const text = rounded.toFixed(Math.min(100, Math.max(0, decimals)));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/**
+ * A whole number: "1,234".
+ * @param {Numeric} value
+ */
+export function formatCount(value) {
+  return isKnown(value) ? WHOLE.format(roundWhole(value)) : MISSING;
+}
+
+/**
+ * A number of things: "1 compile", "3 misses"; `many` is the plural where it is not `one` with an s.
+ * @param {Numeric} value
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function formatAmount(value, one, many) {
+  return `${formatCount(value)} ${value === 1 ? one : many ?? `${one}s`}`;
+}
+
+/**
+ * How often something happened: "once", "4x".
+ * @param {number} count
+ */
+export function formatTimes(count) {
+  return count === 1 ? "once" : `${formatCount(count)}x`;
+}
+
+/**
+ * A size in bytes, in powers of 1,000: "999 B", "1.6 kB", "164 kB", "2.5 MB".
+ * @param {Numeric} value
+ */
 export function formatBytes(value) {
-  if (value === null || value === undefined) return MISSING;
-  if (value < 1000) return `${value} B`;
-  if (value < 1e6) return `${(value / 1e3).toFixed(value < 1e4 ? 1 : 0)} kB`;
-  return `${(value / 1e6).toFixed(1)} MB`;
+  if (!isKnown(value)) return MISSING;
+  const size = Math.abs(value);
+  if (Math.round(size) < 1000) return `${signOf(value)}${Math.round(size)} B`;
+  for (const [factor, unit] of BYTE_UNITS) {
+    const text = roundBelow1000(size / factor);
+    if (text !== null) return `${signOf(value)}${text} ${unit}`;
+  }
+  return `${signOf(value)}${formatCount(size / 1e12)} TB`;
 }
 
+/**
+ * A share as percent: 0.0031 is "0.3 %", 0.42 is "42 %". `isSigned` puts a + before positive shares.
+ * @param {Numeric} value
+ */
+export function formatShare(value, isSigned = false) {
+  if (!isKnown(value)) return MISSING;
+  const size = 100 * Math.abs(value);
+  if (size === 0) return "0 %";
+  const sign = isSigned && value > 0 ? "+" : signOf(value);
+  if (size < 0.1) return `${sign}<0.1 %`;
+  return `${sign}${Number(size.toFixed(1)) < 10 ? size.toFixed(1) : formatCount(size)} %`;
+}
+
+/**
+ * A number of a plug-in's table or of a guard, whose unit is not known: up to six significant digits.
+ * @param {Numeric} value
+ */
+export function formatNumber(value) {
+  if (!isKnown(value)) return MISSING;
+  const isExtreme = value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e15);
+  if (isExtreme) return value.toExponential(2);
+  return Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)));
+}
+
+/**
+ * Unix milliseconds as the local clock shows them: "12:04:31".
+ * @param {Numeric} ms
+ */
+export function formatClock(ms) {
+  return isKnown(ms) ? new Date(ms).toLocaleTimeString("en-GB") : MISSING;
+}
+
+/** @type {Record<string, string>} */
 const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file written" };
 
-/** What became of a cache look-up or store, in a word. */
+/**
+ * The outcome of a cache look-up or store, in words.
+ * @param {string | null} outcome
+ */
 export function formatOutcome(outcome) {
-  return OUTCOMES[outcome] ?? outcome ?? MISSING;
+  return outcome === null ? MISSING : OUTCOMES[outcome] ?? outcome;
 }
 
-/** The last part of a path. */
-export function baseName(path) {
-  return path === null || path === undefined ? null : String(path).split(/[\\/]/).pop();
+/**
+ * A code of the tables in words: "tensor_size" is "tensor size".
+ * @param {string} code
+ */
+export function formatCode(code) {
+  return code.replaceAll("_", " ");
 }
 
-/** "model.py:30", "model.py", or null if there is no file. */
+/**
+ * A place in a file: "model.py:30", "model.py"; null without a file.
+ * @param {string | null | undefined} file
+ * @param {number | string | null | undefined} line
+ */
 export function formatPlace(file, line) {
-  const name = baseName(file);
-  if (name === null) return null;
+  if (!file) return null;
+  const name = oneLine(file.split(/[\\/]/).pop() || file, 60);
   return line === null || line === undefined ? name : `${name}:${line}`;
 }
 
-/** At most `limit` characters of a text, on one line. */
+/**
+ * At most `limit` characters of a text, on one line.
+ * @param {string} text
+ * @param {number} limit
+ */
 export function oneLine(text, limit) {
   const short = text.length > limit ? `${text.slice(0, limit)}…` : text;
   return short.replace(/[\r\n\u2028\u2029]+/g, " ");
 }
 
-/** The value of a column of a given type as text. */
-export function formatValue(value, type) {
+/** @type {Record<string, (value: any) => string>} */
+const BY_TYPE = {
+  time: formatClock,
+  s: formatSeconds,
+  ms: formatMilliseconds,
+  us: formatMicroseconds,
+  share: (value) => formatShare(value, true),
+  bytes: formatBytes,
+  int: formatCount,
+  number: formatNumber,
+  bool: (value) => (value ? "yes" : "no"),
+  list: formatList,
+};
+
+/**
+ * The value of a column of a given type.
+ * @param {any} value
+ * @param {string} [type]
+ * @returns {string}
+ */
+export function formatValue(value, type = "text") {
   if (value === null || value === undefined) return MISSING;
-  if (type === "time") return formatClock(value);
-  if (type === "s") return Number(value).toFixed(3);
-  if (type === "ms") return formatMs(value);
-  if (type === "us") return Number(value).toFixed(1);
-  if (type === "share") return `${value > 0 ? "+" : ""}${formatShare(value)}`;
-  if (type === "bytes") return formatBytes(value);
-  if (type === "int") return formatCount(value);
-  if (type === "number") return String(Number(Number(value).toPrecision(6)));
-  if (type === "bool") return value ? "yes" : "no";
-  if (type === "list") return formatList(value);
-  return String(value);
+  return (BY_TYPE[type] ?? String)(value);
 }
 
-/** A list, or the pairs of an object: "64x64; 32x32", "BLOCK_M=64; num_warps=4". */
+/**
+ * A list, or the pairs of an object: "64x64; 32x32", "BLOCK_M=64; num_warps=4".
+ * @param {unknown} value
+ */
 function formatList(value) {
-  const isPairs = value !== null && typeof value === "object" && !Array.isArray(value);
-  const parts = isPairs ? Object.entries(value).map(([key, each]) => `${key}=${each}`) : [].concat(value).map(String);
-  return parts.join("; ");
-}
-
-/** Milliseconds of one call, with four digits that count. */
-export function formatMs(value) {
-  if (value === null || value === undefined) return MISSING;
-  return Math.abs(value) >= 1000 ? formatCount(Math.round(value)) : String(Number(Number(value).toPrecision(4)));
+  if (Array.isArray(value)) return value.map(String).join("; ");
+  if (value === null || typeof value !== "object") return String(value);
+  return Object.entries(value).map(([key, each]) => `${key}=${each}`).join("; ");
 }
 
 const NUMERIC = new Set(["s", "ms", "us", "int", "share", "bytes", "number"]);
 
-/** Types whose columns are set flush right. */
+/**
+ * True for a type whose columns are aligned to the right.
+ * @param {string} [type]
+ */
 export function isNumeric(type) {
-  return NUMERIC.has(type);
+  return type !== undefined && NUMERIC.has(type);
 }

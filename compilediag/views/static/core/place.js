@@ -1,21 +1,30 @@
 // Where the reader is: which page, and on it which function, guard, tree or event.
+/** @import { Place } from "./page-types" */
 
-/** Where a page is: {page, function, guard, tree, other, event}. In a report it is the part of the address after #. */
+/** The current place, and who wants to know when it changes. */
 export class Trail {
+  /** @param {Place} place */
   constructor(place) {
     this.place = place;
+    /** @type {Set<(place: Place) => void>} */
     this.listeners = new Set();
   }
 
+  /** @param {Place} place */
   go(place) {
     this.place = place;
     this.listeners.forEach((listener) => listener(place));
   }
 }
 
+/** @type {("guard" | "tree" | "event")[]} */
 const STEPS = ["guard", "tree", "event"];
 
-/** {page: "explorer", function: 18, guard: "x"} -> "explorer/18/guard/x"; the dashboard's is "". */
+/**
+ * Writes a place as an address: {page: "explorer", function: 18, guard: "x"} is "explorer/18/guard/x". The dashboard's
+ * is "".
+ * @param {Place} place
+ */
 export function writePlace(place) {
   if (place.page === "ranks") return place.page;
   if (place.page !== "explorer") return "";
@@ -24,23 +33,33 @@ export function writePlace(place) {
   return parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/");
 }
 
-/** The place that a text of `writePlace` names; the dashboard for any other text. */
+/**
+ * Reads an address of `writePlace`; any other text is the dashboard.
+ * @param {string} text
+ * @returns {Place}
+ */
 export function readPlace(text) {
-  let parts;
-  try {
-    parts = text.split("/").map(decodeURIComponent);
-  } catch {
-    parts = [];
-  }
+  const parts = decodeParts(text);
   if (parts[0] === "ranks") return { page: "ranks" };
   if (parts[0] !== "explorer") return { page: "dashboard" };
+  /** @type {Place} */
   const place = { page: "explorer" };
   const rest = parts.slice(1);
-  if (/^\d+$/.test(rest[0])) place.function = Number(rest.shift());
+  if (/^\d+$/.test(rest[0] ?? "")) place.function = Number(rest.shift());
   const [step, value, other] = rest;
-  if (STEPS.includes(step) && value) place[step] = step === "guard" ? value : Number(value);
+  if (step === "guard" && value) place.guard = value;
+  if ((step === "tree" || step === "event") && value) place[step] = Number(value);
   if (step === "tree" && other) place.other = Number(other);
   return place;
+}
+
+/** @param {string} text */
+function decodeParts(text) {
+  try {
+    return text.split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
 }
 
 /** A trail that is the report's own address, so that the browser's back button works and a link leads to a guard. */
@@ -50,6 +69,7 @@ export class AddressTrail extends Trail {
     addEventListener("hashchange", () => super.go(readPlace(location.hash.slice(1))));
   }
 
+  /** @param {Place} place */
   go(place) {
     if (writePlace(place) === location.hash.slice(1)) super.go(place);
     else location.hash = writePlace(place);

@@ -1,24 +1,37 @@
-// What the pages beside the dashboard share: a bar with the way back, a place that is scrolled, one painting a frame.
+// What the pages beside the dashboard share: a bar with the way back, a scrolled body, one painting per frame.
 import { make, makeButton } from "./dom.js";
 import { followTheme } from "./theme.js";
+/** @import { Child } from "./dom.js" */
+/** @import { Trail } from "./place.js" */
+/** @import { Store } from "./store.js" */
 
 export class SidePage {
-  /** A page paints itself in `paint()`, which clears `painting`; `name` is its class. */
+  /**
+   * A subclass paints itself in `paint()`, which calls `beginPaint()`; `name` is its class.
+   * @param {HTMLElement} root
+   * @param {Store} store
+   * @param {Trail} trail
+   * @param {string} name
+   */
   constructor(root, store, trail, name) {
     this.root = root;
     this.store = store;
     this.trail = trail;
+    /** @type {number | null} */
     this.painting = null;
-    this.shape = null; // what was painted last
     root.classList.add("cdiag", name);
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     this.status = make("span", "cdiag-title");
     this.page = make("div", "cdiag-page");
     this.page.tabIndex = -1;
     this.unfollow = followTheme(root, () => {});
-    this.listener = () => this.plan();
+    this.listener = () => this.planPaint();
   }
 
+  /**
+   * @param {string} title
+   * @param {Child[]} parts
+   */
   makeBar(title, ...parts) {
     const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
     return make("header", "cdiag-bar", make("h2", "", title), this.status, ...parts, back);
@@ -26,11 +39,24 @@ export class SidePage {
 
   destroy() {
     this.store.listeners.delete(this.listener);
-    cancelAnimationFrame(this.painting);
+    this.cancelPaint();
     this.unfollow();
   }
 
-  plan() {
+  cancelPaint() {
+    if (this.painting !== null) cancelAnimationFrame(this.painting);
+    this.painting = null;
+  }
+
+  planPaint() {
     this.painting ??= requestAnimationFrame(() => this.paint());
   }
+
+  /** Notes that the painting has begun, and which patch it shows. */
+  beginPaint() {
+    this.painting = null;
+    this.root.dataset.seq = String(this.store.seq ?? "");
+  }
+
+  paint() {}
 }

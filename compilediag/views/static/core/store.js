@@ -1,138 +1,230 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
 import { formatValue } from "./format.js";
+/** @import { Cells, Column, Finding, Flight, Get, Meta, Panel, Patch, Ranks, RowOf, StoredText } from "./page-types" */
 
-const HAY_PER_VALUE = 500; // characters of one value that the search sees
+const SEARCHED_CHARS = 500; // characters of one value that the search sees
+/** @type {(keyof Patch & ("meta" | "totals" | "observed" | "feeds" | "made_of"))[]} */
+const MERGED = ["meta", "totals", "observed", "feeds", "made_of"];
 
-/** A value as the search sees it: pairs as they are shown. */
-function searchable(value) {
-  return typeof value === "object" ? formatValue(value, "list") : String(value);
-}
-
-/** Rows of one kind of event, keyed by event id (the first column), in order of arrival. */
+/**
+ * Rows of one kind of event, in order of arrival; the event id, the first column, is their key.
+ * @template {string} [Name=string]
+ */
 export class Table {
+  /** @param {Name} name */
   constructor(name) {
     this.name = name;
+    /** @type {Column[]} */
     this.columns = [];
-    this.at = new Map(); // column name -> position in a row
-    this.clear();
+    /** @type {Map<PropertyKey, number>} column name -> position in a row */
+    this.positions = new Map();
+    /** @type {Cells[]} */
+    this.rows = [];
+    /** @type {Map<number, number>} event id -> position in rows */
+    this.place = new Map();
+    /** @type {Map<number, number[]>} id of a row of a derived table -> ids of the rows here that are part of it */
+    this.parts = new Map();
+    /** @type {(string | undefined)[]} position -> what the search looks in, made when first needed */
+    this.searchTexts = [];
+    this.version = 0;
   }
 
   clear() {
     this.rows = [];
-    this.place = new Map(); // event id -> position in rows
-    this.parts = new Map(); // id of a row of a derived table -> ids of the rows here that are part of it
-    this.hay = []; // position -> what the search looks in, made when first needed
+    this.place = new Map();
+    this.parts = new Map();
+    this.searchTexts = [];
     this.version = 0;
   }
 
+  /** @param {Column[]} columns */
   setColumns(columns) {
     this.columns = columns;
-    this.at = new Map(columns.map((column, i) => [column.name, i]));
+    this.positions = new Map(columns.map((column, i) => [column.name, i]));
   }
 
+  /** @param {Cells[]} rows */
   upsert(rows) {
-    const partOf = this.at.get("part_of");
+    const partOf = this.positions.get("part_of");
     for (const row of rows) {
       const known = this.place.get(row[0]);
-      const position = known === undefined ? this.rows.length : known;
+      const position = known ?? this.rows.length;
       this.place.set(row[0], position);
       this.rows[position] = row;
-      this.hay[position] = undefined;
+      this.searchTexts[position] = undefined;
       if (partOf !== undefined && known === undefined) this.addPart(row[partOf], row[0]);
     }
     if (rows.length) this.version += 1;
   }
 
-  /** The value of a column; null where the row or this session has none. */
+  /**
+   * The value of a column; null where the row or this session has none.
+   * @template {keyof RowOf<Name>} Key
+   * @param {Cells} row
+   * @param {Key} name
+   * @returns {RowOf<Name>[Key]}
+   */
   get(row, name) {
-    const value = row[this.at.get(name)];
-    return value === undefined ? null : value;
+    return row[this.positions.get(name) ?? -1] ?? null;
   }
 
+  /**
+   * Reads the columns of one row by name.
+   * @param {Cells} row
+   * @returns {Get<RowOf<Name>>}
+   */
+  reader(row) {
+    return (name) => this.get(row, name);
+  }
+
+  /** @param {number} id */
   byId(id) {
-    return this.rows[this.place.get(id)] ?? null;
+    return this.rows[this.place.get(id) ?? -1] ?? null;
   }
 
+  /**
+   * @param {number} whole
+   * @param {number} id
+   */
   addPart(whole, id) {
-    if (!this.parts.has(whole)) this.parts.set(whole, []);
-    this.parts.get(whole).push(id);
+    const parts = this.parts.get(whole);
+    if (parts) parts.push(id);
+    else this.parts.set(whole, [id]);
   }
 
-  haystack(position) {
-    let text = this.hay[position];
+  /** @param {number} position */
+  searchText(position) {
+    let text = this.searchTexts[position];
     if (text === undefined) {
       const shown = this.rows[position].filter((value, i) => value !== null && this.columns[i]?.type !== "ids");
-      text = shown.map((value) => searchable(value).slice(0, HAY_PER_VALUE)).join("\n").toLowerCase();
-      this.hay[position] = text;
+      text = shown.map((value) => makeSearchable(value).slice(0, SEARCHED_CHARS)).join("\n").toLowerCase();
+      this.searchTexts[position] = text;
     }
     return text;
   }
 }
 
-/** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A report's is frozen. */
+/**
+ * A value as the search sees it: pairs as they are shown.
+ * @param {unknown} value
+ */
+function makeSearchable(value) {
+  return typeof value === "object" ? formatValue(value, "list") : String(value);
+}
+
+/** The whole state. `listeners` run after each change, `onGap` when a patch was missed. A report's store is frozen. */
 export class Store {
   constructor(isFrozen = false) {
     this.isFrozen = isFrozen;
+    /** @type {Set<(isUrgent: boolean) => void>} */
     this.listeners = new Set();
     this.onGap = () => {};
     this.paused = false;
+    /** @type {Patch[]} */
     this.waiting = [];
-    this.problem = null; // text of an error in the kernel's pump
-    this.clockSkew = null; // browser clock minus kernel clock, ms
+    /** @type {string | null} text of an error in the kernel */
+    this.problem = null;
+    /** @type {number | null} browser clock minus kernel clock, ms */
+    this.clockSkew = null;
     this.lastHeard = Date.now();
     this.catchingUp = false;
+    /** @type {number | null} */
     this.seq = null;
     this.part = Infinity;
-    this.forget();
-  }
-
-  forget() {
+    /** @type {Meta} */
     this.meta = {};
+    /** @type {Record<string, any>} */
     this.totals = {};
+    /** @type {Record<string, boolean>} table -> whether its sources work */
     this.observed = {};
-    this.feeds = {}; // table -> names of the sources that it needs
-    this.made_of = {}; // derived table -> the table whose rows it sums up
+    /** @type {Record<string, string[]>} table -> names of the sources that fill it */
+    this.feeds = {};
+    /** @type {Record<string, string>} derived table -> the table whose rows it sums up */
+    this.made_of = {};
+    /** @type {Flight[]} */
     this.now = [];
+    /** @type {Finding[]} */
     this.findings = [];
-    this.ranks = null; // of a session with two ranks or more
-    this.panels = []; // of plug-ins: {name, label, columns, rows, note}
+    /** @type {Ranks | null} of a session with two ranks or more */
+    this.ranks = null;
+    /** @type {Panel[]} of plug-ins */
+    this.panels = [];
+    /** @type {Map<string, Table<any>>} */
     this.tables = new Map();
+    /** @type {Map<number, StoredText>} */
     this.texts = new Map();
   }
 
-  table(name) {
-    if (!this.tables.has(name)) this.tables.set(name, new Table(name));
-    return this.tables.get(name);
+  forget() {
+    Object.assign(this, { meta: {}, totals: {}, observed: {}, feeds: {}, made_of: {}, ranks: null });
+    Object.assign(this, { now: [], findings: [], panels: [], tables: new Map(), texts: new Map() });
   }
 
-  /** The rows of events that a row of a derived table is made of, in order of time. */
+  /**
+   * @template {string} Name
+   * @param {Name} name
+   * @returns {Table<Name>}
+   */
+  table(name) {
+    let table = this.tables.get(name);
+    if (!table) this.tables.set(name, (table = new Table(name)));
+    return table;
+  }
+
+  /**
+   * The table whose rows a derived table sums up; null for any other.
+   * @param {Table<any>} table
+   * @returns {Table<any> | null}
+   */
+  sourceOf(table) {
+    return table.name in this.made_of ? this.table(this.made_of[table.name]) : null;
+  }
+
+  /**
+   * The rows of events that a row of a derived table is made of, in order of time.
+   * @param {Table<any>} table
+   * @param {Cells} row
+   * @returns {Cells[]}
+   */
   members(table, row) {
-    const source = this.table(this.made_of[table.name]);
-    const found = (source.parts.get(row[0]) ?? []).map((id) => source.byId(id));
+    const source = this.sourceOf(table);
+    if (!source) return [];
+    const found = (source.parts.get(row[0]) ?? []).map((id) => source.byId(id)).filter((part) => part !== null);
     return found.sort((a, b) => source.get(a, "time") - source.get(b, "time"));
   }
 
-  /** The row of an event in a table, or the row that the event is part of; null if there is none. */
+  /**
+   * The row of an event in a table, or the row that the event is part of; null if there is none.
+   * @param {Table<any>} table
+   * @param {number} id
+   */
   rowOf(table, id) {
-    const source = table.name in this.made_of ? this.table(this.made_of[table.name]) : null;
+    const source = this.sourceOf(table);
     const part = source?.byId(id);
-    return part ? table.byId(source.get(part, "part_of")) : table.byId(id);
+    return source && part ? table.byId(source.get(part, "part_of")) : table.byId(id);
   }
 
-  /** Takes a patch, or keeps it while the display is paused. */
+  /**
+   * Applies a patch, or keeps it while the display is paused.
+   * @param {Patch} patch
+   */
   receive(patch) {
     if (this.paused && this.seq !== null) this.waiting.push(patch);
     else this.apply(patch);
-    this.changed();
+    this.notify();
   }
 
+  /** @param {boolean} paused */
   setPaused(paused) {
     this.paused = paused;
     if (!paused) this.waiting.splice(0).forEach((patch) => this.apply(patch));
-    this.changed(true);
+    this.notify(true);
   }
 
-  /** A large patch comes in parts with one seq; whatever is at or below our own seq was seen already. */
+  /**
+   * Applies a patch once. A large patch comes in parts with one seq; what is at or below our own seq was seen already.
+   * @param {Patch} patch
+   */
   apply(patch) {
     const part = patch.part ?? 0;
     if (patch.reset) {
@@ -149,20 +241,26 @@ export class Store {
     this.merge(patch);
   }
 
+  /** @param {Patch} patch */
   merge(patch) {
-    for (const key of ["meta", "totals", "observed", "feeds", "made_of"]) Object.assign(this[key], patch[key]);
-    // A thread that builds kernels for a compile knows neither its id nor its function: the compile has its own line.
+    for (const key of MERGED) Object.assign(this[key], patch[key]);
+    // A thread that builds kernels for a compile has neither its id nor its function; the compile has its own line.
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;
     if (patch.ranks) this.ranks = patch.ranks;
     if (patch.panels) this.setPanels(patch.panels);
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);
-    // Ids come in order, so that what a text is the same as is there already.
-    for (const [id, text] of Object.entries(patch.texts ?? {})) this.texts.set(Number(id), this.texts.get(text.same) ?? text);
+    // Ids come in order, so a text that another one repeats is already here.
+    for (const [id, text] of Object.entries(patch.texts ?? {})) {
+      this.texts.set(Number(id), (text.same === undefined ? null : this.texts.get(text.same)) ?? text);
+    }
   }
 
-  /** A panel comes whole: its rows have no ids of events, but numbers below zero. */
+  /**
+   * Replaces the tables of plug-ins. Their rows have no event ids, so they are numbered below zero.
+   * @param {Panel[]} panels
+   */
   setPanels(panels) {
     this.panels = panels;
     for (const panel of panels) {
@@ -179,8 +277,11 @@ export class Store {
     this.onGap();
   }
 
-  /** Notes that the kernel spoke, and how its clock differs from ours (the least lag seen is the truest). */
-  heard(sentMs) {
+  /**
+   * Notes that the kernel sent something, and how its clock differs from ours (the smallest lag is the best estimate).
+   * @param {number} [sentMs]
+   */
+  noteMessage(sentMs) {
     this.lastHeard = Date.now();
     if (sentMs === undefined) return;
     const lag = Date.now() - sentMs;
@@ -192,16 +293,17 @@ export class Store {
     return Date.now() - (this.clockSkew ?? 0);
   }
 
+  /** @param {string} text */
   setProblem(text) {
     this.problem = text;
-    this.changed();
+    this.notify();
   }
 
   isLive() {
     return this.meta.state === "watching" && !this.isFrozen;
   }
 
-  changed(isUrgent = false) {
+  notify(isUrgent = false) {
     this.listeners.forEach((listener) => listener(isUrgent));
   }
 }

@@ -1,10 +1,10 @@
-// Light or dark, as the host or the system has it, and the colours of the canvas read from the style sheet.
+// Light or dark, as the host or the system has it, and the colors of the canvas read from the style sheet.
 
 const SURFACES = ["surface", "text", "muted", "grid", "stripe"];
 const SIGNS = ["dynamo", "aot", "inductor", "codegen", "triton", "recompile", "failed", "hit", "live", "live-fill"];
 
 /** "dark" or "light": JupyterLab says so on the body, VS Code and marimo by a class, others through the system. */
-export function currentTheme() {
+function currentTheme() {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false" ? "dark" : "light";
   const names = [...document.body.classList, ...document.documentElement.classList];
@@ -13,7 +13,11 @@ export function currentTheme() {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-/** Keeps `data-theme` of the root right; returns a function that stops. */
+/**
+ * Keeps `data-theme` of the root up to date; returns a function that stops.
+ * @param {HTMLElement} root
+ * @param {() => void} onChange
+ */
 export function followTheme(root, onChange) {
   const set = () => {
     root.dataset.theme = currentTheme();
@@ -30,9 +34,12 @@ export function followTheme(root, onChange) {
   };
 }
 
-/** The canvas colours in force at an element: name in the style sheet -> colour. */
+/**
+ * The canvas colors in force at an element: name in the style sheet -> color.
+ * @param {Element} node
+ * @returns {Record<string, string>}
+ */
 export function readPalette(node) {
   const style = getComputedStyle(node);
-  const colour = (name) => style.getPropertyValue(`--cd-${name}`).trim();
-  return Object.fromEntries([...SURFACES, ...SIGNS].map((name) => [name, colour(name)]));
+  return Object.fromEntries([...SURFACES, ...SIGNS].map((name) => [name, style.getPropertyValue(`--cd-${name}`).trim()]));
 }

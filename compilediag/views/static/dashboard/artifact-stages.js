@@ -1,6 +1,6 @@
-// The texts of a compile in the order in which the compiler makes them.
+// The artifacts of a compile in the order in which the compiler makes them.
 
-/** Stage -> what its texts are called, in the order of the pipeline. */
+/** @type {[string, RegExp][]} stage, and what its artifacts are called, in the order of the pipeline */
 const STAGES = [
   ["Dynamo", /^(?:dynamo_|optimize_ddp|compiled_autograd|torch_dynamo|link: |.*BYTECODE$)/],
   ["Inductor, on Dynamo's graph", /^(?:before_pre_grad|after_pre_grad|inductor_pre_grad)/],
@@ -9,20 +9,27 @@ const STAGES = [
   ["Generated code", /^(?:inductor_output_code|inductor_provenance|triton_|cpp_|runtime_wrapper|compiled_f|backward_)/],
   ["Ranks", /^(?:inductor_collective|inductor_runtime|inductor_tlparse|graph_execution|collective)/],
 ];
-const OTHERS = "What else torch logged";
+const OTHERS = "Other artifacts";
 
-export function stageOf(name) {
+/** @param {string} name */
+function stageOf(name) {
   const at = STAGES.findIndex(([, pattern]) => pattern.test(name));
   return at < 0 ? STAGES.length : at;
 }
 
-/** [heading, rows] of each stage that has texts; within a stage in order of time. `nameOf` gives the name of a row. */
-export function byStage(rows, nameOf) {
+/**
+ * Groups rows by stage: [heading, rows] of each stage that has any, within a stage in order of time.
+ * @template Row
+ * @param {Row[]} rows
+ * @param {(row: Row) => string} nameOf
+ * @returns {[string, Row[]][]}
+ */
+export function groupByStage(rows, nameOf) {
+  /** @type {Map<number, Row[]>} */
   const stages = new Map();
   for (const row of rows) {
     const stage = stageOf(nameOf(row));
-    if (!stages.has(stage)) stages.set(stage, []);
-    stages.get(stage).push(row);
+    stages.set(stage, [...(stages.get(stage) ?? []), row]);
   }
   const order = [...stages].sort(([a], [b]) => a - b);
   return order.map(([stage, found]) => [STAGES[stage]?.[0] ?? OTHERS, found]);

@@ -1,14 +1,18 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatBytes, formatCount } from "../core/format.js";
-import { Highlighter, isCode } from "./code-highlight.js";
+import { formatAmount, formatBytes, formatCount } from "../core/format.js";
+import { CodeHighlighter, isCode } from "./code-highlight.js";
+/** @import { StoredText } from "../core/page-types" */
 
 const PAGE = 60_000; // characters shown at first and added by "show more"
-const COLOURED = 400_000; // characters that are coloured; more elements would make the page slow
+const COLORED = 400_000; // characters that are colored; more elements would make the page slow
 const ADDRESS = /^https?:\/\/\S+$/;
 const CHUNK = 200_000; // characters of one element when everything is shown
 
-/** Inflates base64 of zlib-deflated UTF-8. */
+/**
+ * Inflates base64 of zlib-deflated UTF-8.
+ * @param {string} base64
+ */
 export async function inflate(base64) {
   const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -16,15 +20,21 @@ export async function inflate(base64) {
 }
 
 export class ArtifactView {
-  /** `kept` is {z, cut} or undefined if the text is not in the page; `id` names it in the kernel. */
-  constructor(id, name, size, kept) {
+  /**
+   * @param {number} id event id, which names the artifact in the kernel
+   * @param {string} name
+   * @param {number | null} size in bytes
+   * @param {StoredText | undefined} stored undefined if the text is not in the page
+   */
+  constructor(id, name, size, stored) {
     this.id = id;
-    this.kept = kept;
+    this.stored = stored;
+    /** @type {string | null} */
     this.text = null;
     this.shown = 0;
-    this.highlighter = isCode(name) ? new Highlighter() : null;
+    this.highlighter = isCode(name) ? new CodeHighlighter() : null;
     const label = make("span", "", name);
-    this.toggle = makeButton("cdiag-artifact-toggle", "", () => this.setOpen(!this.isOpen));
+    this.toggle = makeButton("cdiag-artifact-toggle", "", () => void this.setOpen(!this.isOpen));
     this.toggle.append(make("span", "cdiag-caret"), label, make("span", "cdiag-dim", formatBytes(size)));
     this.toggle.setAttribute("aria-expanded", "false");
     this.pages = make("div", "cdiag-pages");
@@ -40,57 +50,66 @@ export class ArtifactView {
     setShown(this.body, false);
   }
 
+  /** @param {boolean} open */
   async setOpen(open) {
     this.isOpen = open;
     setShown(this.body, open);
     this.toggle.setAttribute("aria-expanded", String(open));
     if (!open || this.text !== null) return;
-    if (!this.kept?.z) return this.sayAbsent();
+    if (!this.stored?.z) return this.showAbsent();
     try {
-      this.text = await inflate(this.kept.z);
+      this.text = await inflate(this.stored.z);
     } catch (error) {
       this.text = "";
-      return void setText(this.note, `this text cannot be read: ${error.message}`);
+      return setText(this.note, `this text cannot be read: ${error instanceof Error ? error.message : error}`);
     }
     this.addPage(PAGE);
   }
 
-  sayAbsent() {
+  showAbsent() {
     setText(this.note, `not in this page; in Python: session.artifact(${this.id})`);
     [this.more, this.all].forEach((button) => setShown(button, false));
   }
 
+  /** @param {number} length */
   addPage(length) {
-    const end = this.text.indexOf("\n", this.shown + length) + 1 || this.text.length;
-    const part = this.text.slice(this.shown, end - this.shown > 2 * length ? this.shown + length : end);
+    const text = this.text ?? "";
+    const end = text.indexOf("\n", this.shown + length) + 1 || text.length;
+    const part = text.slice(this.shown, end - this.shown > 2 * length ? this.shown + length : end);
     this.shown += part.length;
     this.pages.append(make("pre", "", ...this.pieces(part)));
     this.paintFoot();
   }
 
-  /** A part of the text as it is shown: code in colours, an address as a link. */
+  /**
+   * A part of the text as it is shown: code in colors, an address as a link.
+   * @param {string} part
+   * @returns {(string | HTMLElement)[]}
+   */
   pieces(part) {
     if (ADDRESS.test(part)) {
       const link = make("a", "cdiag-link", part);
       Object.assign(link, { href: part, target: "_blank", rel: "noopener noreferrer" });
       return [link];
     }
-    if (!this.highlighter || this.shown > COLOURED) return [part];
-    return part.split("\n").flatMap((line, i) => [...(i ? ["\n"] : []), ...this.highlighter.line(line)]);
+    const { highlighter } = this;
+    if (!highlighter || this.shown > COLORED) return [part];
+    return part.split("\n").flatMap((line, i) => [...(i ? ["\n"] : []), ...highlighter.colorLine(line)]);
   }
 
-  /** The rest, a chunk a frame, so that ten megabytes do not freeze the page. */
+  /** Adds the rest, a chunk per frame, so that ten megabytes do not freeze the page. */
   addEverything() {
-    if (this.shown >= this.text.length) return;
+    if (this.shown >= (this.text ?? "").length) return;
     this.addPage(CHUNK);
     requestAnimationFrame(() => this.addEverything());
   }
 
   paintFoot() {
-    const whole = this.shown >= this.text.length;
-    const amount = `${whole ? "" : `${formatCount(this.shown)} of `}${formatCount(this.text.length)} characters`;
-    const cut = this.kept.cut ? ` · cut to fit; the whole text in Python: session.artifact(${this.id})` : "";
+    const { length } = this.text ?? "";
+    const isWhole = this.shown >= length;
+    const amount = `${isWhole ? "" : `${formatCount(this.shown)} of `}${formatAmount(length, "character")}`;
+    const cut = this.stored?.cut ? ` · cut to fit; the whole text in Python: session.artifact(${this.id})` : "";
     setText(this.note, amount + cut);
-    [this.more, this.all].forEach((button) => setShown(button, !whole));
+    [this.more, this.all].forEach((button) => setShown(button, !isWhole));
   }
 }

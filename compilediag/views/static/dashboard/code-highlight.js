@@ -1,4 +1,4 @@
-// Colours for Python and C++ as Inductor writes them: words, numbers, texts and comments; no more is known of either.
+// Colors Python and C++ as Inductor writes them: keywords, numbers, strings and comments.
 import { make } from "../core/dom.js";
 
 const PYTHON = "False None True and as assert async await break class continue def del elif else except finally for from "
@@ -10,40 +10,50 @@ const CPP = "alignas auto bool break case char class const constexpr continue de
 const QUOTED = `[rbfu]{0,2}"(?:[^"\\\\\\n]|\\\\.)*"|[rbfu]{0,2}'(?:[^'\\\\\\n]|\\\\.)*'`;
 const NUMBER = String.raw`\b\d[\w.]*`;
 
-function tokens(comment, words) {
+/**
+ * @param {string} comment
+ * @param {string} words
+ */
+function makePattern(comment, words) {
   return new RegExp(`(?<comment>${comment})|(?<text>${QUOTED})|(?<number>${NUMBER})|\\b(?<word>${words.split(" ").join("|")})\\b`, "g");
 }
 
 const LANGUAGES = {
-  python: tokens("#.*", PYTHON),
-  cpp: tokens(String.raw`//.*|/\*.*?\*/|^\s*#\w+`, CPP),
+  python: makePattern("#.*", PYTHON),
+  cpp: makePattern(String.raw`//.*|/\*.*?\*/|^\s*#\w+`, CPP),
 };
 /** Generated code holds the source of a kernel between three quotes. */
 const KERNEL = /(?:'''|""")/;
 const IS_CPP = /\.(?:cpp|cpp_pybinding|cuda|metal)\(/;
-/** Names of texts that are code. */
+/** Names of artifacts that are code. */
 const CODE_NAMES = /graph|code|program|guards|runnable|BYTECODE|_wrapper|_forward$|_backward$|_prologue$|_epilogue$/;
 
+/** @param {string} name */
 export function isCode(name) {
   return CODE_NAMES.test(name);
 }
 
-/** Colours lines one after the other; what a line is depends on those before it. */
-export class Highlighter {
+/** Colors lines one after the other; the language of a line depends on those before it. */
+export class CodeHighlighter {
   constructor() {
-    this.kernel = null; // the language of the kernel whose source these lines are
+    /** @type {"python" | "cpp" | null} the language of the kernel whose source these lines are */
+    this.kernel = null;
   }
 
-  /** The pieces of one line, strings and elements. */
-  line(text) {
+  /**
+   * The pieces of one line, strings and elements.
+   * @param {string} text
+   */
+  colorLine(text) {
     const quotes = text.split(KERNEL).length - 1;
     const language = this.kernel ?? "python";
     if (quotes % 2 === 1) this.kernel = this.kernel === null ? (IS_CPP.test(text) ? "cpp" : "python") : null;
-    const pattern = LANGUAGES[quotes ? "python" : language];
+    /** @type {(string | HTMLElement)[]} */
     const pieces = [];
     let from = 0;
-    for (const found of text.matchAll(pattern)) {
-      const kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
+    for (const found of text.matchAll(LANGUAGES[quotes ? "python" : language])) {
+      const kinds = Object.entries(found.groups ?? {});
+      const kind = kinds.find(([, part]) => part !== undefined)?.[0] ?? "word";
       if (found.index > from) pieces.push(text.slice(from, found.index));
       pieces.push(make("span", `is-${kind}`, found[0]));
       from = found.index + found[0].length;

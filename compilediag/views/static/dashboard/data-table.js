@@ -1,37 +1,72 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
 import { isNumeric } from "../core/format.js";
-import { columnKey, columnText, tabName } from "./tab-columns.js";
+import { sortKey, tabName, writeCell } from "./columns.js";
+/** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
+/** @import { Cells, Sort } from "../core/page-types" */
+/** @import { Table } from "../core/store.js" */
+/** @import { Tab, TabColumn } from "./tab-types" */
+
+/** @typedef {string | number | null} Key */
+/** @typedef {{node: HTMLElement, row: Cells | null, lane: string | undefined}} RowElement an element, and what it shows */
 
 const ROW = 26; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
 
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 
+/**
+ * @param {string | number} a
+ * @param {string | number} b
+ */
 function compareKeys(a, b) {
   return typeof a === "number" && typeof b === "number" ? a - b : COLLATOR.compare(String(a), String(b));
 }
 
-/** Positions sorted by their keys; null last in either direction, equal keys newest first. */
-export function sortPositions(positions, keys, direction) {
+/**
+ * Positions sorted by their keys; null last in either direction, equal keys newest first.
+ * @param {number[]} positions
+ * @param {Key[]} keys
+ * @param {number} direction
+ */
+function sortPositions(positions, keys, direction) {
   const order = positions.map((position, i) => ({ position, key: keys[i] }));
   order.sort((a, b) => {
-    if (a.key === null || b.key === null) return (a.key === null) - (b.key === null) || b.position - a.position;
+    if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null) || b.position - a.position;
     return direction * compareKeys(a.key, b.key) || b.position - a.position;
   });
   return order.map((entry) => entry.position);
 }
 
 export class DataTable {
-  /** `onOpen(table, row)` runs on a click or Enter; `groups` names the function of a row's compile. */
-  constructor(groups, onOpen) {
+  /**
+   * @param {CompileGroups} groups names the function of a row's compile
+   * @param {Tab} tab the tab that is shown first
+   * @param {Table} table
+   * @param {(table: Table, row: Cells) => void} onOpen runs on a click or Enter
+   */
+  constructor(groups, tab, table, onOpen) {
     this.groups = groups;
+    this.tab = tab;
+    this.table = table;
     this.onOpen = onOpen;
-    this.sorts = new Map(); // name of a tab -> [column label, direction]
+    this.isShown = false;
+    /** @type {Map<string, Sort>} name of a tab -> how it is sorted */
+    this.sorts = new Map();
+    /** @type {number[]} */
+    this.passed = [];
+    /** @type {number[]} positions of the rows in the order of the table */
     this.order = [];
-    this.elements = new Map(); // event id -> row element in view
+    /** @type {TabColumn[]} */
+    this.columns = [];
+    /** @type {Map<number, RowElement>} event id -> row element in view */
+    this.elements = new Map();
     this.active = 0; // index in order that holds the tab stop
+    /** @type {number | null} */
     this.openId = null;
+    this.shape = "";
+    this.hadFocus = false;
+    this.width = 0;
     this.head = make("div", "cdiag-head");
     this.head.setAttribute("role", "row");
     this.canvas = make("div", "cdiag-rows");
@@ -43,7 +78,6 @@ export class DataTable {
     this.scroller.addEventListener("scroll", () => this.paint());
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
     this.canvas.addEventListener("click", (event) => this.onClick(event));
-    this.width = 0;
     this.watcher = new ResizeObserver(() => this.onResize());
     this.watcher.observe(this.scroller);
   }
@@ -52,99 +86,126 @@ export class DataTable {
     this.watcher.disconnect();
   }
 
-  /** Shows the rows of a tab that passed the filter. */
+  /**
+   * Shows the rows of a tab that passed the filter.
+   * @param {Tab} tab
+   * @param {Table} table
+   * @param {number[]} passed
+   */
   show(tab, table, passed) {
-    const other = this.tab !== tab;
-    if (other || this.table !== table) this.dropElements();
-    const anchor = other || this.scroller.scrollTop < ROW ? null : this.topRow();
-    this.tab = tab;
-    this.table = table;
-    this.passed = passed;
+    const isOther = !this.isShown || this.tab !== tab;
+    if (isOther || this.table !== table) this.dropElements();
+    const anchor = isOther || this.scroller.scrollTop < ROW ? null : this.topRow();
+    Object.assign(this, { isShown: true, tab, table, passed });
     this.layOut();
     this.reorder();
-    if (other) this.scroller.scrollTop = 0;
+    if (isOther) this.scroller.scrollTop = 0;
     this.keepInPlace(anchor);
     this.paint();
   }
 
-  /** Says why there is nothing, or what the rows leave out. */
+  /**
+   * Says why there is nothing, or what the rows leave out.
+   * @param {string | null} text
+   * @param {boolean} isWarning
+   */
   setNote(text, isWarning) {
     setText(this.note, text ?? "");
     setShown(this.note, text !== null);
     this.note.classList.toggle("is-warning", isWarning);
   }
 
+  /** @param {number | null} id */
   setOpen(id) {
     this.openId = id;
-    this.elements.forEach((element, key) => element.classList.toggle("is-open", key === id));
+    this.elements.forEach(({ node }, key) => node.classList.toggle("is-open", key === id));
+  }
+
+  /** Gives the focus back to the row that had it. */
+  focusRow() {
+    this.elements.get(this.idAt(this.active) ?? NaN)?.node.focus({ preventScroll: true });
   }
 
   topRow() {
     const index = Math.floor(this.scroller.scrollTop / ROW);
-    const position = this.order[index];
-    return position === undefined ? null : { id: this.table.rows[position][0], index };
+    const id = this.idAt(index);
+    return id === undefined ? null : { id, index };
   }
 
-  /** Rows that came in above the reader must not move what is read. */
+  /**
+   * Scrolls so that rows that came in above the reader do not move what is read.
+   * @param {{id: number, index: number} | null} anchor
+   */
   keepInPlace(anchor) {
-    const place = anchor && this.table.place.get(anchor.id);
-    if (place === undefined || place === null) return;
+    const place = anchor === null ? undefined : this.table.place.get(anchor.id);
+    if (anchor === null || place === undefined) return;
     const index = this.order.indexOf(place);
     if (index >= 0 && index !== anchor.index) this.scroller.scrollTop += (index - anchor.index) * ROW;
   }
 
   columnsThatFit() {
     const width = this.scroller.clientWidth || 1000;
-    const known = (column) => column.text || this.table.at.has(column.name) || this.table.columns.length === 0;
-    return this.tab.columns.filter((column) => known(column) && (column.from ?? 0) <= width);
+    const isEmpty = this.table.columns.length === 0;
+    /** @param {TabColumn} column */
+    const isKnown = (column) => column.text || this.table.positions.has(column.name ?? "") || isEmpty;
+    return this.tab.columns.filter((column) => isKnown(column) && (column.from ?? 0) <= width);
   }
 
   layOut() {
     const columns = this.columnsThatFit();
-    const sort = this.sortOf();
+    const sort = this.currentSort();
     const shape = JSON.stringify([tabName(this.tab), columns.map((column) => column.label), sort]);
     if (shape === this.shape) return;
     this.shape = shape;
     this.columns = columns;
     this.hadFocus = this.canvas.contains(document.activeElement);
     this.node.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
-    this.head.replaceChildren(...columns.map((column) => this.headCell(column, sort)));
+    this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));
     this.dropElements();
   }
 
-  headCell(column, [label, direction]) {
-    const sorted = column.label === label;
-    const text = sorted ? `${column.label} ${direction > 0 ? "▲" : "▼"}` : column.label;
+  /**
+   * @param {TabColumn} column
+   * @param {Sort} sort
+   */
+  makeHeadCell(column, [label, direction]) {
+    const isSorted = column.label === label;
+    const text = isSorted ? `${column.label} ${direction > 0 ? "▲" : "▼"}` : column.label;
     const button = makeButton("", text, () => this.sortBy(column));
     button.title = this.table.columns.find((known) => known.name === column.name)?.doc ?? column.label;
     const cell = make("div", isNumeric(column.type) ? "is-number" : "", button);
     cell.setAttribute("role", "columnheader");
-    cell.setAttribute("aria-sort", sorted ? (direction > 0 ? "ascending" : "descending") : "none");
+    cell.setAttribute("aria-sort", isSorted ? (direction > 0 ? "ascending" : "descending") : "none");
     cell.dataset.column = column.label;
     return cell;
   }
 
-  sortOf() {
+  currentSort() {
     return this.sorts.get(tabName(this.tab)) ?? this.tab.sort;
   }
 
+  /** @param {TabColumn} column */
   sortBy(column) {
-    const [label, direction] = this.sortOf();
+    const [label, direction] = this.currentSort();
     const first = isNumeric(column.type) || column.type === "time" ? -1 : 1;
     this.sorts.set(tabName(this.tab), [column.label, label === column.label ? -direction : first]);
     this.layOut();
     this.reorder();
     this.scroller.scrollTop = 0;
     this.paint();
-    this.head.querySelector(`[data-column="${CSS.escape(column.label)}"] button`)?.focus();
+    /** @type {HTMLElement | null} */
+    const button = this.head.querySelector(`[data-column="${CSS.escape(column.label)}"] button`);
+    button?.focus();
   }
 
   reorder() {
-    const [label, direction] = this.sortOf();
+    const [label, direction] = this.currentSort();
     const column = this.tab.columns.find((candidate) => candidate.label === label);
     const { rows } = this.table;
-    const needsOwner = column.text && !column.sortBy;
-    const keys = this.passed.map((i) => columnKey(column, this.table, rows[i], needsOwner && this.ownerOf(rows[i])));
+    const needsOwner = column?.text !== undefined && !column.sortBy;
+    const keys = this.passed.map((i) => {
+      return column ? sortKey(column, this.table, rows[i], needsOwner ? this.ownerOf(rows[i]) : null) : null;
+    });
     this.order = sortPositions(this.passed, keys, direction);
     this.active = Math.max(0, Math.min(this.active, this.order.length - 1));
     this.canvas.style.height = `${this.order.length * ROW}px`;
@@ -152,14 +213,14 @@ export class DataTable {
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 1));
   }
 
+  /** @param {Cells} row */
   ownerOf(row) {
-    const group = this.groups.of(this.table, row);
-    return group && this.groups.functionOf(group);
+    return this.groups.functionOf(this.groups.keyOf(this.table, row));
   }
 
   onResize() {
     const width = this.scroller.clientWidth;
-    if (!this.tab || width === this.width) return;
+    if (!this.isShown || width === this.width) return;
     this.width = width;
     this.layOut();
     this.paint();
@@ -170,64 +231,85 @@ export class DataTable {
     this.canvas.replaceChildren();
   }
 
-  /** Brings the elements in line with what is in view; a row that stays keeps its element, and so its focus. */
+  /** Updates the elements to what is in view; a row that stays keeps its element, and so its focus. */
   paint() {
-    if (!this.tab) return;
-    const top = this.scroller.scrollTop;
-    const first = Math.max(0, Math.floor(top / ROW) - SPARE);
-    const last = Math.min(this.order.length, Math.ceil((top + this.scroller.clientHeight) / ROW) + SPARE);
-    const wanted = new Map();
-    for (let i = first; i < last; i += 1) wanted.set(this.idAt(i), i);
-    const hasFocus = this.canvas.contains(document.activeElement);
-    if (hasFocus && this.order.length) wanted.set(this.idAt(this.active), this.active);
-    for (const [id, element] of this.elements) {
+    if (!this.isShown) return;
+    const wanted = this.wantedRows();
+    for (const [id, { node }] of this.elements) {
       if (wanted.has(id)) continue;
-      element.remove();
+      node.remove();
       this.elements.delete(id);
     }
     wanted.forEach((index, id) => this.paintRow(index, id));
-    if (this.hadFocus) this.elements.get(this.idAt(this.active))?.focus({ preventScroll: true });
+    if (this.hadFocus) this.focusRow();
     this.hadFocus = false;
   }
 
-  idAt(index) {
-    return this.table.rows[this.order[index]]?.[0];
+  /** Event id -> index of each row that needs an element: those in view, and the one that has the focus. */
+  wantedRows() {
+    const top = this.scroller.scrollTop;
+    const first = Math.max(0, Math.floor(top / ROW) - SPARE);
+    const last = Math.min(this.order.length, Math.ceil((top + this.scroller.clientHeight) / ROW) + SPARE);
+    const indexes = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
+    if (this.order.length && this.canvas.contains(document.activeElement)) indexes.push(this.active);
+    return new Map(indexes.map((index) => [this.table.rows[this.order[index]][0], index]));
   }
 
+  /** @param {number} index */
+  idAt(index) {
+    return this.table.rows[this.order[index] ?? -1]?.[0];
+  }
+
+  /**
+   * @param {number} index
+   * @param {number} id
+   */
   paintRow(index, id) {
     const row = this.table.rows[this.order[index]];
     const owner = this.ownerOf(row);
-    let element = this.elements.get(id);
-    if (!element) {
-      element = make("div", "cdiag-row");
-      element.setAttribute("role", "row");
-      element.dataset.eventId = String(id);
-      this.elements.set(id, element);
-      this.canvas.append(element);
+    const element = this.elements.get(id) ?? this.makeRow(id);
+    if (element.row !== row || element.lane !== owner?.lane) {
+      Object.assign(element, { row, lane: owner?.lane });
+      element.node.replaceChildren(...this.columns.map((column) => this.makeCell(column, row, owner)));
     }
-    if (element.shownRow !== row || element.shownOwner !== owner?.lane) {
-      element.shownRow = row;
-      element.shownOwner = owner?.lane;
-      element.replaceChildren(...this.columns.map((column) => this.cell(column, row, owner)));
-    }
-    element.style.top = `${index * ROW}px`;
-    element.tabIndex = index === this.active ? 0 : -1;
-    element.setAttribute("aria-rowindex", String(index + 2));
-    element.classList.toggle("is-odd", index % 2 === 1);
-    element.classList.toggle("is-open", id === this.openId);
+    const { node } = element;
+    node.style.top = `${index * ROW}px`;
+    node.tabIndex = index === this.active ? 0 : -1;
+    node.setAttribute("aria-rowindex", String(index + 2));
+    node.classList.toggle("is-odd", index % 2 === 1);
+    node.classList.toggle("is-open", id === this.openId);
   }
 
-  cell(column, row, owner) {
-    const text = columnText(column, this.table, row, owner);
-    const cell = make("div", column.code ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
+  /** @param {number} id */
+  makeRow(id) {
+    const node = make("div", "cdiag-row");
+    node.setAttribute("role", "row");
+    node.dataset.eventId = String(id);
+    /** @type {RowElement} */
+    const element = { node, row: null, lane: undefined };
+    this.elements.set(id, element);
+    this.canvas.append(node);
+    return element;
+  }
+
+  /**
+   * @param {TabColumn} column
+   * @param {Cells} row
+   * @param {CompiledFunction | null} owner
+   */
+  makeCell(column, row, owner) {
+    const text = writeCell(column, this.table, row, owner);
+    const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
     cell.setAttribute("role", "gridcell");
     cell.dataset.column = column.label;
     cell.title = text;
     return cell;
   }
 
+  /** @param {MouseEvent} event */
   onClick(event) {
-    const element = event.target.closest(".cdiag-row");
+    /** @type {HTMLElement | null} */
+    const element = targetOf(event).closest(".cdiag-row");
     if (!element) return;
     this.moveTo(this.order.findIndex((i) => String(this.table.rows[i][0]) === element.dataset.eventId));
     this.open();
@@ -238,8 +320,10 @@ export class DataTable {
     if (row) this.onOpen(this.table, row);
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 2);
+    /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (event.key in steps) this.moveTo(this.active + steps[event.key]);
     else if (event.key === "Enter" || event.key === " ") this.open();
@@ -248,14 +332,15 @@ export class DataTable {
     event.stopPropagation();
   }
 
+  /** @param {number} index */
   moveTo(index) {
     if (!this.order.length) return;
     this.active = Math.max(0, Math.min(this.order.length - 1, index));
     const top = this.active * ROW;
-    const room = this.scroller.clientHeight - this.head.offsetHeight;
+    const visible = this.scroller.clientHeight - this.head.offsetHeight;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    if (top + ROW > this.scroller.scrollTop + room) this.scroller.scrollTop = top + ROW - room;
+    if (top + ROW > this.scroller.scrollTop + visible) this.scroller.scrollTop = top + ROW - visible;
     this.paint();
-    this.elements.get(this.idAt(this.active))?.focus({ preventScroll: true });
+    this.focusRow();
   }
 }

@@ -1,77 +1,118 @@
-// What the search box and a chosen finding let through. All of it runs in the browser.
+// What the search box and a selected finding let through. All of it runs in the browser.
+/** @import { Cells } from "../core/page-types" */
+/** @import { CompileGroups } from "../core/compile-groups.js" */
+/** @import { Store, Table } from "../core/store.js" */
+
+/** @typedef {{label: string, ids: Set<number>, keys: Set<string>}} Evidence the events of a finding, and the keys of their compiles */
+/** @typedef {{passed: Map<string, number[]>, lit: Set<string | null> | null}} FilterResult positions by table; keys of the compiles with a row that passed, or null for all */
+
+/**
+ * The words of a query, in lower case.
+ * @param {string} text
+ */
+export function splitQuery(text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
+}
 
 export class Filter {
+  /**
+   * @param {Store} store
+   * @param {CompileGroups} groups
+   */
   constructor(store, groups) {
     this.store = store;
     this.groups = groups;
+    /** @type {string[]} */
     this.terms = [];
-    this.warmed = new WeakMap(); // table -> how many of its rows are ready to be searched
-    this.evidence = null; // {label, ids: Set of event ids, groups: Set} of a chosen finding
+    /** @type {WeakMap<Table, number>} table -> how many of its rows are ready to be searched */
+    this.warmed = new WeakMap();
+    /** @type {Evidence | null} */
+    this.evidence = null;
   }
 
+  /** @param {string} text */
   setQuery(text) {
-    this.terms = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.terms = splitQuery(text);
   }
 
-  /** Shows only what speaks for a finding: its events and the compiles that they belong to. */
+  /**
+   * Shows only the events of a finding and the compiles that they belong to.
+   * @param {string} label
+   * @param {number[]} ids
+   */
   setEvidence(label, ids) {
-    this.evidence = ids === null ? null : { label, ids: new Set(ids), groups: null };
+    this.evidence = { label, ids: new Set(ids), keys: new Set() };
   }
 
-  get active() {
+  clearEvidence() {
+    this.evidence = null;
+  }
+
+  get isActive() {
     return this.terms.length > 0 || this.evidence !== null;
   }
 
-  evidenceGroups() {
-    const groups = new Set();
+  /** @param {Evidence} evidence */
+  findKeys(evidence) {
+    evidence.keys = new Set();
     for (const table of this.store.tables.values()) {
-      for (const id of this.evidence.ids) {
+      for (const id of evidence.ids) {
         const row = table.byId(id);
-        const group = row && this.groups.of(table, row);
-        if (group) groups.add(group);
+        const key = row && this.groups.keyOf(table, row);
+        if (key) evidence.keys.add(key);
       }
     }
-    return groups;
   }
 
-  /** Positions of the rows of a table that pass; a row made of others passes with one of those. */
-  passing(table, passed) {
-    const { evidence } = this;
-    const source = table.name in this.store.made_of ? this.store.table(this.store.made_of[table.name]) : null;
-    const wholes = source && new Set(passed.get(source.name).map((i) => source.get(source.rows[i], "part_of")));
+  /**
+   * Positions of the rows of a table that pass; a row that sums up others passes with one of those.
+   * @param {Table} table
+   * @param {Map<string, number[]>} passed of the tables so far
+   */
+  findPassing(table, passed) {
+    const source = this.store.sourceOf(table);
+    const parts = source ? passed.get(source.name) ?? [] : [];
+    const wholes = new Set(parts.map((i) => source?.get(source.rows[i], "part_of")));
     const found = [];
     for (let i = 0; i < table.rows.length; i += 1) {
       const row = table.rows[i];
-      const itself = this.isFound(table, i) && !(evidence && !this.isEvidence(table, row));
-      if (itself || wholes?.has(row[0])) found.push(i);
+      const passes = this.matches(() => table.searchText(i)) && this.isEvidence(table, row);
+      if (passes || wholes.has(row[0])) found.push(i);
     }
     return found;
   }
 
-  isFound(table, position) {
+  /**
+   * True if the text that `read` gives has every word of the search.
+   * @param {() => string} read
+   */
+  matches(read) {
     if (!this.terms.length) return true;
-    const hay = table.haystack(position);
-    return this.terms.every((term) => hay.includes(term));
-  }
-
-  /** True if a search runs and all that it looks for is in the text that `tell` gives. */
-  isFoundIn(tell) {
-    if (!this.terms.length || this.evidence) return false;
-    const text = tell();
+    const text = read();
     return this.terms.every((term) => text.includes(term));
   }
 
+  /**
+   * @param {Table} table
+   * @param {Cells} row
+   */
   isEvidence(table, row) {
-    return this.evidence.ids.has(row[0]) || this.evidence.groups.has(this.groups.of(table, row));
+    if (this.evidence === null) return true;
+    const key = this.groups.keyOf(table, row);
+    return this.evidence.ids.has(row[0]) || (key !== null && this.evidence.keys.has(key));
   }
 
-  /** Makes the texts that the search looks in, while there is time; true when all are made. */
+  /**
+   * Makes the texts that the search looks in, while there is time; true when all are made.
+   * @param {string[]} names
+   * @param {{timeRemaining: () => number}} deadline
+   */
   warm(names, deadline) {
     for (const table of names.map((name) => this.store.table(name))) {
       let next = this.warmed.get(table) ?? 0;
       for (; next < table.rows.length; next += 1) {
         if (next % 64 === 0 && deadline.timeRemaining() < 2) break;
-        table.haystack(next);
+        table.searchText(next);
       }
       this.warmed.set(table, next);
       if (next < table.rows.length) return false;
@@ -79,16 +120,23 @@ export class Filter {
     return true;
   }
 
-  /** Filters all tables at once, those that others are made of first: {passed: table name -> positions, lit: groups with a row that passed, or null}. */
+  /**
+   * Filters all tables at once. `names` has the tables that others sum up first.
+   * @param {string[]} names
+   * @returns {FilterResult}
+   */
   run(names) {
     const tables = names.map((name) => this.store.table(name));
-    if (this.evidence) this.evidence.groups = this.evidenceGroups();
+    if (this.evidence) this.findKeys(this.evidence);
+    /** @type {Map<string, number[]>} */
     const passed = new Map();
-    for (const table of tables) passed.set(table.name, this.active ? this.passing(table, passed) : [...table.rows.keys()]);
-    if (!this.active) return { passed, lit: null };
+    for (const table of tables) {
+      passed.set(table.name, this.isActive ? this.findPassing(table, passed) : [...table.rows.keys()]);
+    }
+    if (!this.isActive) return { passed, lit: null };
     const lit = new Set();
     for (const table of tables) {
-      for (const i of passed.get(table.name)) lit.add(this.groups.of(table, table.rows[i]));
+      for (const i of passed.get(table.name) ?? []) lit.add(this.groups.keyOf(table, table.rows[i]));
     }
     return { passed, lit };
   }

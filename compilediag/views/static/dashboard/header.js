@@ -1,7 +1,9 @@
-// The top line (state, search, pause) and the totals under it.
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+// The top line (state, search, pause) and the totals below it.
+import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
 import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
+/** @import { Store } from "../core/store.js" */
 
+/** @type {Record<string, (value: number) => string>} total -> its format; all others are counts */
 const FORMATS = {
   compile_s: formatSeconds,
   lost_s: formatSeconds,
@@ -13,7 +15,7 @@ const FORMATS = {
   own_share: formatShare,
 };
 
-/** Which table a total is made from: if that was not observed, the total is unknown, not 0. */
+/** @type {Record<string, string>} total -> the table that it sums up; if that was not collected, the total is unknown */
 const MADE_FROM = {
   compiles: "compiles",
   compile_s: "compiles",
@@ -37,80 +39,88 @@ const MADE_FROM = {
   used_once_s: "calls",
 };
 
-/** A tile: the total that is set large, its name, and smaller ones with what stands behind them. */
+/** @typedef {[key: string, one: string, many?: string]} Total a total, and the words after it */
+
+/** @type {{main: Total, details: Total[]}[]} tiles: the total that is shown large, and those below it */
 const TILES = [
-  ["compiles", "compile", [["compile_s", " compiling"]]],
-  ["recompiles", "recompile", [["lost_s", " lost"], ["limit_hits", " hit the limit"]]],
-  ["cache_hits", "cache hit", [["cache_saved_s", " saved"], ["cache_misses", " missed"]]],
-  ["tuning_s", "tuning", [["tuning_runs", " runs"], ["tuning_failed", " choices failed"]]],
-  [
-    "graph_records",
-    "CUDA graph",
-    [["graph_rerecords", " captured again"], ["graph_skips", " skipped"], ["graph_replays", " replays"]],
-  ],
-  ["graph_breaks", "graph break", []],
-  ["eager_calls", "eager call", [["eager_s", ""], ["used_once", " entries called once"], ["used_once_s", ""]]],
-  ["own_share", "own cost", [["own_s", ""], ["events", " events"], ["dropped", " dropped"]]],
+  { main: ["compiles", "compile", "compiles"], details: [["compile_s", "compiling"]] },
+  { main: ["recompiles", "recompile", "recompiles"], details: [["lost_s", "lost"], ["limit_hits", "hit the limit"]] },
+  { main: ["cache_hits", "cache hit", "cache hits"], details: [["cache_saved_s", "saved"], ["cache_misses", "missed"]] },
+  { main: ["tuning_s", "tuning"], details: [["tuning_runs", "run", "runs"], ["tuning_failed", "choice failed", "choices failed"]] },
+  {
+    main: ["graph_records", "CUDA graph", "CUDA graphs"],
+    details: [["graph_rerecords", "re-recorded"], ["graph_skips", "skipped"], ["graph_replays", "replay", "replays"]],
+  },
+  { main: ["graph_breaks", "graph break", "graph breaks"], details: [] },
+  {
+    main: ["eager_calls", "eager call", "eager calls"],
+    details: [["eager_s", ""], ["used_once", "entry called once", "entries called once"], ["used_once_s", ""]],
+  },
+  { main: ["own_share", "own cost"], details: [["own_s", ""], ["events", "event", "events"], ["dropped", "dropped"]] },
 ];
 
-/** Tiles that most sessions have nothing for: they show up once one of these totals is not 0. */
+/** @type {Record<string, string[]>} tiles that most sessions do not need: they are shown once one of these totals is not 0 */
 const RARE = {
   tuning_s: ["tuning_runs", "tuning_s"],
   graph_records: ["graph_records", "graph_rerecords", "graph_skips"],
   eager_calls: ["eager_calls", "used_once"],
 };
 
-const COUNTS = new Set(["compiles", "recompiles", "cache_hits", "graph_records", "graph_breaks", "eager_calls"]);
+/** @type {Record<string, string>} */
 const STATES = {
   watching: "watching",
   stopped: "stopped",
   loaded: "saved session",
-  unfinished: "written while watching",
+  unfinished: "saved while watching",
 };
+const MISSED = "Some updates were missed. The kernel sends them when its cell has ended.";
 
 export class Header {
+  /**
+   * @param {Store} store
+   * @param {(text: string) => void} onQuery
+   */
   constructor(store, onQuery) {
     this.store = store;
-    this.numbers = new Map();
-    this.labels = [];
+    /** @type {{node: HTMLElement, words: HTMLElement, total: Total}[]} */
+    this.totals = [];
+    /** @type {Map<string, HTMLElement>} main total -> its tile */
     this.rare = new Map();
     this.state = make("span", "cdiag-state");
     this.title = make("span", "cdiag-title");
     this.badge = make("span", "cdiag-badge", "redacted");
     this.waiting = make("span", "cdiag-waiting");
-    this.search = make("input", "cdiag-search");
-    this.search.type = "search";
-    this.search.placeholder = "search everything";
-    this.search.setAttribute("aria-label", "search all tables");
-    this.search.spellcheck = false;
-    this.search.addEventListener("input", () => onQuery(this.search.value));
+    this.search = makeSearch("search everything", "search all tables", () => onQuery(this.search.value));
     this.pause = makeButton("cdiag-pause", "pause", () => store.setPaused(!store.paused));
     const line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
     this.notice = make("div", "cdiag-notice");
     this.notice.setAttribute("role", "alert");
-    this.node = make("header", "", line, this.notice, this.tiles());
+    this.node = make("header", "", line, this.notice, make("div", "cdiag-tiles", ...this.makeTiles()));
   }
 
-  tiles() {
-    return make("div", "cdiag-tiles", ...TILES.map(([key, name, more]) => {
-      const details = more.flatMap(([total, after], i) => [i ? " · " : "", this.number(total), after]);
-      const label = make("span", "cdiag-label");
-      this.labels.push([label, key, name]);
-      const tile = make("div", "cdiag-tile", this.number(key), " ", label, make("div", "cdiag-sub", ...details));
-      if (key in RARE) this.rare.set(key, tile);
+  makeTiles() {
+    return TILES.map(({ main, details }) => {
+      const below = details.flatMap((total, i) => [i ? " · " : "", ...this.makeTotal(total, "")]);
+      const tile = make("div", "cdiag-tile", ...this.makeTotal(main, "cdiag-label"), make("div", "cdiag-sub", ...below));
+      if (main[0] in RARE) this.rare.set(main[0], tile);
       return tile;
-    }));
+    });
   }
 
-  number(key) {
+  /**
+   * @param {Total} total
+   * @param {string} className of the words after the number
+   */
+  makeTotal(total, className) {
     const node = make("span", "cdiag-number", MISSING);
-    node.dataset.total = key;
-    this.numbers.set(key, node);
-    return node;
+    node.dataset.total = total[0];
+    const words = make("span", className);
+    this.totals.push({ node, words, total });
+    return total[1] ? [node, " ", words] : [node];
   }
 
   paint() {
-    const { meta, observed, totals, paused, waiting } = this.store;
+    const { meta, totals, paused, waiting } = this.store;
     const state = meta.state === "watching" && !this.store.isLive() ? "unfinished" : meta.state ?? "loaded";
     setText(this.state, paused ? "paused" : STATES[state] ?? state);
     this.state.dataset.state = paused ? "paused" : state;
@@ -122,22 +132,28 @@ export class Header {
     this.pause.setAttribute("aria-pressed", String(paused));
     this.paintNotice();
     this.rare.forEach((tile, key) => setShown(tile, RARE[key].some((total) => totals[total] > 0)));
-    this.labels.forEach(([node, key, name]) => setText(node, COUNTS.has(key) && totals[key] !== 1 ? `${name}s` : name));
-    this.numbers.forEach((node, key) => this.paintNumber(node, key, totals[key], observed[MADE_FROM[key]] === false));
+    for (const { node, words, total } of this.totals) this.paintTotal(node, words, total);
   }
 
-  paintNumber(node, key, value, isBlind) {
+  /**
+   * @param {HTMLElement} node
+   * @param {HTMLElement} words
+   * @param {Total} total
+   */
+  paintTotal(node, words, [key, one, many]) {
+    const value = this.store.totals[key];
+    const isBlind = this.store.observed[MADE_FROM[key]] === false;
     const known = value !== null && value !== undefined && !(isBlind && value === 0);
     const shown = known ? (FORMATS[key] ?? formatCount)(value) : MISSING;
     setText(node, known && isBlind ? `≥ ${shown}` : shown);
+    setText(words, value === 1 ? one : many ?? one);
     node.dataset.value = known ? String(value) : "";
-    node.title = isBlind ? "not observed, or no longer" : key;
+    node.title = isBlind ? "not collected, or not all the time" : key;
     node.classList.toggle("is-blind", isBlind);
   }
 
   paintNotice() {
-    const missed = "some updates were missed; the kernel fills them in when its cell has ended";
-    const text = this.store.problem ?? (this.store.catchingUp ? missed : null);
+    const text = this.store.problem ?? (this.store.catchingUp ? MISSED : null);
     setText(this.notice, text ?? "");
     setShown(this.notice, text !== null);
   }

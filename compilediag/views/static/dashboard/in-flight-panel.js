@@ -1,15 +1,70 @@
 // The compiles in flight: a line each, its seconds counted here in the browser.
-import { make, setShown, setText } from "../core/dom.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatPlace, formatSeconds } from "../core/format.js";
 import { phaseLabel } from "./phases.js";
+/** @import { Flight } from "../core/page-types" */
+/** @import { Store } from "../core/store.js" */
 
 const TICK_MS = 250;
-const SILENCE_MS = 8000; // the kernel speaks every two seconds while it can
+const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 
-export class NowPanel {
+/** One compile in flight, as elements. */
+class FlightLine {
+  /**
+   * @param {Flight} flight
+   * @param {(flight: Flight) => void} onPick
+   */
+  constructor(flight, onPick) {
+    this.flight = flight;
+    this.what = make("span", "cdiag-now-what");
+    this.id = make("span", "cdiag-now-id");
+    this.phase = make("span", "cdiag-now-phase");
+    this.elapsed = make("span", "cdiag-now-elapsed");
+    this.before = make("span", "cdiag-now-before");
+    this.fill = make("span", "cdiag-fill");
+    this.bar = make("span", "cdiag-progress", this.fill);
+    this.bar.setAttribute("role", "progressbar");
+    this.node = makeButton("cdiag-flight", "", () => onPick(this.flight));
+    this.node.append(make("span", "cdiag-pulse"), this.what, this.id, this.phase, this.elapsed, this.before, this.bar);
+  }
+
+  /** @param {number} now Unix ms by the kernel's clock */
+  paint(now) {
+    const { flight } = this;
+    const elapsed = Math.max(0, (now - flight.started_ms) / 1000);
+    const place = formatPlace(flight.file, flight.line);
+    setText(this.what, `now: ${flight.function ?? "?"}${place ? ` (${place})` : ""}`);
+    setText(this.id, flight.compile_id ?? "");
+    setText(this.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
+    this.phase.title = (flight.phases ?? []).join(" › ");
+    setText(this.elapsed, formatSeconds(Math.floor(elapsed * 10) / 10));
+    this.paintProgress(elapsed, flight.before_s ?? 0);
+  }
+
+  /**
+   * @param {number} elapsed s
+   * @param {number} before s of the function's last compile; 0 if there was none
+   */
+  paintProgress(elapsed, before) {
+    setText(this.before, before ? `before: ${formatSeconds(before)}` : "first compile");
+    this.bar.classList.toggle("is-open-ended", !before);
+    this.bar.classList.toggle("is-late", before > 0 && elapsed > before);
+    const share = before ? Math.min(1, elapsed / before) : 0;
+    this.fill.style.width = `${(share * 100).toFixed(1)}%`;
+    if (before) this.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+    else this.bar.removeAttribute("aria-valuenow");
+  }
+}
+
+export class InFlightPanel {
+  /**
+   * @param {Store} store
+   * @param {(flight: Flight) => void} onPick
+   */
   constructor(store, onPick) {
     this.store = store;
     this.onPick = onPick;
+    /** @type {Map<string, FlightLine>} */
     this.lines = new Map();
     this.quiet = make("div", "cdiag-quiet");
     this.node = make("section", "cdiag-now", this.quiet);
@@ -23,61 +78,40 @@ export class NowPanel {
 
   paint() {
     const flights = this.store.isLive() ? this.store.now : [];
-    const wanted = new Map(flights.map((flight) => [`${flight.compile_id} ${flight.trigger}`, flight]));
+    const wanted = new Map(flights.map((flight) => [`${flight.compile_key ?? flight.compile_id} ${flight.trigger}`, flight]));
     for (const [key, line] of this.lines) {
       if (wanted.has(key)) continue;
       line.node.remove();
       this.lines.delete(key);
     }
-    wanted.forEach((flight, key) => {
-      if (!this.lines.has(key)) this.lines.set(key, this.makeLine());
-      this.lines.get(key).flight = flight;
-    });
+    wanted.forEach((flight, key) => this.setFlight(key, flight));
     setShown(this.node, this.store.isLive());
     this.tick(true);
   }
 
-  makeLine() {
-    const names = ["what", "id", "phase", "elapsed", "before"];
-    const [what, id, phase, elapsed, before] = names.map((name) => make("span", `cdiag-now-${name}`));
-    const fill = make("span", "cdiag-fill");
-    const bar = make("span", "cdiag-progress", fill);
-    bar.setAttribute("role", "progressbar");
-    const node = make("button", "cdiag-flight", make("span", "cdiag-pulse"), what, id, phase, elapsed, before, bar);
-    node.type = "button";
-    const line = { node, what, id, phase, elapsed, before, fill, bar, flight: null };
-    node.addEventListener("click", () => this.onPick(line.flight));
-    this.node.append(node);
-    return line;
+  /**
+   * @param {string} key
+   * @param {Flight} flight
+   */
+  setFlight(key, flight) {
+    const known = this.lines.get(key);
+    if (known) {
+      known.flight = flight;
+      return;
+    }
+    const line = new FlightLine(flight, this.onPick);
+    this.lines.set(key, line);
+    this.node.append(line.node);
   }
 
   /** Also runs by itself four times a second; while paused nothing moves. */
   tick(isPaint = false) {
     if (this.store.paused && !isPaint) return;
-    this.lines.forEach((line) => this.paintLine(line));
+    this.lines.forEach((line) => line.paint(this.store.kernelNow()));
     const silence = Date.now() - this.store.lastHeard;
     const isSilent = this.store.isLive() && silence > SILENCE_MS;
-    const rest = this.lines.size ? "" : "now: nothing is compiling";
-    setText(this.quiet, isSilent ? `no news from the kernel for ${Math.floor(silence / 1000)} s` : rest);
+    const idle = this.lines.size ? "" : "now: nothing is compiling";
+    setText(this.quiet, isSilent ? `no news from the kernel for ${formatSeconds(Math.floor(silence / 1000))}` : idle);
     setShown(this.quiet, this.quiet.textContent !== "");
-  }
-
-  paintLine(line) {
-    const { flight } = line;
-    const elapsed = Math.max(0, (this.store.kernelNow() - flight.started_ms) / 1000);
-    const place = formatPlace(flight.file, flight.line);
-    setText(line.what, `now: ${flight.function ?? "?"}${place ? ` (${place})` : ""}`);
-    setText(line.id, flight.compile_id ?? "");
-    setText(line.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
-    line.phase.title = (flight.phases ?? []).join(" › ");
-    setText(line.elapsed, `${elapsed.toFixed(1)} s`);
-    const known = flight.before_s !== null && flight.before_s !== undefined && flight.before_s > 0;
-    setText(line.before, known ? `before: ${formatSeconds(flight.before_s)}` : "first time");
-    line.bar.classList.toggle("is-open-ended", !known);
-    const share = known ? Math.min(1, elapsed / flight.before_s) : 0;
-    line.fill.style.width = `${(share * 100).toFixed(1)}%`;
-    line.bar.classList.toggle("is-late", known && elapsed > flight.before_s);
-    if (known) line.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
-    else line.bar.removeAttribute("aria-valuenow");
   }
 }

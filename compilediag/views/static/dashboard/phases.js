@@ -1,14 +1,14 @@
-// torch's phase names, told in five kinds that have a colour and a word each.
+// torch's phase names, in five kinds that have a color and a word each.
 
-/** [kind, what its names look like], the first that fits counts. */
+/** @type {[string, RegExp][]} kind, and what its names look like; the first that matches counts */
 const KINDS = [
   ["triton", /triton|caching_?autotuner|coordesc/i],
   ["codegen", /code_?gen|compile_to_(fn|module)|pycodecache|async_compile|cpp_?compil|compile_file/i],
   ["inductor", /inductor|compile_fx|graphlowering|scheduler|_passes|fx_codegen|fxgraphcache|lowering/i],
   ["aot", /aot|backend_compile|backward_compile|partition|joint|dispatcher|functionaliz/i],
-  ["dynamo", /./],
 ];
 
+/** @type {Record<string, string>} */
 const LABELS = {
   entire_frame_compile: "Dynamo",
   entire_backward_compile: "backward",
@@ -30,7 +30,7 @@ const LABELS = {
   "async_compile.wait": "waiting for kernel builds",
 };
 
-export const PHASE_KINDS = ["dynamo", "aot", "inductor", "codegen", "triton"];
+/** Kind -> its word in the legend. */
 export const PHASE_WORDS = {
   dynamo: "Dynamo",
   aot: "AOTAutograd",
@@ -39,15 +39,27 @@ export const PHASE_WORDS = {
   triton: "Triton",
 };
 
+/** @type {Map<string, string>} */
 const kindOfName = new Map();
 
-/** One of PHASE_KINDS for a name of torch's. */
+/**
+ * The kind of one of torch's phase names, a key of PHASE_WORDS.
+ * @param {string | null} name
+ */
 export function phaseKind(name) {
-  if (!kindOfName.has(name)) kindOfName.set(name, KINDS.find(([, looks]) => looks.test(name || "?"))[0]);
-  return kindOfName.get(name);
+  const text = name ?? "?";
+  let kind = kindOfName.get(text);
+  if (kind === undefined) {
+    kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? "dynamo";
+    kindOfName.set(text, kind);
+  }
+  return kind;
 }
 
-/** A name for people, or torch's own where there is no better one. */
+/**
+ * A name for people, or torch's own where there is no better one.
+ * @param {string} name
+ */
 export function phaseLabel(name) {
   return LABELS[name] ?? name;
 }

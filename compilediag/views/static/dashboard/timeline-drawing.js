@@ -1,5 +1,22 @@
-// Paints the timeline on its canvas.
+// Draws the timeline on its canvas.
 import { formatPlace, formatSeconds } from "../core/format.js";
+/** @import { Lane } from "./timeline-lanes.js" */
+
+/**
+ * @typedef {object} Frame what one painting shows
+ * @property {CanvasRenderingContext2D} context
+ * @property {number} width px
+ * @property {number} height px
+ * @property {number} gutter px on the left for the names of lanes
+ * @property {number} from Unix ms at the left edge
+ * @property {number} to Unix ms at the right edge
+ * @property {number} now Unix ms
+ * @property {number} scroll px
+ * @property {Record<string, string>} palette
+ * @property {Set<string | null> | null} lit keys of the compiles that are drawn in full color; null for all
+ * @property {number} origin Unix ms of 0 s on the axis
+ * @property {number | null} selected event id of a compile
+ */
 
 export const LANE = 28; // px, height of a lane
 export const AXIS = 20; // px, height of the time axis
@@ -11,16 +28,24 @@ const FONT = "11px system-ui, sans-serif";
 const [MINUTE, HOUR] = [60_000, 3_600_000];
 const LONG_STEPS = [1, 2, 5, 10, 30].map((n) => n * MINUTE).concat([1, 2, 6, 12, 24].map((n) => n * HOUR));
 
-/** A round step in ms that leaves at least 90 px between ticks. */
-export function tickStep(msPerPixel) {
+/**
+ * A round step in ms that leaves at least 90 px between ticks.
+ * @param {number} msPerPixel
+ */
+function findTickStep(msPerPixel) {
   const least = msPerPixel * 90;
   if (least > MINUTE / 2) return LONG_STEPS.find((step) => step >= least) ?? Math.ceil(least / (24 * HOUR)) * 24 * HOUR;
   const size = 10 ** Math.floor(Math.log10(Math.max(least, 0.001)));
-  return [1, 2, 5, 10].map((n) => n * size).find((step) => step >= least);
+  return [1, 2, 5].map((n) => n * size).find((step) => step >= least) ?? 10 * size;
 }
 
-/** Fits a text into a width, with an ellipsis. */
-function fit(context, text, width) {
+/**
+ * Fits a text into a width, with an ellipsis.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} width
+ */
+function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
   while (low < high) {
@@ -31,7 +56,10 @@ function fit(context, text, width) {
   return low ? `${text.slice(0, low)}…` : "";
 }
 
-/** One painting: `frame` is {context, width, height, gutter, from, to, now, scroll, palette, lit, origin, selected}. */
+/**
+ * @param {Frame} frame
+ * @param {Lane[]} lanes
+ */
 export function drawTimeline(frame, lanes) {
   const { context, width, height, palette } = frame;
   context.clearRect(0, 0, width, height);
@@ -46,17 +74,26 @@ export function drawTimeline(frame, lanes) {
   drawAxis(frame);
 }
 
+/**
+ * @param {Frame} frame
+ * @param {number} ms
+ */
 export function toX(frame, ms) {
   return frame.gutter + ((ms - frame.from) / (frame.to - frame.from)) * (frame.width - frame.gutter);
 }
 
+/**
+ * @param {Frame} frame
+ * @param {(x: number, ms: number) => void} visit gets the ms since the origin
+ */
 function eachTick(frame, visit) {
-  const step = tickStep((frame.to - frame.from) / (frame.width - frame.gutter));
+  const step = findTickStep((frame.to - frame.from) / (frame.width - frame.gutter));
   for (let at = Math.ceil((frame.from - frame.origin) / step) * step; frame.origin + at <= frame.to; at += step) {
     visit(Math.round(toX(frame, frame.origin + at)) + 0.5, at);
   }
 }
 
+/** @param {Frame} frame */
 function drawGrid(frame) {
   const { context, height, palette } = frame;
   context.strokeStyle = palette.grid;
@@ -68,6 +105,7 @@ function drawGrid(frame) {
   context.stroke();
 }
 
+/** @param {Frame} frame */
 function drawAxis(frame) {
   const { context, palette } = frame;
   context.fillStyle = palette.muted;
@@ -78,6 +116,12 @@ function drawAxis(frame) {
   });
 }
 
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} top
+ * @param {number} index
+ */
 function drawLane(frame, lane, top, index) {
   const { context, palette, width, gutter } = frame;
   if (index % 2) {
@@ -98,27 +142,42 @@ function drawLane(frame, lane, top, index) {
   drawLaneName(frame, lane, top + LANE / 2);
 }
 
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawLaneName(frame, lane, y) {
   const { context, palette, gutter } = frame;
   context.textAlign = "left";
   context.fillStyle = palette.text;
-  const name = fit(context, lane.name, gutter - 18);
+  const name = fitText(context, lane.name, gutter - 18);
   context.fillText(name, 8, y);
-  const room = gutter - 24 - context.measureText(name).width;
+  const width = gutter - 24 - context.measureText(name).width;
   const place = formatPlace(lane.file, lane.line);
-  if (!place || room < 30) return;
+  if (!place || width < 30) return;
   context.fillStyle = palette.muted;
-  // Of a place that is too long the line is kept: it tells functions of one name apart.
+  // A place that is too long keeps its line, which distinguishes functions of one name.
   const line = lane.line === null ? "" : `:${lane.line}`;
-  const file = fit(context, place.slice(0, place.length - line.length), room - context.measureText(line).width);
+  const file = fitText(context, place.slice(0, place.length - line.length), width - context.measureText(line).width);
   context.fillText(file + line, 14 + context.measureText(name).width, y);
 }
 
-function isLit(frame, group) {
-  return frame.lit === null || frame.lit.has(group);
+/**
+ * @param {Frame} frame
+ * @param {string | null} key
+ */
+function opacityOf(frame, key) {
+  return frame.lit === null || frame.lit.has(key) ? 1 : 0.2;
 }
 
-/** Calls `paint(x, width, item)` for what is in view; of items thinner than a pixel, one a pixel. */
+/**
+ * Calls `paint(x, width, item)` for what is in view; of items thinner than a pixel, for one per pixel.
+ * @template {{start: number, end: number}} Item
+ * @param {Frame} frame
+ * @param {Item[]} items
+ * @param {(x: number, width: number, item: Item) => void} paint
+ */
 function eachInView(frame, items, paint) {
   let lastPixel = -1;
   for (const item of items) {
@@ -131,16 +190,26 @@ function eachInView(frame, items, paint) {
   }
 }
 
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawBars(frame, lane, y) {
   const { context, palette } = frame;
   eachInView(frame, lane.bars, (x, wide, bar) => {
-    context.globalAlpha = isLit(frame, bar.group) ? 1 : 0.2;
+    context.globalAlpha = opacityOf(frame, bar.key);
     context.fillStyle = bar.isFailed ? palette.failed : palette.dynamo;
     context.fillRect(x, y, Math.max(2, wide), BAR);
   });
   context.globalAlpha = 1;
 }
 
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawPhases(frame, lane, y) {
   const { context, palette } = frame;
   context.globalAlpha = frame.lit === null ? 1 : 0.35;
@@ -156,17 +225,22 @@ function drawPhases(frame, lane, y) {
   context.globalAlpha = 1;
 }
 
-/** A recompile has a dark foot and a failure a cross, so that colour is not the only sign. */
+/**
+ * Draws a dark foot for a recompile and a cross for a failure, so that color is not the only sign.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawOutlines(frame, lane, y) {
   const { context, palette } = frame;
   eachInView(frame, lane.bars, (x, wide, bar) => {
     const shown = Math.max(2, wide);
-    context.globalAlpha = isLit(frame, bar.group) ? 1 : 0.2;
+    context.globalAlpha = opacityOf(frame, bar.key);
     if (bar.isRecompile) {
       context.fillStyle = palette.recompile;
       context.fillRect(x, y + BAR + 1, shown, 3);
     }
-    if (bar.isFailed) cross(context, x + shown / 2, y + BAR / 2, 4, palette.surface);
+    if (bar.isFailed) drawCross(context, x + shown / 2, y + BAR / 2, 4, palette.surface);
     if (bar.row[0] === frame.selected) {
       context.strokeStyle = palette.text;
       context.lineWidth = 2;
@@ -177,6 +251,11 @@ function drawOutlines(frame, lane, y) {
   context.globalAlpha = 1;
 }
 
+/**
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawFlights(frame, lane, y) {
   const { context, palette } = frame;
   for (const { start } of lane.flights) {
@@ -191,8 +270,15 @@ function drawFlights(frame, lane, y) {
   }
 }
 
-function cross(context, x, y, size, colour) {
-  context.strokeStyle = colour;
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {string} color
+ */
+function drawCross(context, x, y, size, color) {
+  context.strokeStyle = color;
   context.lineWidth = 1.5;
   context.beginPath();
   context.moveTo(x - size, y - size);
@@ -203,46 +289,42 @@ function cross(context, x, y, size, colour) {
   context.lineWidth = 1;
 }
 
-function diamond(context, x, y, size) {
-  context.beginPath();
-  context.moveTo(x, y - size);
-  context.lineTo(x + size, y);
-  context.lineTo(x, y + size);
-  context.lineTo(x - size, y);
-  context.closePath();
-}
+/** @typedef {[dx: number, dy: number][]} Outline corners, in units of the mark's size */
+/** @type {Outline} */
+const DIAMOND = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+/** @type {Outline} */
+const TRIANGLE = [[0, -1], [1, 1], [-1, 1]];
 
-/** A triangle that points down if `size` is negative. */
-function triangle(context, x, y, size) {
-  context.beginPath();
-  context.moveTo(x, y - size);
-  context.lineTo(x + size, y + size);
-  context.lineTo(x - size, y + size);
-  context.closePath();
-}
-
-/** Shape of a mark -> [path, size, colour of its face, colour of its edge]. */
+/** @type {Record<string, {outline: Outline, size: number, face: string, edge: string}>} a negative size is upside down */
 const MARKS = {
-  hit: [diamond, 4, "hit", "surface"],
-  miss: [diamond, 4, "surface", "muted"],
-  capture: [triangle, 4, "live", "surface"],
-  recapture: [triangle, 4, "recompile", "surface"],
-  skip: [triangle, -4, "surface", "failed"],
+  hit: { outline: DIAMOND, size: 4, face: "hit", edge: "surface" },
+  miss: { outline: DIAMOND, size: 4, face: "surface", edge: "muted" },
+  capture: { outline: TRIANGLE, size: 4, face: "live", edge: "surface" },
+  recapture: { outline: TRIANGLE, size: 4, face: "recompile", edge: "surface" },
+  skip: { outline: TRIANGLE, size: -4, face: "surface", edge: "failed" },
 };
 
-/** Hit: full diamond; miss: empty diamond; capture: full triangle; skip: empty one, upside down; break: cross. */
+/**
+ * Draws a hit as a full diamond, a miss as an empty one, a capture as a full triangle, a skip as an empty one upside
+ * down, a graph break as a cross.
+ * @param {Frame} frame
+ * @param {Lane} lane
+ * @param {number} y
+ */
 function drawMarks(frame, lane, y) {
   const { context, palette } = frame;
   for (const mark of lane.marks) {
     if (mark.at < frame.from || mark.at > frame.to) continue;
-    context.globalAlpha = isLit(frame, mark.group) ? 1 : 0.2;
+    context.globalAlpha = opacityOf(frame, mark.key);
     const x = toX(frame, mark.at);
     if (mark.shape === "break") {
-      cross(context, x, y - 1, 3, palette.failed);
+      drawCross(context, x, y - 1, 3, palette.failed);
       continue;
     }
-    const [path, size, face, edge] = MARKS[mark.shape];
-    path(context, x, y - 1, size);
+    const { outline, size, face, edge } = MARKS[mark.shape];
+    context.beginPath();
+    for (const [dx, dy] of outline) context.lineTo(x + dx * Math.abs(size), y - 1 + dy * size);
+    context.closePath();
     context.fillStyle = palette[face];
     context.strokeStyle = palette[edge];
     context.fill();

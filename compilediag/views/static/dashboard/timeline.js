@@ -1,36 +1,66 @@
-// The timeline: pointer, keys and tooltip around the canvas that draw.js paints.
+// The timeline: pointer, keys and tooltip around the canvas that timeline-drawing.js paints.
 import { make, makeButton, setShown } from "../core/dom.js";
-import { AXIS, drawTimeline, LANE, toX } from "./timeline-drawing.js";
-import { counted, formatClock, formatPlace, formatSeconds } from "../core/format.js";
-import { PHASE_KINDS, PHASE_WORDS } from "./phases.js";
+import { formatAmount, formatClock, formatPlace, formatSeconds } from "../core/format.js";
 import { readPalette } from "../core/theme.js";
+import { PHASE_WORDS } from "./phases.js";
+import { AXIS, drawTimeline, LANE, toX } from "./timeline-drawing.js";
+/** @import { Store } from "../core/store.js" */
+/** @import { Frame } from "./timeline-drawing.js" */
+/** @import { CompileBar, FlightBar, Lane, Mark, TimelineLanes } from "./timeline-lanes.js" */
+
+/** @typedef {{x: number, y: number, ms: number}} Point px in the frame, and the time there */
+/** @typedef {{from: number, to: number}} Range Unix ms */
+/** @typedef {{start: number, end: number, compile: CompileBar | null, flight: FlightBar | null}} Hit a bar under the pointer */
 
 const MARK_WORDS = {
   recompile: "recompile",
   hit: "cache hit",
-  miss: "miss",
+  miss: "cache miss",
   break: "graph break",
   capture: "CUDA graph captured",
-  recapture: "captured again",
+  recapture: "CUDA graph re-recorded",
   skip: "CUDA graphs skipped",
 };
 const CAPTURE_MARKS = new Set(["capture", "recapture", "skip"]);
-const MOST_LANES = 7; // lanes in view; more scroll
+const MOST_LANES = 7; // lanes in view; the others scroll
 const SHORTEST_MS = 0.05; // the closest zoom
 const REACH = 3; // px around the pointer that still count as on a bar
 
 export class Timeline {
-  /** `onPick(group, eventId)` runs when a compile is clicked. */
+  /**
+   * @param {Store} store
+   * @param {TimelineLanes} lanes
+   * @param {(key: string | null, eventId: number | null) => void} onPick runs when a compile is clicked
+   */
   constructor(store, lanes, onPick) {
     this.store = store;
     this.lanes = lanes;
     this.onPick = onPick;
-    this.zoom = null; // {from, to} in Unix ms, or null for everything
+    /** @type {Range | null} null shows everything */
+    this.zoom = null;
+    /** @type {Set<string | null> | null} */
     this.lit = null;
+    /** @type {number | null} */
     this.selected = null;
+    /** @type {number | null} where a drag began, px */
     this.drag = null;
-    this.build();
-    this.listen();
+    /** @type {Frame | null} what was painted last */
+    this.frame = null;
+    this.canvas = make("canvas", "cdiag-canvas");
+    this.spacer = make("div", "cdiag-spacer", this.canvas);
+    this.scroller = this.makeScroller();
+    this.box = make("div", "cdiag-band");
+    this.tip = make("div", "cdiag-tip");
+    this.tip.setAttribute("role", "tooltip");
+    this.reset = makeButton("cdiag-link", "show everything", () => this.setZoom(null));
+    const marks = Object.entries(MARK_WORDS).map(([name, word]) => ({ name, key: makeKey(name, word) }));
+    this.captureKeys = marks.filter(({ name }) => CAPTURE_MARKS.has(name)).map(({ key }) => key);
+    const phases = Object.entries(PHASE_WORDS).map(([kind, word]) => makeKey(kind, word));
+    const legend = make("div", "cdiag-legend", ...phases, ...marks.map(({ key }) => key));
+    const strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset);
+    this.node = make("section", "cdiag-timeline", strip, make("div", "cdiag-frame", this.scroller, this.box, this.tip));
+    setShown(this.box, false);
+    setShown(this.tip, false);
     this.watcher = new ResizeObserver(() => this.paint());
     this.watcher.observe(this.scroller);
   }
@@ -39,59 +69,45 @@ export class Timeline {
     this.watcher.disconnect();
   }
 
-  build() {
-    this.canvas = make("canvas", "cdiag-canvas");
-    this.spacer = make("div", "cdiag-spacer", this.canvas);
-    this.scroller = make("div", "cdiag-lanes", this.spacer);
-    this.scroller.tabIndex = 0;
-    this.scroller.setAttribute("role", "application");
-    this.scroller.setAttribute("aria-label", "timeline: left and right pan, plus and minus zoom, 0 shows everything");
-    this.box = make("div", "cdiag-band");
-    this.tip = make("div", "cdiag-tip");
-    this.tip.setAttribute("role", "tooltip");
-    this.reset = makeButton("cdiag-link", "show everything", () => this.setZoom(null));
-    const keys = PHASE_KINDS.map((kind) => make("span", `cdiag-key is-${kind}`, PHASE_WORDS[kind]));
-    const marks = Object.entries(MARK_WORDS).map(([name, word]) => make("span", `cdiag-key is-${name}`, word));
-    this.captureKeys = marks.filter((_, i) => CAPTURE_MARKS.has(Object.keys(MARK_WORDS)[i]));
-    const legend = make("div", "cdiag-legend", ...keys, ...marks);
-    const strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset);
-    this.frameNode = make("div", "cdiag-frame", this.scroller, this.box, this.tip);
-    this.node = make("section", "cdiag-timeline", strip, this.frameNode);
-    setShown(this.box, false);
-    setShown(this.tip, false);
+  makeScroller() {
+    const scroller = make("div", "cdiag-lanes", this.spacer);
+    scroller.tabIndex = 0;
+    scroller.setAttribute("role", "application");
+    scroller.setAttribute("aria-label", "timeline: left and right pan, plus and minus zoom, 0 shows everything");
+    scroller.addEventListener("scroll", () => this.paint());
+    scroller.addEventListener("pointerdown", (event) => this.onDown(event));
+    scroller.addEventListener("pointermove", (event) => this.onMove(event));
+    scroller.addEventListener("pointerup", (event) => this.onUp(event));
+    scroller.addEventListener("pointerleave", () => setShown(this.tip, false));
+    scroller.addEventListener("dblclick", () => this.setZoom(null));
+    scroller.addEventListener("keydown", (event) => this.onKey(event));
+    return scroller;
   }
 
-  listen() {
-    const on = (name, handler) => this.scroller.addEventListener(name, handler);
-    on("scroll", () => this.paint());
-    on("pointerdown", (event) => this.onDown(event));
-    on("pointermove", (event) => this.onMove(event));
-    on("pointerup", (event) => this.onUp(event));
-    on("pointerleave", () => setShown(this.tip, false));
-    on("dblclick", () => this.setZoom(null));
-    on("keydown", (event) => this.onKey(event));
-  }
-
+  /** @param {Set<string | null> | null} lit */
   setLit(lit) {
     this.lit = lit;
   }
 
+  /** @param {number | null} id */
   setSelected(id) {
     this.selected = id;
     this.paint();
   }
 
+  /** @param {Range | null} zoom */
   setZoom(zoom) {
     this.zoom = zoom;
     this.paint();
   }
 
-  range() {
-    const whole = this.wholeRange();
-    return this.zoom ?? whole;
+  /** True while everything is shown and nobody drags, so that a bar in flight may grow. */
+  get isFollowing() {
+    return this.zoom === null && this.drag === null;
   }
 
-  wholeRange() {
+  visibleRange() {
+    if (this.zoom) return this.zoom;
     const { extent } = this.lanes;
     const isFlying = this.store.isLive() && this.store.now.length > 0;
     const high = isFlying ? Math.max(extent.high, this.store.kernelNow()) : extent.high;
@@ -111,9 +127,14 @@ export class Timeline {
     this.scroller.style.height = `${height}px`;
     this.spacer.style.height = `${AXIS + lanes.length * LANE}px`;
     this.frame = this.makeFrame(width, height);
-    drawTimeline(this.frame, lanes);
+    if (this.frame) drawTimeline(this.frame, lanes);
   }
 
+  /**
+   * @param {number} width
+   * @param {number} height
+   * @returns {Frame | null}
+   */
   makeFrame(width, height) {
     const scale = globalThis.devicePixelRatio || 1;
     const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
@@ -123,10 +144,13 @@ export class Timeline {
       this.canvas.style.height = `${height}px`;
     }
     const context = this.canvas.getContext("2d");
+    if (!context) return null;
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    const { from, to } = this.range();
     return {
-      context, width, height, from, to,
+      context,
+      width,
+      height,
+      ...this.visibleRange(),
       gutter: width < 760 ? 120 : 200,
       now: this.store.kernelNow(),
       scroll: this.scroller.scrollTop,
@@ -137,54 +161,76 @@ export class Timeline {
     };
   }
 
-  /** Where the pointer is: x and y in px of the frame, and the time under it. */
-  at(event) {
+  /**
+   * Where the pointer is.
+   * @param {PointerEvent} event
+   * @param {Frame} frame
+   * @returns {Point}
+   */
+  pointAt(event, { from, to, gutter, width }) {
     const box = this.scroller.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { from, to, gutter, width } = this.frame;
     return { x, y, ms: from + ((x - gutter) / (width - gutter)) * (to - from) };
   }
 
+  /** @param {PointerEvent} event */
   onDown(event) {
     if (event.button !== 0 || !this.frame) return;
-    const { x } = this.at(event);
+    const { x } = this.pointAt(event, this.frame);
     if (x < this.frame.gutter || event.offsetX > this.scroller.clientWidth) return;
     this.drag = x;
     this.scroller.setPointerCapture(event.pointerId);
   }
 
+  /** @param {PointerEvent} event */
   onMove(event) {
-    if (!this.frame) return;
-    const point = this.at(event);
-    if (this.drag === null) return this.showTip(point);
+    const { frame } = this;
+    if (!frame) return;
+    const point = this.pointAt(event, frame);
+    if (this.drag === null) return this.showTip(point, frame);
     setShown(this.tip, false);
     const [low, high] = [Math.min(this.drag, point.x), Math.max(this.drag, point.x)];
     setShown(this.box, high - low > 3);
-    this.box.style.left = `${Math.max(low, this.frame.gutter)}px`;
-    this.box.style.width = `${high - Math.max(low, this.frame.gutter)}px`;
+    this.box.style.left = `${Math.max(low, frame.gutter)}px`;
+    this.box.style.width = `${high - Math.max(low, frame.gutter)}px`;
   }
 
+  /** @param {PointerEvent} event */
   onUp(event) {
-    if (this.drag === null) return;
-    const [start, point] = [this.drag, this.at(event)];
+    const { frame, drag } = this;
+    if (drag === null || !frame) return;
+    const point = this.pointAt(event, frame);
     this.drag = null;
     setShown(this.box, false);
-    const { from, to, gutter, width } = this.frame;
-    const time = (x) => from + ((Math.max(x, gutter) - gutter) / (width - gutter)) * (to - from);
-    const [low, high] = [time(Math.min(start, point.x)), time(Math.max(start, point.x))];
-    if (Math.abs(point.x - start) > 3) return void (high - low > SHORTEST_MS && this.setZoom({ from: low, to: high }));
-    const hit = this.find(point);
-    if (hit) this.onPick(hit.group, hit.row ? hit.row[0] : null);
+    if (Math.abs(point.x - drag) > 3) return this.zoomTo(frame, Math.min(drag, point.x), Math.max(drag, point.x));
+    const hit = this.findBar(point, frame);
+    if (hit) this.onPick(hit.compile?.key ?? hit.flight?.key ?? null, hit.compile?.row[0] ?? null);
   }
 
+  /**
+   * @param {Frame} frame
+   * @param {number} low px
+   * @param {number} high px
+   */
+  zoomTo({ from, to, gutter, width }, low, high) {
+    /** @param {number} x */
+    const timeAt = (x) => from + ((Math.max(x, gutter) - gutter) / (width - gutter)) * (to - from);
+    const range = { from: timeAt(low), to: timeAt(high) };
+    if (range.to - range.from > SHORTEST_MS) this.setZoom(range);
+  }
+
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     if (!this.frame) return;
-    const { from, to } = this.range();
+    const { from, to } = this.visibleRange();
     const span = to - from;
+    /** @param {number} by */
     const move = (by) => this.setZoom({ from: from + by * span, to: to + by * span });
+    /** @param {number} by */
     const shrink = (by) => {
       if (span * (1 - 2 * by) > SHORTEST_MS) this.setZoom({ from: from + span * by, to: to - span * by });
     };
+    /** @type {Record<string, () => void>} */
     const actions = {
       ArrowLeft: () => move(-0.15),
       ArrowRight: () => move(0.15),
@@ -201,55 +247,96 @@ export class Timeline {
     event.stopPropagation();
   }
 
-  laneAt(y) {
-    return y < AXIS ? null : this.lanes.list[Math.floor((y - AXIS + this.frame.scroll) / LANE)] ?? null;
+  /**
+   * @param {number} y
+   * @param {Frame} frame
+   * @returns {Lane | null}
+   */
+  laneAt(y, frame) {
+    return y < AXIS ? null : this.lanes.list[Math.floor((y - AXIS + frame.scroll) / LANE)] ?? null;
   }
 
-  /** The compile, or compile in flight, under a point; the shortest if several are. */
-  find({ x, y, ms }) {
-    const lane = this.laneAt(y);
-    if (!lane || x < this.frame.gutter) return null;
-    const reach = (REACH * (this.frame.to - this.frame.from)) / (this.frame.width - this.frame.gutter);
-    const flights = lane.flights.map((flight) => ({ ...flight, end: this.frame.now }));
-    const near = [...lane.bars, ...flights].filter((bar) => bar.start - reach <= ms && ms <= bar.end + reach);
+  /**
+   * The compile, or compile in flight, under a point; the shortest if there are several.
+   * @param {Point} point
+   * @param {Frame} frame
+   * @returns {Hit | null}
+   */
+  findBar({ x, y, ms }, frame) {
+    const lane = this.laneAt(y, frame);
+    if (!lane || x < frame.gutter) return null;
+    const reach = (REACH * (frame.to - frame.from)) / (frame.width - frame.gutter);
+    /** @type {Hit[]} */
+    const bars = [
+      ...lane.bars.map((compile) => ({ start: compile.start, end: compile.end, compile, flight: null })),
+      ...lane.flights.map((flight) => ({ start: flight.start, end: frame.now, compile: null, flight })),
+    ];
+    const near = bars.filter((bar) => bar.start - reach <= ms && ms <= bar.end + reach);
     return near.sort((a, b) => a.end - a.start - (b.end - b.start))[0] ?? null;
   }
 
-  showTip(point) {
-    const lines = this.tipLines(point);
+  /**
+   * @param {Point} point
+   * @param {Frame} frame
+   */
+  showTip(point, frame) {
+    const lines = this.tipLines(point, frame);
     setShown(this.tip, lines.length > 0);
     if (!lines.length) return;
     this.tip.replaceChildren(...lines.map((text, i) => make("div", i ? "" : "cdiag-tip-head", text)));
-    const room = this.frame.width - this.tip.offsetWidth - 8;
-    this.tip.style.left = `${Math.max(4, Math.min(point.x + 14, room))}px`;
+    const last = frame.width - this.tip.offsetWidth - 8;
+    this.tip.style.left = `${Math.max(4, Math.min(point.x + 14, last))}px`;
     this.tip.style.top = `${point.y + 16}px`;
   }
 
-  tipLines(point) {
-    const lane = this.laneAt(point.y);
+  /**
+   * @param {Point} point
+   * @param {Frame} frame
+   */
+  tipLines(point, frame) {
+    const lane = this.laneAt(point.y, frame);
     if (!lane) return [];
-    const place = formatPlace(lane.file, lane.line);
-    const compiles = counted(lane.bars.length, "compile", "compiles");
-    if (point.x < this.frame.gutter) return [lane.name, place, compiles].filter(Boolean);
-    const marks = lane.marks.filter((mark) => Math.abs(toX(this.frame, mark.at) - point.x) < 5).slice(0, 4);
-    const saved = (mark) => (mark.saved === null ? "" : `, saved ${formatSeconds(mark.saved)}`);
-    const extra = marks.map((mark) => `${mark.label}${saved(mark)}`);
-    const bar = this.find(point);
-    return bar ? [...this.barLines(lane, bar, point), ...extra] : extra;
+    if (point.x < frame.gutter) {
+      const lines = [lane.name, formatPlace(lane.file, lane.line), formatAmount(lane.bars.length, "compile")];
+      return lines.filter((line) => line !== null);
+    }
+    const marks = lane.marks.filter((mark) => Math.abs(toX(frame, mark.at) - point.x) < 5).slice(0, 4).map(describeMark);
+    const bar = this.findBar(point, frame);
+    return bar ? [...this.barLines(lane, bar, point), ...marks] : marks;
   }
 
+  /**
+   * @param {Lane} lane
+   * @param {Hit} bar
+   * @param {Point} point
+   */
   barLines(lane, bar, point) {
-    const table = this.store.table("compiles");
-    const get = (name) => (bar.row ? table.get(bar.row, name) : bar.flight[name] ?? null);
-    const isFlying = !bar.row;
-    const words = [get("trigger"), isFlying ? "in flight" : get("outcome"), bar.isRecompile ? "recompile" : null];
-    const seconds = formatSeconds((bar.end - bar.start) / 1e3);
-    const covers = ({ start, end }) => bar.start - 5 <= start && start <= point.ms && point.ms <= end;
-    const inside = lane.phases.filter(covers);
+    const inside = lane.phases.filter(({ start, end }) => bar.start - 5 <= start && start <= point.ms && point.ms <= end);
     const phases = inside.slice(0, 8).map(({ depth, name, start, end }) => {
       return `${"  ".repeat(Math.min(depth, 6))}${name} ${formatSeconds((end - start) / 1e3)}`;
     });
+    const { id, words } = this.describeBar(bar);
     const when = [formatClock(bar.start), ...words].filter(Boolean).join(" · ");
-    return [`${lane.name} ${get("compile_id") ?? ""} · ${seconds}`, when, ...phases];
+    return [`${lane.name} ${id ?? ""} · ${formatSeconds((bar.end - bar.start) / 1e3)}`, when, ...phases];
   }
+
+  /** @param {Hit} bar */
+  describeBar({ compile, flight }) {
+    if (!compile) return { id: flight?.flight.compile_id, words: [flight?.flight.trigger, "in flight"] };
+    const get = this.store.table("compiles").reader(compile.row);
+    return { id: get("compile_id"), words: [get("trigger"), get("outcome"), compile.isRecompile ? "recompile" : null] };
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} word
+ */
+function makeKey(name, word) {
+  return make("span", `cdiag-key is-${name}`, word);
+}
+
+/** @param {Mark} mark */
+function describeMark(mark) {
+  return mark.label + (mark.saved === null ? "" : `, saved ${formatSeconds(mark.saved)}`);
 }

@@ -1,75 +1,103 @@
-// The documents that the kernel made of each function, and the guard trees, put together again. Nothing is reckoned here.
+// The documents that the kernel makes of each function, and the guard trees, put together again. Nothing is computed here.
+/** @import { Cells, Place } from "../core/page-types" */
+/** @import { Store, Table } from "../core/store.js" */
+/** @import { FunctionDocument, GuardTree, PackedDocument, PackedList, TreeLine } from "./document-types" */
 
-/** The trees of entries: lines that entries share come once, and a tree is runs of them. */
-class Trees {
+/** The guard trees of entries: lines that entries share are sent once, and a tree is runs of them. */
+class GuardTrees {
   constructor() {
-    this.clear();
-  }
-
-  clear() {
     this.taken = 0;
     this.version = 0;
-    this.lines = new Map(); // key -> all lines of the trees that share it
-    this.trees = new Map(); // event id -> {key, runs}
+    /** @type {Map<string, TreeLine[]>} key -> all lines of the trees that share it */
+    this.lines = new Map();
+    /** @type {Map<number, {key: string, runs: [first: number, count: number][]}>} event id -> its tree */
+    this.trees = new Map();
   }
 
-  take(rows) {
+  /** @param {Cells[]} rows */
+  add(rows) {
     for (; this.taken < rows.length; this.taken += 1) {
       const [id, key, fresh, runs] = rows[this.taken];
-      if (!this.lines.has(key)) this.lines.set(key, []);
-      this.lines.get(key).push(...fresh);
+      const lines = this.lines.get(key) ?? [];
+      this.lines.set(key, lines);
+      lines.push(...fresh);
       this.trees.set(id, { key, runs });
       this.version += 1;
     }
   }
 
-  /** {numbers, lines} of a tree: the numbers of its lines in order, and all lines by number; null if it is not here. */
+  /**
+   * @param {number | null | undefined} id
+   * @returns {GuardTree | null} null if it is not here
+   */
   get(id) {
-    const tree = this.trees.get(id);
+    const tree = this.trees.get(id ?? NaN);
     if (!tree) return null;
     const numbers = tree.runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => first + i));
-    return { numbers, lines: this.lines.get(tree.key) };
+    return { numbers, lines: this.lines.get(tree.key) ?? [] };
   }
 }
 
-/** The lists of a document come as [names, rows]. */
-function unpack(packed) {
-  const list = ([names, rows]) => rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-  return { ...packed, entries: list(packed.entries), rows: list(packed.rows), guards: list(packed.guards) };
+/**
+ * @param {PackedList} list
+ * @returns {any[]}
+ */
+function unpackList([names, rows]) {
+  return rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+}
+
+/**
+ * @param {PackedDocument} packed
+ * @returns {FunctionDocument}
+ */
+function unpackDocument(packed) {
+  const { entries, rows, guards } = packed;
+  return { ...packed, entries: unpackList(entries), rows: unpackList(rows), guards: unpackList(guards) };
 }
 
 export class Documents {
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    this.trees = new Trees();
+    this.trees = new GuardTrees();
+    /** @type {[id: number, document: FunctionDocument][]} most seconds lost first */
+    this.ranked = [];
+    /** @type {Map<number, {packed: PackedDocument, document: FunctionDocument}>} */
+    this.known = new Map();
     this.version = -1;
-    this.ranked = []; // [id, document], most seconds lost first
-    this.known = new Map(); // id -> [as it came, document]
+    /** @type {Table | null} */
+    this.functionTable = null;
+    /** @type {Table | null} */
+    this.treeTable = null;
   }
 
   refresh() {
     const [functions, trees] = [this.store.table("functions"), this.store.table("trees")];
-    if (this.source !== trees) this.trees.clear();
-    this.source = trees;
-    this.trees.take(trees.rows);
-    if (this.version === functions.version && this.functions === functions) return;
-    this.functions = functions;
+    if (this.treeTable !== trees) this.trees = new GuardTrees();
+    this.treeTable = trees;
+    this.trees.add(trees.rows);
+    if (this.version === functions.version && this.functionTable === functions) return;
+    this.functionTable = functions;
     this.version = functions.version;
-    const rank = ([, one], [, other]) => (other.lost_s ?? 0) - (one.lost_s ?? 0) || other.recompiles - one.recompiles;
-    const kept = this.known;
+    const before = this.known;
     this.known = new Map(functions.rows.map(([id, packed]) => {
-      const before = kept.get(id);
-      return [id, before?.[0] === packed ? before : [packed, unpack(packed)]];
+      const kept = before.get(id);
+      return [id, kept && kept.packed === packed ? kept : { packed, document: unpackDocument(packed) }];
     }));
-    this.ranked = [...this.known].map(([id, [, found]]) => [id, found]).sort(rank);
+    this.ranked = [...this.known].map(([id, { document }]) => [id, document]);
+    this.ranked.sort(([, a], [, b]) => (b.lost_s ?? 0) - (a.lost_s ?? 0) || b.recompiles - a.recompiles);
   }
 
+  /** @param {number | undefined} id */
   byId(id) {
-    return this.known.get(id)?.[1] ?? null;
+    return this.known.get(id ?? NaN)?.document ?? null;
   }
 
-  /** The function and the row of a recompile, by its event id; null if it is in none. */
-  ofEvent(event) {
+  /**
+   * The function and the line of a recompile, by its event id; null if it is in none.
+   * @param {number} event
+   */
+  findEvent(event) {
     for (const [id, found] of this.ranked) {
       const row = found.rows.find((candidate) => candidate.event === event);
       if (row) return { id, found, row };
@@ -77,25 +105,37 @@ export class Documents {
     return null;
   }
 
-  /** A place that names an event becomes that of its guard; one that names nothing that of the first function. */
+  /**
+   * Turns a place that names events into that of their guard, and one that names nothing into the first function's.
+   * @param {Place} place
+   * @returns {Place}
+   */
   resolve(place) {
     const events = place.events ?? (place.event === undefined ? [] : [place.event]);
     for (const event of events) {
-      const hit = this.ofEvent(event);
-      if (hit) return { page: "explorer", function: hit.id, guard: hit.found.guards[hit.row.guard]?.key };
+      const hit = this.findEvent(event);
+      if (hit) return { page: "explorer", function: hit.id, guard: hit.found.guards[hit.row.guard ?? -1]?.key };
     }
     if (place.function !== undefined || events.length || !this.ranked.length) return place;
     return { page: "explorer", function: this.ranked[0][0] };
   }
 
-  /** The findings that a recompile of a function, or those for one guard of it, speak for. */
+  /**
+   * The findings whose evidence is a recompile of a function, or of one guard of it.
+   * @param {FunctionDocument} found
+   * @param {number | null} guard
+   */
   findingsOf(found, guard) {
     const events = new Set(found.rows.filter((row) => guard === null || row.guard === guard).map((row) => row.event));
     return this.store.findings.filter((finding) => finding.evidence.some((event) => events.has(event)));
   }
 }
 
-/** A short name for a guard in the grid: A, B, ... Z, AA, ... */
+/**
+ * A short name for a guard in the grid: A, B, ... Z, AA, ...
+ * @param {number} at
+ * @returns {string}
+ */
 export function guardTag(at) {
   const letter = String.fromCharCode(65 + (at % 26));
   return at < 26 ? letter : guardTag(Math.floor(at / 26) - 1) + letter;

@@ -1,49 +1,89 @@
-// Pieces that the explorer's pages share.
-import { make, makeButton, prose } from "../core/dom.js";
+// The blocks that the explorer's pages share.
+import { make, makeButton, makeProse } from "../core/dom.js";
 import { formatPlace, MISSING, oneLine } from "../core/format.js";
+/** @import { Child } from "../core/dom.js" */
+/** @import { Finding } from "../core/page-types" */
+/** @import { FunctionContext, FunctionDocument, RecompileLine } from "./document-types" */
 
 export const WIDEST = 120; // characters of a name or value
 
-export function pageSection(heading, ...children) {
+/**
+ * @param {string} heading
+ * @param {Child[]} children
+ */
+export function makePageSection(heading, ...children) {
   return make("section", "cdiag-section", make("h3", "", heading), ...children);
 }
 
-/** "forward (model.py:30)". */
+/**
+ * "forward (model.py:30)".
+ * @param {FunctionDocument} found
+ */
 export function functionName({ function: name, file, line }) {
   const place = formatPlace(file, line);
   return oneLine(place ? `${name ?? "?"} (${place})` : name ?? "?", WIDEST);
 }
 
-/** "k: 1 → 2" of a recompile. */
-export function changeOf(found, row) {
-  const name = found.guards[row.guard]?.name ?? "a guard";
+/**
+ * "k: 1 → 2" of a recompile.
+ * @param {FunctionDocument} found
+ * @param {RecompileLine} row
+ */
+export function makeChange(found, row) {
+  const name = found.guards[row.guard ?? -1]?.name ?? "a guard";
   const [before, after] = [row.expected, row.now];
   if (before === null && after === null) return make("code", "", oneLine(name, WIDEST));
   const values = `${oneLine(before ?? MISSING, WIDEST)} → ${oneLine(after ?? MISSING, WIDEST)}`;
   return make("code", "", make("strong", "", oneLine(name, WIDEST)), `: ${values}`);
 }
 
-/** A finding with its advice; it opens the guard that it is about. */
-export function findingLine({ documents, go }, finding) {
+/**
+ * A finding with its advice; it opens its guard.
+ * @param {FunctionContext} context
+ * @param {Finding} finding
+ */
+export function makeFinding({ documents, go }, finding) {
   const severity = make("span", "cdiag-severity", finding.severity);
   severity.dataset.severity = finding.severity;
   const title = make("span", "cdiag-finding-title", finding.title);
   const button = makeButton("cdiag-finding", "", () => go(documents.resolve({ events: finding.evidence })));
   button.append(make("span", "cdiag-finding-top", severity, title));
-  button.append(make("span", "cdiag-advice", ...prose(finding.suggestion ?? "")));
+  button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
   button.dataset.key = `finding ${finding.title}`;
   return make("div", "cdiag-finding-box", button);
 }
 
-/** A table whose cells are texts or elements; columns in `numeric` are set flush right. */
-export function plainTable(name, heads, rows, numeric = new Set()) {
-  const cell = (tag, content, i) => {
+/**
+ * A table; the columns in `numeric` are aligned to the right.
+ * @param {string} name
+ * @param {string[]} heads
+ * @param {Child[][]} rows
+ * @param {Set<number>} numeric
+ */
+export function makePlainTable(name, heads, rows, numeric) {
+  /**
+   * @param {"th" | "td"} tag
+   * @param {Child} content
+   * @param {number} i
+   */
+  const makeCell = (tag, content, i) => {
     const node = make(tag, numeric.has(i) ? "is-number" : "", content);
     node.dataset.column = heads[i];
-    if (tag === "td") node.title = node.textContent;
+    if (tag === "td") node.title = node.textContent ?? "";
     return node;
   };
-  const head = make("thead", "", make("tr", "", ...heads.map((text, i) => cell("th", text, i))));
-  const body = make("tbody", "", ...rows.map((row) => make("tr", "", ...row.map((text, i) => cell("td", text, i)))));
-  return make("div", "cdiag-plain-frame", make("table", `cdiag-plain ${name}`, head, body));
+  const head = make("thead", "", make("tr", "", ...heads.map((text, i) => makeCell("th", text, i))));
+  const lines = rows.map((row) => make("tr", "", ...row.map((content, i) => makeCell("td", content, i))));
+  const table = make("table", `cdiag-plain ${name}`, head, make("tbody", "", ...lines));
+  return make("div", "cdiag-plain-frame", table);
+}
+
+/**
+ * A link that leads one step up, to the function.
+ * @param {FunctionContext} context
+ */
+export function makeUpLink({ found, go, id }) {
+  const up = makeButton("cdiag-link cdiag-up", `‹ ${functionName(found)}`, () => go({ function: id }));
+  up.dataset.key = "up";
+  return up;
 }

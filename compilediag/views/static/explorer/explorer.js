@@ -1,41 +1,53 @@
 // The explorer: functions ranked by seconds lost on the left; one of them, a guard or a tree of it, on the right.
-import { make, setText } from "../core/dom.js";
-import { Documents } from "./documents.js";
-import { functionPage } from "./function-page.js";
-import { guardPage } from "./guard-page.js";
-import { RankedList } from "./function-list.js";
-import { TreePage } from "./guard-tree-page.js";
+import { make, makeSearch, setText } from "../core/dom.js";
 import { SidePage } from "../core/side-page.js";
+import { Documents } from "./documents.js";
+import { FunctionList } from "./function-list.js";
+import { makeFunctionPage } from "./function-page.js";
+import { makeGuardPage } from "./guard-page.js";
+import { GuardTreePage } from "./guard-tree-page.js";
+/** @import { Place } from "../core/page-types" */
+/** @import { Trail } from "../core/place.js" */
+/** @import { Store } from "../core/store.js" */
+/** @import { FunctionContext, FunctionDocument } from "./document-types" */
 
-const UNKNOWN = "This place is not in the session (any more).";
+const UNKNOWN = "This place is not, or no longer, in the session.";
+const LEAN = "detail=lean: of older entries only the first failing guard is known";
 
 export class Explorer extends SidePage {
+  /**
+   * @param {HTMLElement} root
+   * @param {Store} store
+   * @param {Trail} trail
+   */
   constructor(root, store, trail) {
     super(root, store, trail, "cdiag-explorer");
     this.documents = new Documents(store);
+    /** @type {Place} */
     this.place = {};
-    this.build();
-  }
-
-  build() {
-    this.search = make("input", "cdiag-search");
-    this.search.type = "search";
-    this.search.placeholder = "search functions and guards";
-    this.search.setAttribute("aria-label", "search functions and guards");
-    this.search.spellcheck = false;
-    this.search.addEventListener("input", () => this.list.setQuery(this.search.value));
-    this.list = new RankedList((id) => this.go({ function: id }, true));
+    this.takesFocus = false;
+    /** @type {GuardTreePage | null} */
+    this.tree = null;
+    /** @type {unknown[] | null} what was painted last */
+    this.shape = null;
+    const label = "search functions and guards";
+    this.search = makeSearch(label, label, () => this.list.setQuery(this.search.value));
+    this.list = new FunctionList((id) => this.go({ function: id }));
     this.page.addEventListener("keydown", (event) => this.onKey(event));
     const bar = this.makeBar("Guard failures", this.search);
     this.root.replaceChildren(bar, make("div", "cdiag-explore", this.list.node, this.page));
   }
 
-  /** Goes to a place of the explorer; `takesFocus` if what was chosen came by key or click. */
-  go(place, takesFocus) {
-    this.takesFocus = takesFocus;
+  /**
+   * Goes to a place that was chosen by key or click; it takes the focus.
+   * @param {Place} place
+   */
+  go(place) {
+    this.takesFocus = true;
     this.trail.go({ page: "explorer", ...place });
   }
 
+  /** @param {Place} place */
   goTo(place) {
     this.place = place;
     this.shape = null;
@@ -45,62 +57,84 @@ export class Explorer extends SidePage {
   }
 
   paint() {
-    this.painting = null;
+    this.beginPaint();
     this.documents.refresh();
     this.place = this.documents.resolve(this.place);
     this.list.paint(this.documents.ranked, this.place.function);
-    setText(this.status, this.told());
+    setText(this.status, this.describeStatus());
     this.paintPage();
-    this.root.dataset.seq = String(this.store.seq ?? "");
   }
 
-  told() {
-    const { observed, problem } = this.store;
+  describeStatus() {
+    const { observed, problem, meta } = this.store;
     if (problem) return problem;
-    if (observed.recompiles === false) return "recompiles were not observed: see the dashboard's sources";
-    return this.store.meta.detail === "lean" ? "detail=lean: of older entries only the first failing guard is known" : "";
+    if (observed.recompiles === false) return "recompiles were not collected: see the dashboard's sources";
+    return meta.detail === "lean" ? LEAN : "";
   }
 
-  /** Paints the page anew if what it shows has changed, and keeps the reader's place on it. */
+  /** Paints the page again if what it shows has changed, and keeps the reader's position on it. */
   paintPage() {
     const { place, documents } = this;
     const found = documents.byId(place.function);
     const shape = [found, place, this.store.findings, documents.trees.version];
-    if (this.shape && shape.every((part, i) => part === this.shape[i])) return;
-    const isNew = !this.shape || this.shape[1] !== place;
+    const before = this.shape;
+    if (before && shape.every((part, i) => part === before[i])) return;
     this.shape = shape;
-    const focused = this.page.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const scrolled = [this.page.scrollTop, this.page.querySelector(".cdiag-grid-frame")?.scrollTop ?? 0];
-    this.page.replaceChildren(...this.make(found));
-    if (isNew) return void (this.page.scrollTop = 0);
+    const focused = this.focusedKey();
+    const scrolled = [this.page.scrollTop, this.findGrid()?.scrollTop ?? 0];
+    this.page.replaceChildren(...this.makeParts(found));
+    if (before?.[1] !== place) {
+      this.page.scrollTop = 0;
+      return;
+    }
     this.page.scrollTop = scrolled[0];
-    const grid = this.page.querySelector(".cdiag-grid-frame");
+    const grid = this.findGrid();
     if (grid) grid.scrollTop = scrolled[1];
-    if (focused) this.page.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (focused) this.focusKey(focused);
   }
 
-  make(found) {
-    if (!this.documents.ranked.length) return [make("p", "cdiag-quiet", "nothing compiled so far")];
-    if (!found) return [make("p", "cdiag-quiet", UNKNOWN)];
+  findGrid() {
+    return this.page.querySelector(".cdiag-grid-frame");
+  }
+
+  /** The key of the element that has the focus, which an element has again after a painting. */
+  focusedKey() {
+    const { activeElement } = document;
+    return activeElement instanceof HTMLElement && this.page.contains(activeElement) ? activeElement.dataset.key : undefined;
+  }
+
+  /** @param {string} key */
+  focusKey(key) {
+    /** @type {HTMLElement | null} */
+    const element = this.page.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    element?.focus({ preventScroll: true });
+  }
+
+  /** @param {FunctionDocument | null} found */
+  makeParts(found) {
     const { place, documents } = this;
-    const context = { id: place.function, found, store: this.store, documents, go: (to) => this.go(to, true) };
+    if (!documents.ranked.length) return [make("p", "cdiag-quiet", "nothing compiled so far")];
+    if (!found || place.function === undefined) return [make("p", "cdiag-quiet", UNKNOWN)];
+    /** @type {FunctionContext} */
+    const context = { id: place.function, found, store: this.store, documents, go: (to) => this.go(to) };
     if (place.guard !== undefined) {
       const at = found.guards.findIndex((guard) => guard.key === place.guard);
-      return at < 0 ? [make("p", "cdiag-quiet", UNKNOWN)] : guardPage(context, at);
+      return at < 0 ? [make("p", "cdiag-quiet", UNKNOWN)] : makeGuardPage(context, at);
     }
-    if (place.tree !== undefined) {
-      this.tree = this.tree?.isOf(place) ? this.tree : new TreePage(place);
-      return this.tree.make(context);
-    }
-    return functionPage(context);
+    if (place.tree === undefined) return makeFunctionPage(context);
+    this.tree = this.tree?.isOf(place) ? this.tree : new GuardTreePage(place);
+    return this.tree.make(context);
   }
 
-  /** Escape leads one step up: from a guard or a tree to its function, from there to the list. */
+  /**
+   * Escape leads one step up: from a guard or a tree to its function, from there to the list.
+   * @param {KeyboardEvent} event
+   */
   onKey(event) {
     if (event.key !== "Escape") return;
     event.stopPropagation();
     const { place } = this;
-    if (place.guard !== undefined || place.tree !== undefined) this.go({ function: place.function }, true);
+    if (place.guard !== undefined || place.tree !== undefined) this.go({ function: place.function });
     else this.list.focus();
   }
 }

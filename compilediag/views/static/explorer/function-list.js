@@ -1,19 +1,32 @@
 // The functions, most seconds lost first. One tab stop; arrow keys move, Enter opens.
+import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { counted, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+/** @import { FunctionDocument } from "./document-types" */
+
+/** @typedef {[id: number, document: FunctionDocument][]} Ranked */
 
 const MOST_SHOWN = 200; // functions in the list; the search finds the others
 const NAME_LIMIT = 60; // characters of a name
 
-export class RankedList {
-  /** `onOpen(id)` runs on a click or Enter. */
+export class FunctionList {
+  /** @param {(id: number) => void} onOpen runs on a click or Enter */
   constructor(onOpen) {
     this.onOpen = onOpen;
+    /** @type {string[]} */
     this.terms = [];
-    this.hay = new WeakMap(); // document -> what the search looks in
-    this.items = new WeakMap(); // document -> its element
+    /** @type {WeakMap<FunctionDocument, string>} what the search looks in */
+    this.searchTexts = new WeakMap();
+    /** @type {WeakMap<FunctionDocument, {node: HTMLElement, most: number}>} its element, made for bars of at most `most` s */
+    this.items = new WeakMap();
+    /** @type {Ranked} */
     this.ranked = [];
-    this.active = null; // id of the function that holds the tab stop
+    /** @type {Ranked} */
+    this.shown = [];
+    /** @type {number | undefined} id of the function whose page is open */
+    this.open = undefined;
+    /** @type {number | undefined} id of the function that holds the tab stop */
+    this.active = undefined;
     this.box = make("div", "cdiag-functions");
     this.box.setAttribute("role", "listbox");
     this.box.setAttribute("aria-label", "functions by seconds lost");
@@ -22,14 +35,18 @@ export class RankedList {
     this.box.addEventListener("keydown", (event) => this.onKey(event));
   }
 
+  /** @param {string} text */
   setQuery(text) {
     this.terms = text.toLowerCase().split(/\s+/).filter(Boolean);
     this.repaint();
   }
 
+  /**
+   * @param {Ranked} ranked
+   * @param {number | undefined} open
+   */
   paint(ranked, open) {
-    const same = ranked === this.ranked && open === this.open;
-    if (same) return;
+    if (ranked === this.ranked && open === this.open) return;
     this.ranked = ranked;
     this.open = open;
     this.repaint();
@@ -37,71 +54,100 @@ export class RankedList {
 
   repaint() {
     const { terms, ranked } = this;
-    const passed = terms.length ? ranked.filter(([, found]) => this.passes(found)) : ranked;
+    const passed = terms.length ? ranked.filter(([, found]) => this.matches(found)) : ranked;
     this.shown = passed.slice(0, MOST_SHOWN);
     const most = Math.max(...ranked.map(([, found]) => found.lost_s ?? 0), 1e-9);
-    const focused = this.box.contains(document.activeElement);
-    const nodes = this.shown.map(([id, found]) => this.item(id, found, most));
+    const nodes = this.shown.map(([id, found]) => this.itemOf(id, found, most));
+    const hadFocus = this.box.contains(document.activeElement);
     const { children } = this.box;
-    const same = nodes.length === children.length && nodes.every((node, i) => node === children[i]);
-    if (!same) this.box.replaceChildren(...nodes);
-    if (!this.shown.some(([id]) => id === this.active)) this.active = this.open;
-    if (!this.shown.some(([id]) => id === this.active)) this.active = this.shown[0]?.[0] ?? null;
+    const isSame = nodes.length === children.length && nodes.every((node, i) => node === children[i]);
+    if (!isSame) this.box.replaceChildren(...nodes);
+    if (!this.isShown(this.active)) this.active = this.isShown(this.open) ? this.open : this.shown[0]?.[0];
     this.mark();
-    if (focused && !same) this.focus();
-    const rest = passed.length - this.shown.length;
-    const told = rest ? `the first ${formatCount(MOST_SHOWN)} of ${formatCount(passed.length)} functions` : "";
-    setText(this.note, passed.length || !ranked.length ? told : "nothing matches");
+    if (hadFocus && !isSame) this.focus();
+    const cut = passed.length > this.shown.length
+      ? `the first ${formatCount(MOST_SHOWN)} of ${formatAmount(passed.length, "function")}`
+      : "";
+    setText(this.note, passed.length || !ranked.length ? cut : "nothing matches");
     setShown(this.note, this.note.textContent !== "");
   }
 
-  passes(found) {
-    let text = this.hay.get(found);
+  /** @param {number | undefined} id */
+  isShown(id) {
+    return this.shown.some(([known]) => known === id);
+  }
+
+  /** @param {FunctionDocument} found */
+  matches(found) {
+    let text = this.searchTexts.get(found);
     if (text === undefined) {
       const guards = found.guards.flatMap((guard) => [guard.name, ...guard.kinds]);
       const values = found.rows.flatMap((row) => [row.compile_id, row.expected, row.now]);
       text = [found.function, found.file, ...guards, ...values].filter(Boolean).join("\n").toLowerCase();
-      this.hay.set(found, text);
+      this.searchTexts.set(found, text);
     }
-    return this.terms.every((term) => text.includes(term));
+    const searched = text;
+    return this.terms.every((term) => searched.includes(term));
   }
 
-  item(id, found, most) {
+  /**
+   * @param {number} id
+   * @param {FunctionDocument} found
+   * @param {number} most
+   */
+  itemOf(id, found, most) {
     const known = this.items.get(found);
     if (known?.most === most) return known.node;
+    const node = this.makeItem(id, found, most);
+    this.items.set(found, { node, most });
+    return node;
+  }
+
+  /**
+   * @param {number} id
+   * @param {FunctionDocument} found
+   * @param {number} most
+   */
+  makeItem(id, found, most) {
     const lost = found.lost_s === null ? "" : formatSeconds(found.lost_s);
     const name = make("span", "cdiag-function-name", oneLine(found.function ?? "?", NAME_LIMIT));
     const top = make("span", "cdiag-function-top", name, make("span", "cdiag-function-lost", lost));
     const bar = make("span", "cdiag-function-bar");
     bar.style.width = `${((found.lost_s ?? 0) / most) * 100}%`;
-    const times = counted(found.recompiles, "recompile", "recompiles");
-    const causes = new Set(found.rows.map((row) => found.guards[row.guard]?.name).filter(Boolean));
-    const rank = found.rank === null ? null : `rank ${found.rank}`;
-    const said = [rank, formatPlace(found.file, found.line), times, [...causes].slice(0, 3).join(", ")];
-    const sub = make("span", "cdiag-function-sub", oneLine(said.filter(Boolean).join(" · "), 160));
+    const causes = new Set(found.rows.map((row) => found.guards[row.guard ?? -1]?.name).filter(Boolean));
+    const facts = joinKnown(
+      whenKnown(found.rank, (rank) => `rank ${rank}`),
+      formatPlace(found.file, found.line),
+      formatAmount(found.recompiles, "recompile"),
+      [...causes].slice(0, 3).join(", "),
+    );
     const node = makeButton("cdiag-function", "", () => this.onOpen(id));
-    node.append(top, bar, sub);
+    node.append(top, bar, make("span", "cdiag-function-sub", oneLine(facts, 160)));
     node.setAttribute("role", "option");
     node.dataset.function = String(id);
-    this.items.set(found, { node, most });
     return node;
   }
 
   mark() {
-    [...this.box.children].forEach((node, i) => {
-      const id = this.shown[i][0];
+    this.shown.forEach(([id, found]) => {
+      const node = this.items.get(found)?.node;
+      if (!node) return;
       node.tabIndex = id === this.active ? 0 : -1;
       node.setAttribute("aria-selected", String(id === this.open));
     });
   }
 
   focus() {
-    this.box.querySelector('[tabindex="0"]')?.focus();
+    /** @type {HTMLElement | null} */
+    const stop = this.box.querySelector('[tabindex="0"]');
+    stop?.focus();
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     const here = this.shown.findIndex(([id]) => id === this.active);
     const last = this.shown.length - 1;
+    /** @type {Record<string, number>} */
     const steps = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: last, PageDown: here + 10, PageUp: here - 10 };
     if (!(event.key in steps) || last < 0) return;
     this.active = this.shown[Math.max(0, Math.min(last, steps[event.key]))][0];

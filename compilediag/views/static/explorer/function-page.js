@@ -1,123 +1,157 @@
-// The page of one function: its recompiles against its entries, the guards that failed, its entries.
+// The page of one function: its recompiles by entry, the guards that failed, its entries.
+import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
+import { formatAmount, formatClock, formatCode, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
 import { guardTag } from "./documents.js";
+import { functionName, makeChange, makeFinding, makePageSection, makePlainTable, WIDEST } from "./explorer-blocks.js";
 import { makeGrid } from "./recompile-grid.js";
-import { changeOf, findingLine, functionName, plainTable, pageSection, WIDEST } from "./explorer-blocks.js";
-import { counted, formatClock, formatCount, formatMicros, formatSeconds, MISSING, oneLine } from "../core/format.js";
+/** @import { Child } from "../core/dom.js" */
+/** @import { Entry, FunctionContext, FunctionDocument, Guard } from "./document-types" */
 
 const MOST_VALUES = 8;
-const ALONE = "alone at: recompiles at which some entry had nothing against it but this guard";
+const ALONE = "only failure: recompiles where some entry had no other failing guard";
 
-export function functionPage(context) {
+/** @param {FunctionContext} context */
+export function makeFunctionPage(context) {
   const { found, documents } = context;
-  const findings = documents.findingsOf(found, null);
+  const findings = documents.findingsOf(found, null).map((finding) => makeFinding(context, finding));
+  const guards = () => makePageSection("Guards that failed", makeGuardTable(context), make("p", "cdiag-dim", ALONE));
   return [
-    head(context),
-    ...findings.map((finding) => findingLine(context, finding)),
-    ...(found.rows.length ? [pageSection("Recompiles, and which guards failed in which entry", makeGrid(context))] : []),
-    ...(found.guards.length ? [pageSection("Guards that failed", guardTable(context), make("p", "cdiag-dim", ALONE))] : []),
-    pageSection("Entries, in the order of a look-up", ...entryTable(context)),
+    makeHead(found),
+    ...findings,
+    ...(found.rows.length ? [makePageSection("Recompiles, and which guards failed in which entry", makeGrid(context))] : []),
+    ...(found.guards.length ? [guards()] : []),
+    makePageSection("Entries, in lookup order", ...makeEntryTable(context)),
   ];
 }
 
-function head({ found }) {
-  const facts = [
-    counted(found.compiles, "compile", "compiles"),
-    counted(found.recompiles, "recompile", "recompiles"),
-    found.lost_s === null ? null : `${formatSeconds(found.lost_s)} lost`,
-    found.once?.count ? `${counted(found.once.count, "entry", "entries")} called once, ${formatSeconds(found.once.seconds)}` : null,
-    found.eager?.calls ? `${counted(found.eager.calls, "call", "calls")} ran eagerly, ${formatSeconds(found.eager.total_s)}` : null,
-  ];
+/** @param {FunctionDocument} found */
+function makeHead(found) {
+  const { once, eager } = found;
+  const facts = joinKnown(
+    formatAmount(found.compiles, "compile"),
+    formatAmount(found.recompiles, "recompile"),
+    whenKnown(found.lost_s, (seconds) => `${formatSeconds(seconds)} lost`),
+    once?.count ? `${formatAmount(once.count, "entry", "entries")} called once, ${formatSeconds(once.seconds)}` : null,
+    eager?.calls ? `${formatAmount(eager.calls, "call")} ran eagerly, ${formatSeconds(eager.total_s)}` : null,
+  );
   const title = make("h2", "cdiag-page-title", functionName(found));
   if (found.file) title.title = found.file;
-  return make("div", "cdiag-page-head", title, make("p", "cdiag-dim", facts.filter(Boolean).join(" · ")));
+  return make("div", "cdiag-page-head", title, make("p", "cdiag-dim", facts));
 }
 
-function guardTable(context) {
-  const { found, go, id } = context;
+/** @param {FunctionContext} context */
+function makeGuardTable({ found, go, id }) {
   const rows = found.guards.map((guard, at) => {
     const open = makeButton("cdiag-guard-link", "", () => go({ function: id, guard: guard.key }));
     open.append(make("span", "cdiag-tagged", guardTag(at)), make("code", "", oneLine(guard.name, WIDEST)));
     open.dataset.key = `guard ${guard.key}`;
-    const shown = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
-    const more = guard.values.length > MOST_VALUES ? ` and ${guard.values.length - MOST_VALUES} more` : "";
     return [
       open,
-      guard.kinds.join(", ").replaceAll("_", " "),
+      formatCode(guard.kinds.join(", ")),
       formatCount(guard.recompiles),
       formatCount(guard.alone),
-      guard.lost_s === null ? MISSING : formatSeconds(guard.lost_s),
-      shown + more || MISSING,
+      formatSeconds(guard.lost_s),
+      listValues(guard),
     ];
   });
-  const heads = ["guard", "kind", "failed at", "alone at", "lost", "values seen"];
-  return plainTable("cdiag-guards", heads, rows, new Set([2, 3, 4]));
+  const heads = ["guard", "kind", "failures", "only failure", "lost", "values"];
+  return makePlainTable("cdiag-guards", heads, rows, new Set([2, 3, 4]));
 }
 
-function entryTable(context) {
-  const { found, id, go, documents } = context;
-  const order = (entry) => entry.order ?? Infinity;
-  const entries = [...found.entries].sort((a, b) => order(a) - order(b) || (b.time ?? 0) - (a.time ?? 0));
-  const called = callColumns(found);
+/** @param {Guard} guard */
+function listValues(guard) {
+  const shown = guard.values.slice(0, MOST_VALUES).map(([text]) => oneLine(text, 40)).join(", ");
+  const rest = guard.values.length - MOST_VALUES;
+  return (rest > 0 ? `${shown} and ${formatCount(rest)} more` : shown) || MISSING;
+}
+
+/** @param {FunctionContext} context */
+function makeEntryTable(context) {
+  const { found } = context;
+  /** @param {Entry} entry */
+  const orderOf = (entry) => entry.order ?? Infinity;
+  const entries = [...found.entries].sort((a, b) => orderOf(a) - orderOf(b) || (b.time ?? 0) - (a.time ?? 0));
+  const calls = callColumns(found);
   const rows = entries.map((entry) => [
-    entry.order === null ? MISSING : String(entry.order),
+    formatCount(entry.order),
     make("code", "", entry.compile_id),
     entry.time === null ? "before the watch" : formatClock(entry.time),
-    why(found, entry),
-    entry.seconds === null ? MISSING : formatSeconds(entry.seconds),
-    formatMicros(entry.guard_latency_us),
-    treeLink(context, entry) ?? formatCount(entry.guard_count),
-    ...called.map(([, cell]) => cell(entry)),
-    failedIn(found, entry),
+    explainEntry(found, entry),
+    formatSeconds(entry.seconds),
+    formatMicroseconds(entry.guard_latency_us),
+    makeTreeLink(context, entry) ?? formatCount(entry.guard_count),
+    ...calls.map(([, writeCell]) => writeCell(entry)),
+    listFailures(found, entry),
   ]);
-  const heads = ["turn", "entry", "made", "because", "cost", "a check, µs", "tree", ...called.map(([head]) => head), "failed here"];
-  const left = found.entries.length < found.compiles ? " Compiles that left no entry, and very old ones, are left out." : "";
-  const note = `Turns are those of the last recompile: a hit moves its entry to the front. ${callNote(found)}${left}`;
-  const numbers = new Set([0, 4, 5, 6, ...called.map((_, at) => 7 + at)]);
-  return [plainTable("cdiag-entries", heads, rows, numbers), make("p", "cdiag-dim", note)];
+  const callHeads = calls.map(([head]) => head);
+  const heads = ["position", "entry", "compiled", "reason", "cost", "guard check", "tree", ...callHeads, "failed here"];
+  const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
+  const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
+  const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
+  return [makePlainTable("cdiag-entries", heads, rows, numeric), make("p", "cdiag-dim", note)];
 }
 
-/** The columns of calls, if they were counted: [head, cell]. What they won is known where eager calls were timed, too. */
+/**
+ * The columns of calls, if they were counted. What an entry saves is known where eager calls were timed too.
+ * @param {FunctionDocument} found
+ * @returns {[head: string, writeCell: (entry: Entry) => string][]}
+ */
 function callColumns({ eager }) {
+  if (eager === null) return [];
+  /** @type {[string, (entry: Entry) => string][]} */
   const columns = [
     ["calls", (entry) => formatCount(entry.calls)],
-    ["a call, µs", (entry) => (entry.mean_s === null ? MISSING : formatMicros(entry.mean_s * 1e6))],
+    ["one call", (entry) => formatSeconds(entry.mean_s)],
   ];
-  const won = [
-    ["won", (entry) => (entry.won_s === null ? MISSING : formatWon(entry.won_s))],
-    ["pays after", (entry) => (entry.won_s <= 0 && entry.won_s !== null ? "never" : formatCount(entry.break_even))],
+  if (eager.mean_s === null) return columns;
+  return [
+    ...columns,
+    ["saved", (entry) => formatSeconds(entry.won_s)],
+    ["break-even calls", (entry) => (entry.won_s !== null && entry.won_s <= 0 ? "never" : formatCount(entry.break_even))],
   ];
-  return eager === null ? [] : eager.mean_s === null ? columns : [...columns, ...won];
 }
 
-function formatWon(seconds) {
-  return seconds < 0 ? `−${formatSeconds(-seconds)}` : formatSeconds(seconds);
+/** @param {FunctionDocument} found */
+function describeCalls({ eager }) {
+  if (eager === null) return "Calls were not counted; watch(calls=True) counts them on Python 3.12 or later.";
+  const means = "Calls: while this was watched. One call: time on the host, without the first call.";
+  if (eager.mean_s === null) return means;
+  return `${means} Saved, break-even calls: compared with an eager call, ${formatSeconds(eager.mean_s)}.`;
 }
 
-function callNote({ eager }) {
-  if (eager === null) return "Calls: not counted; watch(calls=True) counts them, on Python 3.12 or later.";
-  const means = "Calls: those while this watched. A call: on the host, without the first one.";
-  const won = ` Won, pays after (calls): against an eager call, ${formatMicros(eager.mean_s * 1e6)} µs.`;
-  return eager.mean_s === null ? means : means + won;
-}
-
-function why(found, entry) {
+/**
+ * Why an entry was compiled.
+ * @param {FunctionDocument} found
+ * @param {Entry} entry
+ */
+function explainEntry(found, entry) {
   if (entry.made_at === null) return entry.event === null ? MISSING : "first";
-  return changeOf(found, found.rows[entry.made_at]);
+  return makeChange(found, found.rows[entry.made_at]);
 }
 
-function treeLink({ documents, go, id }, entry) {
-  if (entry.tree === null || !documents.trees.get(entry.tree)) return null;
-  const link = makeButton("cdiag-link", `${formatCount(entry.guard_count)} guards`, () => go({ function: id, tree: entry.tree }));
-  link.dataset.key = `tree ${entry.tree}`;
+/**
+ * @param {FunctionContext} context
+ * @param {Entry} entry
+ */
+function makeTreeLink({ documents, go, id }, entry) {
+  const { tree } = entry;
+  if (tree === null || !documents.trees.get(tree)) return null;
+  const link = makeButton("cdiag-link", formatAmount(entry.guard_count, "guard"), () => go({ function: id, tree }));
+  link.dataset.key = `tree ${tree}`;
   return link;
 }
 
-/** How often each guard failed in an entry: recompiles, and torch's own count where it met the guard more often. */
-function failedIn(found, entry) {
-  const told = entry.failed.map(([guard, times, count]) => {
+/**
+ * How often each guard failed in an entry: recompiles, and torch's own count where it is higher.
+ * @param {FunctionDocument} found
+ * @param {Entry} entry
+ * @returns {Child}
+ */
+function listFailures(found, entry) {
+  const failures = entry.failed.map(([guard, times, count]) => {
     const more = count !== null && count > times ? `, ${formatCount(count)} by torch's count` : "";
-    return `${found.guards[guard].name} ${formatCount(times)}×${more}`;
+    return `${found.guards[guard].name} ${formatTimes(times)}${more}`;
   });
-  return told.length ? make("span", "", oneLine(told.join(" · "), 300)) : MISSING;
+  return failures.length ? make("span", "", oneLine(failures.join(" · "), 300)) : MISSING;
 }

@@ -1,70 +1,79 @@
-// The guard tree of an entry: searched, and held against that of another entry. Each line is made once.
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+// The guard tree of an entry: searched, and compared with that of another entry. Each line is made once.
+import { joinKnown, whenKnown } from "../core/blocks.js";
+import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
+import { formatAmount, formatCount, formatMicroseconds, formatSeconds } from "../core/format.js";
+import { makeUpLink } from "./explorer-blocks.js";
 import { diffNumbers } from "./sequence-diff.js";
-import { functionName } from "./explorer-blocks.js";
-import { counted, formatCount, formatMicros, formatSeconds } from "../core/format.js";
+/** @import { Place } from "../core/page-types" */
+/** @import { FunctionContext, GuardTree, TreeLine } from "./document-types" */
+
+/** @typedef {{line: TreeLine, sign: " " | "-" | "+", text: string}} ShownLine `text` is what the search looks in */
 
 const MOST_LINES = 4000; // lines of one tree that are shown
+const ABSENT = "The guard tree of this entry is not in this page.";
 
-export class TreePage {
+export class GuardTreePage {
+  /** @param {Place} place */
   constructor(place) {
     this.place = place;
     this.query = "";
     this.showsAll = false;
+    /** @type {ShownLine[]} */
+    this.lines = [];
+    /** @type {HTMLElement[]} */
+    this.nodes = [];
+    this.note = make("span", "cdiag-dim");
   }
 
+  /** @param {Place} place */
   isOf(place) {
     return place.tree === this.place.tree && place.other === this.place.other && place.function === this.place.function;
   }
 
+  /** @param {FunctionContext} context */
   make(context) {
-    const { documents } = context;
-    const [tree, other] = [documents.trees.get(this.place.tree), documents.trees.get(this.place.other)];
-    if (!tree) return [this.head(context), make("p", "cdiag-quiet", "the guard tree of this entry is not in this page")];
-    this.lines = lineUp(tree, other);
-    this.differences = this.lines.filter(({ sign }) => sign !== " ").length;
-    this.nodes = this.lines.slice(0, MOST_LINES).map((line) => lineNode(line));
-    this.box = make("div", "cdiag-tree", ...this.nodes);
-    this.box.tabIndex = 0;
-    this.box.setAttribute("aria-label", "guard tree");
-    this.note = make("span", "cdiag-dim");
-    const node = [this.head(context), this.bar(context, other), this.box];
+    const { trees } = context.documents;
+    const [tree, other] = [trees.get(this.place.tree), trees.get(this.place.other)];
+    if (!tree) return [this.makeHead(context), make("p", "cdiag-quiet", ABSENT)];
+    this.lines = mergeTrees(tree, other);
+    this.nodes = this.lines.slice(0, MOST_LINES).map(makeLine);
+    const box = make("div", "cdiag-tree", ...this.nodes);
+    box.tabIndex = 0;
+    box.setAttribute("aria-label", "guard tree");
+    const parts = [this.makeHead(context), this.makeBar(context, other !== null), box];
     this.filter();
-    return node;
+    return parts;
   }
 
-  head(context) {
-    const { found, go, id } = context;
-    const up = makeButton("cdiag-link cdiag-up", `‹ ${functionName(found)}`, () => go({ function: id }));
-    up.dataset.key = "up";
-    const entry = found.entries.find((candidate) => candidate.tree === this.place.tree);
+  /** @param {FunctionContext} context */
+  makeHead(context) {
+    const entry = context.found.entries.find((candidate) => candidate.tree === this.place.tree);
     const title = make("h2", "cdiag-page-title", `Guards of entry ${entry?.compile_id ?? "?"}`);
-    const cost = entry?.guard_latency_us ?? null;
-    const facts = [
-      entry && entry.guard_count !== null ? counted(entry.guard_count, "guard", "guards") : null,
-      cost === null ? null : `${formatMicros(cost)} µs for one check of all, as torch measured it once`,
-      entry && entry.seconds !== null ? `made in ${formatSeconds(entry.seconds)}` : null,
-    ];
-    return make("div", "cdiag-page-head", up, title, make("p", "cdiag-dim", facts.filter(Boolean).join(" · ")));
+    const facts = joinKnown(
+      whenKnown(entry?.guard_count, (count) => formatAmount(count, "guard")),
+      whenKnown(entry?.guard_latency_us, (us) => `${formatMicroseconds(us)} for one check of all, measured once by torch`),
+      whenKnown(entry?.seconds, (seconds) => `compiled in ${formatSeconds(seconds)}`),
+    );
+    return make("div", "cdiag-page-head", makeUpLink(context), title, make("p", "cdiag-dim", facts));
   }
 
-  bar(context, other) {
-    const search = make("input", "cdiag-search");
-    search.type = "search";
-    search.placeholder = "search these guards";
-    search.setAttribute("aria-label", "search these guards");
-    search.value = this.query;
-    search.dataset.key = "tree search";
-    search.addEventListener("input", () => {
+  /**
+   * @param {FunctionContext} context
+   * @param {boolean} isComparison
+   */
+  makeBar(context, isComparison) {
+    const search = makeSearch("search these guards", "search these guards", () => {
       this.query = search.value;
       this.filter();
     });
-    const parts = [this.chooser(context), search, this.note];
-    if (other) parts.splice(1, 0, this.toggle());
-    return make("div", "cdiag-tree-bar", ...parts);
+    search.value = this.query;
+    search.dataset.key = "tree search";
+    const toggle = isComparison ? this.makeToggle() : null;
+    return make("div", "cdiag-tree-bar", this.makeChooser(context), toggle, search, this.note);
   }
 
-  chooser({ found, documents, go, id }) {
+  /** @param {FunctionContext} context */
+  makeChooser({ found, documents, go, id }) {
     const select = make("select", "cdiag-select");
     select.dataset.key = "tree other";
     const known = found.entries.filter(({ tree }) => tree !== null && tree !== this.place.tree && documents.trees.get(tree));
@@ -78,74 +87,85 @@ export class TreePage {
     select.addEventListener("change", () => {
       go({ function: id, tree: this.place.tree, other: select.value ? Number(select.value) : undefined });
     });
-    return make("label", "cdiag-choose", "held against ", select);
+    return make("label", "cdiag-choose", "compare with ", select);
   }
 
-  toggle() {
-    const button = makeButton("cdiag-pause", "", () => {
+  makeToggle() {
+    const label = () => (this.showsAll ? "only differences" : "all lines");
+    const button = makeButton("cdiag-pause", label(), () => {
       this.showsAll = !this.showsAll;
-      setText(button, this.showsAll ? "only differences" : "all lines");
+      setText(button, label());
       this.filter();
     });
     button.dataset.key = "tree all";
-    setText(button, this.showsAll ? "only differences" : "all lines");
     return button;
   }
 
-  /** Shows the lines that match, each with the managers that it is under. */
+  /** Shows the lines that match, each with the managers above it. */
   filter() {
     const terms = this.query.toLowerCase().split(/\s+/).filter(Boolean);
     const onlyChanges = this.place.other !== undefined && !this.showsAll;
     const shown = new Array(this.nodes.length).fill(false);
+    /** @type {number[]} depth -> the last line there */
     const above = [];
     let hits = 0;
-    this.nodes.forEach((node, i) => {
-      const { line, sign, hay } = this.lines[i];
+    this.nodes.forEach((_, i) => {
+      const { line, sign, text } = this.lines[i];
       above.length = Math.min(above.length, line[0]);
-      const passes = terms.every((term) => hay.includes(term)) && (!onlyChanges || sign !== " ");
-      if (passes) {
+      if (terms.every((term) => text.includes(term)) && (!onlyChanges || sign !== " ")) {
         hits += 1;
         shown[i] = true;
-        above.forEach((position) => position !== undefined && (shown[position] = true));
+        above.forEach((position) => (shown[position] = true));
       }
       above[line[0]] = i;
     });
     this.nodes.forEach((node, i) => setShown(node, shown[i]));
-    setText(this.note, this.tell(hits, terms.length > 0));
+    setText(this.note, this.describe(hits, terms.length > 0));
   }
 
-  tell(hits, isSearch) {
+  /**
+   * @param {number} hits
+   * @param {boolean} isSearch
+   */
+  describe(hits, isSearch) {
     const all = this.lines.length;
-    const cut = all > this.nodes.length ? `; the first ${formatCount(this.nodes.length)} lines are shown` : "";
-    if (isSearch) return `${counted(hits, "line matches", "lines match")}${cut}`;
-    if (this.place.other === undefined) return `${counted(all, "line", "lines")}${cut}`;
-    const differ = `${counted(this.differences, "line differs", "lines differ")} of ${formatCount(all)}${cut}`;
-    return `${differ} (− only here, + only in the other)`;
+    const cut = all > this.nodes.length ? `; the first ${formatAmount(this.nodes.length, "line")} are shown` : "";
+    if (isSearch) return `${formatAmount(hits, "line matches", "lines match")}${cut}`;
+    if (this.place.other === undefined) return `${formatAmount(all, "line")}${cut}`;
+    const differences = this.lines.filter(({ sign }) => sign !== " ").length;
+    const differ = `${formatAmount(differences, "line differs", "lines differ")} of ${formatCount(all)}${cut}`;
+    return `${differ} (− only in this entry, + only in the other)`;
   }
 }
 
-/** The lines to show, [{line, sign, hay}]: of one tree, or of two with what differs between them. */
-function lineUp(tree, other) {
-  const marked = other && other.lines === tree.lines
-    ? diffNumbers(tree.numbers, other.numbers)
-    : tree.numbers.map((number) => [" ", number]);
-  return marked.map(([sign, number]) => {
+/**
+ * The lines to show: of one tree, or of two with what differs between them.
+ * @param {GuardTree} tree
+ * @param {GuardTree | null} other
+ * @returns {ShownLine[]}
+ */
+function mergeTrees(tree, other) {
+  // Trees that share no lines are of different functions, and cannot be compared.
+  const compared = other && other.lines === tree.lines ? other.numbers : tree.numbers;
+  return diffNumbers(tree.numbers, compared).map(([sign, number]) => {
     const line = tree.lines[number];
-    return { line, sign, hay: line.filter((part) => typeof part === "string").join("\n").toLowerCase() };
+    return { line, sign, text: line.filter((part) => typeof part === "string").join("\n").toLowerCase() };
   });
 }
 
-function lineNode({ line: [depth, what, told, place, code], sign }) {
+const SIGNS = { " ": "", "-": "− ", "+": "+ " };
+
+/** @param {ShownLine} shown */
+function makeLine({ line: [depth, what, detail, place, code], sign }) {
   const isManager = what.endsWith("Manager");
-  const mark = sign === " " ? "" : sign === "-" ? "− " : "+ ";
-  const text = make(isManager ? "strong" : "code", "", told || what);
+  const text = make(isManager ? "strong" : "code", "", detail || what);
   const role = /^(Key|Value)Manager: /.exec(what)?.[1].toLowerCase();
-  const label = isManager ? role : told && what;
+  const label = isManager ? role : detail && what;
   const kind = label ? make("span", "cdiag-tree-kind", `${label} `) : null;
-  const node = make("div", "cdiag-tree-line", make("span", "cdiag-sign", mark), kind, text);
-  if (place) node.append(make("span", "cdiag-tree-place", place));
+  const source = place ? make("span", "cdiag-tree-place", place) : null;
+  const node = make("div", "cdiag-tree-line", make("span", "cdiag-sign", SIGNS[sign]), kind, text, source);
   node.style.paddingLeft = `${Math.min(depth, 20) * 16}px`;
   node.dataset.sign = sign;
-  node.title = [what, told, place, code].filter(Boolean).join("\n");
+  node.title = [what, detail, place, code].filter(Boolean).join("\n");
   return node;
 }

@@ -1,0 +1,169 @@
+// The types of what the kernel sends to a page: patches and their parts. Rows are in rows.d.ts.
+import type { RowTypes } from "./rows";
+
+/** The columns of a table of a given name; those of a plug-in's panel are not known. */
+export type RowOf<Name extends string> = Name extends keyof RowTypes ? RowTypes[Name] : Record<string, any>;
+
+/** A row as it is sent: its values in the order of the table's columns, the event id first. */
+export type Cells = [id: number, ...values: any[]];
+
+/** Reads a column of one row. */
+export type Get<Row = Record<string, any>> = <Name extends keyof Row>(name: Name) => Row[Name];
+
+export interface Column {
+  name: string;
+  label: string;
+  /** "time", "s", "ms", "us", "int", "share", "bytes", "number", "bool", "list", "ids", "id", "path", "code" or "text" */
+  type: string;
+  doc?: string;
+}
+
+export interface Meta {
+  state?: string;
+  title?: string | null;
+  detail?: string | null;
+  started_ms?: number | null;
+  stopped_ms?: number | null;
+  torch?: string | null;
+  python?: string | null;
+  pid?: number | null;
+  redacted?: boolean;
+}
+
+/** A compile that has not ended. */
+export interface Flight {
+  compile_id: string | null;
+  compile_key?: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  trigger: string | null;
+  phases: string[];
+  phase: string | null;
+  started_ms: number;
+  /** Seconds that the function's last compile took. */
+  before_s: number | null;
+}
+
+export interface Finding {
+  rule: string;
+  severity: string;
+  title: string;
+  seconds_lost: number | null;
+  count: number;
+  suggestion: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  /** Event ids. */
+  evidence: number[];
+  values: string[];
+}
+
+/** A table of a plug-in, or of a comparison. */
+export interface Panel {
+  name: string;
+  label: string;
+  columns: string[];
+  rows: any[][];
+  note: string | null;
+  widths?: string[];
+  from?: number[];
+  sort?: Sort;
+}
+
+/** Label of a column, and 1 for ascending or -1 for descending. */
+export type Sort = [label: string, direction: number];
+
+/** The text of an artifact: base64 of deflated UTF-8, or the id of an artifact with the same text. */
+export interface StoredText {
+  z?: string;
+  cut?: boolean;
+  same?: number;
+}
+
+export interface RankSummary {
+  rank: number;
+  compiles: number;
+  recompiles: number;
+  graph_breaks: number;
+  compile_s: number;
+  lookups: string;
+  first_difference: string | null;
+}
+
+/** One compile on one rank. */
+export interface RankCell {
+  seconds: number | null;
+  caches: string;
+  guard: string | null;
+  expected: string | null;
+  actual: string | null;
+  collectives: string[];
+}
+
+/** One compile over all ranks; `cells` are those of the shown ranks, null for a rank without it. */
+export interface RankGraph {
+  order: number;
+  compile_id: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  trigger: string | null;
+  ranks: number;
+  missing: number[];
+  missed: number;
+  differs: string[];
+  slowest_rank: number | null;
+  slowest_s: number | null;
+  median_s: number | null;
+  spread_s: number | null;
+  runtime_ms: number | null;
+  cells: (RankCell | null)[];
+}
+
+export interface RankDifference {
+  kind: string;
+  sentence: string;
+  evidence: number[];
+  order: number;
+}
+
+export interface Ranks {
+  count: number;
+  shown: number[];
+  graph_count: number;
+  differences: RankDifference[];
+  ranks: RankSummary[];
+  graphs: RankGraph[];
+}
+
+/** What is new since the last patch; with `reset`, everything. A large patch comes in parts with one `seq`. */
+export interface Patch {
+  seq: number;
+  reset?: boolean;
+  part?: number;
+  meta?: Meta;
+  totals?: Record<string, any>;
+  observed?: Record<string, boolean>;
+  feeds?: Record<string, string[]>;
+  made_of?: Record<string, string>;
+  now?: Flight[];
+  findings?: Finding[];
+  ranks?: Ranks;
+  panels?: Panel[];
+  columns?: Record<string, Column[]>;
+  rows?: Record<string, Cells[]>;
+  texts?: Record<string, StoredText>;
+}
+
+/** Where the reader is. */
+export interface Place {
+  page?: "dashboard" | "explorer" | "ranks";
+  function?: number;
+  guard?: string;
+  tree?: number;
+  other?: number;
+  event?: number;
+  events?: number[];
+}

@@ -1,0 +1,112 @@
+// The columns that tabs share, and how a cell is written and sorted.
+import { formatCount, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
+/** @import { CompiledFunction } from "../core/compile-groups.js" */
+/** @import { Cells, Get } from "../core/page-types" */
+/** @import { Table } from "../core/store.js" */
+/** @import { Tab, TabColumn } from "./tab-types" */
+
+const CELL_LIMIT = 300; // characters of a cell; the detail and the tooltip show more
+
+/**
+ * "before → after"; null if neither is known.
+ * @param {string | null} before
+ * @param {string | null} after
+ */
+export function writeChange(before, after) {
+  return before === null && after === null ? null : `${before ?? MISSING} → ${after ?? MISSING}`;
+}
+
+/** @type {TabColumn<{time: number}>} */
+export const TIME = { label: "time", name: "time", type: "time", width: "84px" };
+
+/** @type {TabColumn} */
+export const COMPILE = {
+  label: "compile",
+  text(get, owner) {
+    const [id, name] = [get("compile_id"), get("function") ?? owner?.name ?? null];
+    return name === null ? id : `${name} ${id ?? ""}`.trim();
+  },
+  sortBy: "compile_id",
+  width: "minmax(110px, 1.2fr)",
+  isCode: true,
+};
+
+/** @type {TabColumn} */
+export const LINE = {
+  label: "line",
+  text: (get) => formatPlace(get("user_file"), get("user_line")) ?? formatPlace(get("file"), get("line")),
+  width: "minmax(130px, 1fr)",
+  isCode: true,
+  from: 620,
+};
+
+/** @type {TabColumn} "forward:25", because several functions can have one name */
+export const FUNCTION = {
+  label: "function",
+  text: (get) => (get("function") === null || get("line") === null ? get("function") : `${get("function")}:${get("line")}`),
+  width: "minmax(110px, 1fr)",
+  isCode: true,
+};
+
+/**
+ * @template {string} Name
+ * @param {string} label
+ * @param {Name} name
+ * @param {number} [from]
+ */
+export function secondsColumn(label, name, from) {
+  return { label, name, type: "s", width: "84px", from };
+}
+
+/**
+ * @template {string} Name
+ * @param {string} label
+ * @param {Name} name
+ * @param {string} width
+ * @param {number} [from]
+ */
+export function countColumn(label, name, width, from) {
+  return { label, name, type: "int", width, from };
+}
+
+/**
+ * "31, 4 failed": how many choices a tuning had.
+ * @param {Get<{choices: number | null, failed: number | null}>} get
+ */
+export function writeChoices(get) {
+  return formatCount(get("choices")) + (get("failed") ? `, ${formatCount(get("failed"))} failed` : "");
+}
+
+/**
+ * The name of a tab: its table's, where the table has only this one.
+ * @param {Tab<any>} tab
+ */
+export function tabName(tab) {
+  return tab.name ?? tab.table;
+}
+
+/**
+ * The text of one cell; `owner` is the function of the row's compile, if it is known.
+ * @param {TabColumn} column
+ * @param {Table} table
+ * @param {Cells} row
+ * @param {CompiledFunction | null} owner
+ */
+export function writeCell(column, table, row, owner) {
+  const get = table.reader(row);
+  const text = column.text ? column.text(get, owner) : formatValue(get(column.name ?? ""), column.type);
+  return text === null ? MISSING : oneLine(String(text), CELL_LIMIT);
+}
+
+/**
+ * What a column sorts by; null goes last.
+ * @param {TabColumn} column
+ * @param {Table} table
+ * @param {Cells} row
+ * @param {CompiledFunction | null} owner
+ * @returns {string | number | null}
+ */
+export function sortKey(column, table, row, owner) {
+  if (column.sortBy) return table.get(row, column.sortBy);
+  return column.text ? column.text(table.reader(row), owner) : table.get(row, column.name ?? "");
+}

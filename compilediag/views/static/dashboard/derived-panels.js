@@ -1,0 +1,21 @@
+// What the detail shows of a row that sums up many events: a tuning, the lookups or the CUDA graphs of a function.
+import { GRAPH_PANEL } from "./cudagraph-details.js";
+import { LOOKUP_PANEL } from "./lookup-details.js";
+import { TUNING_PANEL } from "./tuning-details.js";
+/** @import { Child } from "../core/dom.js" */
+/** @import { Get } from "../core/page-types" */
+
+/**
+ * @template Row, Part
+ * @typedef {object} DerivedPanel
+ * @property {(get: Get<Row>) => string} title
+ * @property {(get: Get<Row>, readers: Get<Part>[], linkCompile: (get: Get<any>) => Node | string) => Child[]} makeParts
+ * gets a reader of the row, and one of each event in it in order of time; `linkCompile` makes a link to an event's compile
+ */
+
+/** @type {Record<string, DerivedPanel<any, any>>} derived table -> its panel */
+export const DERIVED_PANELS = {
+  cache_groups: LOOKUP_PANEL,
+  tunings: TUNING_PANEL,
+  graph_functions: GRAPH_PANEL,
+};

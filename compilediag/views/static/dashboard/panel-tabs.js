@@ -1,0 +1,36 @@
+// The tabs of plug-ins' panels, and of the page that compares two sessions.
+/** @import { Panel } from "../core/page-types" */
+/** @import { Store } from "../core/store.js" */
+/** @import { Tab, TabColumn } from "./tab-types" */
+
+const PANEL_WIDTH = "minmax(90px, 1fr)";
+/** @type {WeakMap<Panel, Tab>} panel -> its tab, the same while the panel is */
+const known = new WeakMap();
+
+/**
+ * @param {Panel} panel
+ * @returns {Tab}
+ */
+function makePanelTab(panel) {
+  /** @type {TabColumn[]} */
+  const columns = panel.columns.map((label, i) => {
+    const isNumber = panel.rows.every((row) => row[i] === null || typeof row[i] === "number");
+    const [width, from] = [panel.widths?.[i] ?? PANEL_WIDTH, panel.from?.[i]];
+    return { label, name: `c${i + 1}`, type: isNumber ? "number" : "text", width, from };
+  });
+  if (!columns.length) columns.push({ label: "", name: "c0", type: "id", width: PANEL_WIDTH });
+  const sort = panel.sort ?? [columns[0].label, 1];
+  return { table: panel.name, label: panel.label, empty: panel.note ?? "nothing so far", note: panel.note, sort, columns };
+}
+
+/**
+ * One tab per panel.
+ * @param {Store} store
+ */
+export function panelTabs(store) {
+  return store.panels.map((panel) => {
+    const tab = known.get(panel) ?? makePanelTab(panel);
+    known.set(panel, tab);
+    return tab;
+  });
+}

@@ -1,0 +1,37 @@
+// The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
+import type { CompiledFunction } from "../core/compile-groups.js";
+import type { Get, RowOf, Sort } from "../core/page-types";
+
+/** A column shows one value (`name`) or a text made of several (`text`). */
+export interface TabColumn<Row = Record<string, any>> {
+  label: string;
+  name?: keyof Row & string;
+  type?: string;
+  /** `owner` is the function of the row's compile, if it is known. */
+  text?(get: Get<Row>, owner: CompiledFunction | null): string | null;
+  /** The column that a `text` is sorted by. */
+  sortBy?: keyof Row & string;
+  width: string;
+  isCode?: boolean;
+  /** Least width of the table in px for the column to be shown. */
+  from?: number;
+}
+
+export interface Tab<Name extends string = string> {
+  table: Name;
+  /** A name of its own where a table has several tabs. */
+  name?: string;
+  label: string;
+  /** What is shown while there are no rows. */
+  empty: string;
+  /** A remark about the rows that are shown. */
+  note?: string | null;
+  sort: Sort;
+  columns: TabColumn<RowOf<Name>>[];
+  /** Which rows of its table it shows; all without it. */
+  only?(get: Get<RowOf<Name>>): boolean;
+  /** "call-sites": drawn as a tree instead of a table. */
+  view?: "call-sites";
+  /** The tab is there only while it has rows. */
+  isRare?: boolean;
+}

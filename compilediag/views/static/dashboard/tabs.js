@@ -1,0 +1,367 @@
+// The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
+import { formatCode, formatOutcome, formatPlace, formatTimes, formatValue } from "../core/format.js";
+import { COMPILE, countColumn, FUNCTION, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
+import { panelTabs } from "./panel-tabs.js";
+/** @import { Get } from "../core/page-types" */
+/** @import { CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/rows" */
+/** @import { Store } from "../core/store.js" */
+/** @import { Tab } from "./tab-types" */
+
+/**
+ * Checks that a tab's columns are columns of its table.
+ * @template {keyof RowTypes} Name
+ * @param {Tab<Name>} tab
+ * @returns {Tab<any>}
+ */
+function defineTab(tab) {
+  return tab;
+}
+
+/**
+ * The margin of the extern kernel, or that it is the winner itself.
+ * @param {Get<TuningsRow>} get
+ */
+function compareExtern(get) {
+  if (get("winner_kind") === "extern") return "winner";
+  return get("margin_extern") === null ? null : formatValue(get("margin_extern"), "share");
+}
+
+/**
+ * A symbol or an expression with its value: "s0 = 6", "s0 > 3", "u0 > 2 → True".
+ * @param {string | null} expression
+ * @param {string | null} symbol
+ * @param {string | number | null} value
+ */
+export function writeSymbol(expression, symbol, value) {
+  const what = expression ?? symbol;
+  return value === null ? what : `${what ?? ""} ${expression === null ? "=" : "→"} ${value}`.trim();
+}
+
+/** @param {Get<SymbolicShapesRow>} get */
+function writeShape(get) {
+  return writeSymbol(get("expression"), get("symbol"), get("value"));
+}
+
+/** @param {Get<ExportProblemsRow>} get */
+function writeProblem(get) {
+  return get("op") ?? writeSymbol(get("expression"), null, get("result"));
+}
+
+/**
+ * Why torch restarted the analysis of a compile.
+ * @param {Get<CompilesRow>} get
+ * @returns {string[]}
+ */
+function restartReasons(get) {
+  return get("restart_reasons") ?? [];
+}
+
+/**
+ * "failed", "restarted once".
+ * @param {Get<CompilesRow>} get
+ */
+function writeFailure(get) {
+  const restarts = restartReasons(get).length;
+  const parts = [get("outcome") === "ok" ? null : get("outcome"), restarts ? `restarted ${formatTimes(restarts)}` : null];
+  return parts.filter(Boolean).join(", ") || get("outcome");
+}
+
+/**
+ * True for a compile that failed, was skipped, or was restarted.
+ * @param {Get<CompilesRow>} get
+ */
+function hasFailed(get) {
+  const outcome = get("outcome");
+  return outcome === "failed" || outcome === "skipped" || get("fail_type") !== null || restartReasons(get).length > 0;
+}
+
+/** @type {Tab[]} */
+export const TABS = [
+  defineTab({
+    table: "recompiles",
+    label: "Recompiles",
+    empty: "no recompiles so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      {
+        label: "guard",
+        text: (get) => get("guard_source") ?? get("guard_kind"),
+        width: "minmax(100px, 1.2fr)",
+        isCode: true,
+      },
+      {
+        label: "expected → actual",
+        text: (get) => writeChange(get("expected"), get("actual")),
+        width: "minmax(120px, 1.4fr)",
+        isCode: true,
+      },
+      LINE,
+      secondsColumn("lost", "lost_s"),
+    ],
+  }),
+  defineTab({
+    table: "compiles",
+    label: "Compiles",
+    empty: "nothing compiled so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      {
+        label: "function at",
+        text: (get) => formatPlace(get("file"), get("line")),
+        width: "minmax(90px, 1fr)",
+        isCode: true,
+        from: 620,
+      },
+      { label: "trigger", name: "trigger", type: "text", width: "100px", from: 980 },
+      {
+        label: "outcome",
+        text: (get) => [get("outcome"), get("is_recompile") ? "recompile" : null].filter(Boolean).join(", ") || null,
+        width: "minmax(92px, .8fr)",
+      },
+      secondsColumn("total", "duration_s"),
+      secondsColumn("Dynamo", "dynamo_s", 760),
+      secondsColumn("backend", "aot_s", 860),
+      secondsColumn("Inductor", "inductor_s", 760),
+      secondsColumn("codegen", "codegen_s", 980),
+      countColumn("guards", "guard_count", "70px", 900),
+      countColumn("ops", "graph_ops", "60px", 980),
+    ],
+  }),
+  defineTab({
+    table: "compiles",
+    name: "where",
+    view: "call-sites",
+    label: "Call sites",
+    empty: "nothing compiled so far",
+    only: (get) => get("stack") !== null,
+    sort: ["", 1],
+    columns: [],
+  }),
+  defineTab({
+    table: "compiles",
+    name: "failures",
+    label: "Failures",
+    empty: "no compile failed or was restarted so far",
+    sort: ["time", -1],
+    only: hasFailed,
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "outcome", text: writeFailure, width: "minmax(92px, .8fr)" },
+      { label: "exception", name: "fail_type", type: "text", width: "minmax(90px, .9fr)", from: 760 },
+      {
+        label: "reason",
+        text: (get) => get("fail_reason") ?? (restartReasons(get).join("; ") || null),
+        width: "minmax(140px, 2.4fr)",
+      },
+      LINE,
+      secondsColumn("total", "duration_s", 620),
+    ],
+  }),
+  defineTab({
+    table: "cache_groups",
+    label: "Caches",
+    empty: "no cache lookups so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      FUNCTION,
+      { label: "cache", name: "cache", type: "text", width: "minmax(96px, .7fr)" },
+      { label: "tier", name: "tier", type: "text", width: "70px", from: 860 },
+      { label: "last", text: (get) => formatOutcome(get("last")), width: "90px" },
+      countColumn("hits", "hits", "56px"),
+      countColumn("misses", "misses", "66px"),
+      countColumn("bypassed", "bypassed", "80px", 900),
+      countColumn("stored", "stored", "64px", 980),
+      secondsColumn("saved", "saved_s", 760),
+      { label: "reason", name: "why", type: "text", width: "minmax(120px, 2.2fr)", isCode: true, from: 620 },
+    ],
+  }),
+  defineTab({
+    table: "tunings",
+    label: "Autotune",
+    empty: "nothing tuned so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      { label: "op", name: "op", type: "text", width: "minmax(80px, .8fr)", isCode: true },
+      { label: "inputs", name: "inputs", type: "list", width: "minmax(110px, 1.4fr)", isCode: true, from: 860 },
+      { label: "winner", name: "winner", type: "text", width: "minmax(100px, 1.2fr)", isCode: true },
+      { label: "one call", name: "winner_ms", type: "ms", width: "84px" },
+      { label: "vs. runner-up", name: "margin_next", type: "share", width: "104px", from: 640 },
+      { label: "vs. extern", text: compareExtern, sortBy: "margin_extern", type: "share", width: "94px" },
+      { label: "choices", text: writeChoices, sortBy: "choices", width: "100px", from: 980 },
+      secondsColumn("tuning", "spent_s"),
+      countColumn("break-even", "break_even", "94px", 980),
+      { label: "from cache", name: "from_cache", type: "text", width: "88px", from: 1100 },
+    ],
+  }),
+  defineTab({
+    table: "graph_functions",
+    label: "CUDA graphs",
+    empty: "no CUDA graphs so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      FUNCTION,
+      { label: "mode", name: "mode", type: "text", width: "80px", from: 860 },
+      { label: "state", name: "state", type: "text", width: "minmax(90px, .8fr)" },
+      countColumn("captures", "captured", "80px"),
+      countColumn("re-records", "rerecorded", "80px"),
+      countColumn("skips", "skipped", "62px"),
+      countColumn("replays", "replays", "72px", 760),
+      countColumn("warm-ups", "warmups", "80px", 900),
+      { label: "capture time", name: "capture_ms", type: "ms", width: "94px", from: 1020 },
+      {
+        label: "latest reason",
+        text: (get) => [get("mismatch"), get("input") && `input ${get("input")}`, get("reason")].filter(Boolean).join(" · ") || null,
+        width: "minmax(120px, 2.2fr)",
+        from: 620,
+      },
+    ],
+  }),
+  defineTab({
+    table: "kernels",
+    label: "Kernels",
+    empty: "no kernel compiled so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "kernel", name: "name", type: "text", width: "minmax(140px, 2fr)", isCode: true },
+      { label: "language", name: "language", type: "text", width: "80px", from: 760 },
+      { label: "outcome", name: "outcome", type: "text", width: "86px" },
+      secondsColumn("took", "duration_s"),
+      { label: "compiled in", name: "where", type: "text", width: "96px", from: 620 },
+      { label: "worker pid", name: "worker_pid", type: "id", width: "90px", from: 900 },
+      { label: "reason", name: "fail_reason", type: "text", width: "minmax(80px, 1fr)", from: 980 },
+    ],
+  }),
+  defineTab({
+    table: "graph_breaks",
+    label: "Graph breaks",
+    empty: "no graph breaks so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "reason", name: "reason", type: "text", width: "minmax(140px, 2fr)" },
+      { label: "id", name: "break_id", type: "text", width: "76px", from: 760 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.5fr)", isCode: true, from: 760 },
+    ],
+  }),
+  defineTab({
+    table: "dynamic_decisions",
+    label: "Dynamic",
+    empty: "torch made no dimension dynamic so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "source", name: "source", type: "code", width: "minmax(100px, 1fr)", isCode: true },
+      { label: "dimension", name: "dim", type: "text", width: "90px" },
+      {
+        label: "before → after",
+        text: (get) => writeChange(get("cached"), get("new")),
+        width: "minmax(100px, 1fr)",
+        isCode: true,
+      },
+      { label: "reason", name: "reason", type: "text", width: "minmax(120px, 1.5fr)", from: 620 },
+    ],
+  }),
+  defineTab({
+    table: "symbolic_shapes",
+    label: "Shapes",
+    empty: "no symbolic shape so far",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      COMPILE,
+      { label: "action", name: "action", type: "text", width: "92px" },
+      { label: "symbol or expression", text: writeShape, width: "minmax(120px, 1.5fr)", isCode: true },
+      { label: "source", name: "source", type: "code", width: "minmax(110px, 1.3fr)", isCode: true, from: 620 },
+      { label: "range", name: "range", type: "text", width: "minmax(80px, .6fr)", isCode: true, from: 980 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.4fr)", isCode: true, from: 860 },
+    ],
+  }),
+  defineTab({
+    table: "export_problems",
+    label: "Export",
+    empty: "no export problem so far",
+    sort: ["time", -1],
+    isRare: true,
+    columns: [
+      TIME,
+      {
+        label: "problem",
+        text: (get) => formatCode(get("problem") ?? "") || null,
+        width: "minmax(110px, .9fr)",
+      },
+      { label: "operator or expression", text: writeProblem, width: "minmax(120px, 1.4fr)", isCode: true },
+      { label: "reason", name: "reason", type: "text", width: "minmax(100px, 1.4fr)", from: 620 },
+      LINE,
+      { label: "code", name: "user_code", type: "code", width: "minmax(100px, 1.4fr)", isCode: true, from: 760 },
+    ],
+  }),
+  defineTab({
+    table: "collectives",
+    label: "Collectives",
+    empty: "no collective so far",
+    sort: ["position", 1],
+    isRare: true,
+    columns: [
+      { label: "rank", name: "rank", type: "int", width: "60px" },
+      COMPILE,
+      { label: "position", name: "position", type: "int", width: "76px" },
+      { label: "operator", name: "op", type: "code", width: "minmax(160px, 2fr)", isCode: true },
+      { label: "outputs", name: "outputs", type: "list", width: "minmax(110px, 1.2fr)", isCode: true, from: 620 },
+      { label: "estimate", name: "estimate_us", type: "us", width: "96px", from: 760 },
+    ],
+  }),
+  defineTab({
+    table: "sources",
+    label: "Sources",
+    empty: "no source has reported yet",
+    sort: ["source", 1],
+    columns: [
+      { label: "source", name: "name", type: "text", width: "minmax(140px, 1fr)" },
+      { label: "status", name: "status", type: "text", width: "96px" },
+      { label: "reason", name: "reason", type: "text", width: "minmax(140px, 2.5fr)" },
+      { label: "events", name: "events", type: "int", width: "76px" },
+      { label: "dropped", name: "dropped", type: "int", width: "80px" },
+      { label: "own cost", name: "overhead_s", type: "s", width: "90px", from: 620 },
+    ],
+  }),
+];
+
+/** The tables that are searched: those that derived tables sum up first, then those of the tabs. */
+export const SEARCHED = ["cache_lookups", "autotune", "cudagraphs", ...new Set(TABS.map((tab) => tab.table))];
+
+/**
+ * All tabs, with those of plug-ins.
+ * @param {Store} store
+ */
+export function allTabs(store) {
+  return [...TABS, ...panelTabs(store)];
+}
+
+/**
+ * Why a table has nothing to show: its own sources that are not active (`feeds`), else all that are not active.
+ * @param {string[]} feeds
+ * @param {Store} store
+ */
+export function explainGap(feeds, store) {
+  const sources = store.table("sources");
+  const readers = sources.rows.map((row) => sources.reader(row)).filter((get) => get("status") !== "active");
+  const own = readers.filter((get) => feeds.includes(get("name") ?? ""));
+  const reasons = (own.length ? own : readers).map((get) => {
+    return `${get("name")} is ${get("status")}: ${get("reason") ?? "no reason given"}`;
+  });
+  return reasons.join(" · ") || "no source for it was active";
+}

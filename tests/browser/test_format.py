@@ -1,0 +1,37 @@
+"""The browser formats numbers as Python does."""
+
+import json
+from pathlib import Path
+
+from compilediag.views import esm
+
+CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
+#: Formats the cases of a kind with the module's own function.
+FORMAT = """async ([source, kind, cases]) => {
+  const text = `${source}export default $files["core/format.js"];`;
+  const format = (await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default;
+  const formatters = {
+    seconds: format.formatSeconds,
+    milliseconds: format.formatMilliseconds,
+    count: format.formatCount,
+    amount: (parts) => format.formatAmount(...parts),
+    times: format.formatTimes,
+    bytes: format.formatBytes,
+    share: format.formatShare,
+    signed_share: (value) => format.formatShare(value, true),
+    place: (parts) => format.formatPlace(...parts),
+  };
+  const numbers = { NaN, Infinity, "-Infinity": -Infinity };
+  return kind in formatters ? cases.map(([value]) => formatters[kind](numbers[value] ?? value)) : null;
+}"""
+#: Formatters of Python that no page needs.
+ONLY_IN_PYTHON = {"ratio"}
+
+
+def test_numbers_are_formatted_as_in_python(new_page):
+    page = new_page()
+    page.set_content("<!doctype html><html><body></body></html>")
+    source = esm.join_modules("core/format.js")
+    for kind, cases in CASES.items():
+        made = page.evaluate(FORMAT, [source, kind, cases])
+        assert made == (None if kind in ONLY_IN_PYTHON else [text for _, text in cases]), kind
