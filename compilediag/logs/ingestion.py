@@ -78,14 +78,14 @@ class IngestJob:
         more = f" and {len(given) - 1} more" if given[1:] else ""
         self.title = " ".join(Path(given[0]).name.split()) + more
 
-    def state(self) -> dict[str, Any]:
+    def make_state(self) -> dict[str, Any]:
         """Return what a session file stores of its job: which logs, and the version that reads them."""
         logs = [[str(log.path.absolute()), log.size, log.changed_ns] for log in self.logs]
         return {"version": __version__, "logs": logs}
 
     def is_same(self, state: object) -> bool:
         """Return True if `state` is of the same logs, unchanged since, and of this version."""
-        return state == self.state()
+        return state == self.make_state()
 
     def run(self, store: Store, processes: int) -> ReadTally:
         """Read the logs that are left, and finish the session."""
@@ -144,7 +144,7 @@ def _make_meta(job: IngestJob) -> dict[str, Any]:
         "pid": os.getpid(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,
-        "ingest": job.state(),
+        "ingest": job.make_state(),
         "ingested": _make_progress(0, 0, ReadTally()),
     }
 

@@ -69,7 +69,7 @@ class ReadTally:
 
 
 class LogDecoder:
-    """Decodes one file. After `items`, `tally` says what was read and `ranks` whose rank became known only later."""
+    """Decodes one file. After `decode`, `tally` says what was read, and `find_ranks` returns ranks that came late."""
 
     def __init__(self, log: LogFile, stream: LogStream):
         self.tally = ReadTally()
@@ -80,7 +80,7 @@ class LogDecoder:
         self._ranks: dict[int, set[int]] = {}
         self._last_ns = log.changed_ns
 
-    def items(self) -> Iterator[OwnedItem]:
+    def decode(self) -> Iterator[OwnedItem]:
         """Yield what the file has, in its order, with pid and rank."""
         reading = read_records(self._stream)
         peeked = list(_peek(reading))
@@ -94,7 +94,7 @@ class LogDecoder:
             self.tally.records += 1
             if found.damage:
                 self.tally.damaged[found.damage] += 1
-            self._last_ns = clock.ns(found.stamp)
+            self._last_ns = clock.convert(found.stamp)
             yield from self._decode(found)
         for process in list(self._processes.values()):
             yield from self._finish(process)
@@ -102,7 +102,7 @@ class LogDecoder:
             self.tally.unread[self._stream.stopped] += 1
         self.tally.other_ranks = int(any(ranks - {self._rank} for ranks in self._ranks.values() if self._rank))
 
-    def ranks(self) -> dict[int, int]:
+    def find_ranks(self) -> dict[int, int]:
         """Return pid -> rank of the processes that have one."""
         return {pid: next(iter(ranks)) for pid, ranks in self._ranks.items() if len(ranks) == 1}
 

@@ -50,14 +50,14 @@ def read_log(log: LogFile, store: Store, writer: LogWriter, progress: ProgressBa
     try:
         with open_log(log.path) as stream:
             decoder = LogDecoder(log, stream)
-            for item, pid, rank in decoder.items():
+            for item, pid, rank in decoder.decode():
                 writer.put(item, pid, rank)
                 progress.show(before + stream.position, name)
     except OSError as error:
         raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
     writer.flush()
     with store.connection as db:
-        for pid, rank in decoder.ranks().items():
+        for pid, rank in decoder.find_ranks().items():
             db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
     return decoder.tally
 

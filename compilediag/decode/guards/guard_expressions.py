@@ -20,12 +20,12 @@ _NOT_NAMES = {"not", "and", "or", "True", "False", "inf", "math", "is"}
 def parse_equality(text: str) -> Parts | None:
     """Parse `source == constant`; None for any other text."""
     found = _EQUALITY.match(text)
-    if not found or _is_shape(found[1]) or _names_a_source(found[2]):
+    if not found or _is_shape(found[1]) or _has_source(found[2]):
         return None
     return "value", format_source(found[1]), found[2].strip(), None, (found[1],)
 
 
-def _names_a_source(text: str) -> bool:
+def _has_source(text: str) -> bool:
     """Return True for an expression over sources: an equality with it compares two values that can both change."""
     is_text = text.startswith(("'", '"'))
     return not is_text and (SCOPED.search(text) is not None or _SHAPE_SOURCE.match(text) is not None)

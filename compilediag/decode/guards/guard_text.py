@@ -105,7 +105,7 @@ def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, s
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
 
 
-def _name_closure(source: str | None, hint: re.Match | None) -> str | None:
+def _name_closure(source: str | None, hint: re.Match[str] | None) -> str | None:
     """Return the name of `fn.__closure__[0].cell_contents`, which torch 2.13 writes into the hint."""
     named = _CLOSURE_HINT.search(hint["hint"]) if hint else None
     if source is None or named is None or ".cell_contents" not in source:

@@ -55,7 +55,7 @@ class ObjectNames:
             self._known[key] = kind if count == 1 else f"{kind} #{count}"
         return self._known[key]
 
-    def without_addresses(self, text: str) -> str:
+    def replace_addresses(self, text: str) -> str:
         """Return `text` with a name for each hexadecimal address in it."""
         return _ADDRESS.sub(lambda found: f"[{self.name('', 'object', found[0])}]", text)
 
@@ -83,7 +83,7 @@ def parse_tree_line(line: str, names: ObjectNames) -> TreeLine:
         return TreeLine(depth, manager[1], _shorten(_describe_manager(manager[2], names)), None, None)
     leaf = _LEAF.fullmatch(body)
     if leaf is None:
-        return TreeLine(depth, "", _shorten(names.without_addresses(body)), None, None)
+        return TreeLine(depth, "", _shorten(names.replace_addresses(body)), None, None)
     return _parse_leaf(depth, leaf[1], leaf[2] or "", names)
 
 
@@ -100,7 +100,7 @@ def _describe_manager(rest: str | None, names: ObjectNames) -> str:
     source = format_source(rest[: found.start()] if found else rest.partition(", accessed_by=")[0])
     source = "builtins" if source == "__builtins_dict___0" else source
     cls = parse_class_name(found[2], module=True) if found else None
-    return names.without_addresses(f"{source}: {cls}" if cls else source)
+    return names.replace_addresses(f"{source}: {cls}" if cls else source)
 
 
 def _parse_leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLine:
@@ -114,7 +114,7 @@ def _describe_check(code: str, names: ObjectNames) -> str:
         return f"{format_source(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
     same = _SAME.match(code)
     if same is None:
-        return names.without_addresses(format_source(code))
+        return names.replace_addresses(format_source(code))
     source, cls = format_source(same["what"]), parse_class_name(same["type"] or "", module=True)
     if same[1] == "type":
         return f"type({source}) is {names.name(source, cls or 'class', same['id'])}"

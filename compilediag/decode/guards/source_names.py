@@ -55,13 +55,13 @@ def format_source(source: str) -> str:
     return _MODULE_DICTS.sub(_format_member, text).strip()
 
 
-def _format_global(match: re.Match) -> str:
+def _format_global(match: re.Match[str]) -> str:
     # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
     name = match[1]
     return name.removeprefix("__import_").replace("_dot_", ".") if name.startswith("__import_") else name
 
 
-def _format_member(match: re.Match) -> str:
+def _format_member(match: re.Match[str]) -> str:
     key = match[1]
     if key.isidentifier():
         return f".{key}"

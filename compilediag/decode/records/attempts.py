@@ -26,7 +26,7 @@ class CompiledFunction:
     file: str | None = None
     line: int | None = None
 
-    def columns(self) -> dict[str, str | int | None]:
+    def as_columns(self) -> dict[str, str | int | None]:
         """Return function, file and line as columns."""
         return {"function": self.function, "file": self.file, "line": self.line}
 
@@ -87,7 +87,7 @@ class Attempts:
             self._functions.clear()
         self._functions[find_frame_id(attempt.compile_id)] = function
 
-    def function_of(self, attempt: CompileAttempt) -> CompiledFunction:
+    def find_function(self, attempt: CompileAttempt) -> CompiledFunction:
         """Return the function of an attempt.
 
         An attempt that fails at once, as at the recompile limit, has no start: its function is that of the attempts
@@ -97,8 +97,8 @@ class Attempts:
 
     def describe(self, attempt: CompileAttempt) -> dict[str, object]:
         """Return the columns of an attempt that torch's metrics lack."""
-        function = self.function_of(attempt)
-        return {**function.columns(), "attempt": attempt.restarts, "stack": attempt.stack}
+        function = self.find_function(attempt)
+        return {**function.as_columns(), "attempt": attempt.restarts, "stack": attempt.stack}
 
     def _add(self, compile_id: str | None) -> CompileAttempt:
         if len(self._current) >= MAX_ATTEMPTS:

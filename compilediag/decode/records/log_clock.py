@@ -29,34 +29,34 @@ class LogClock:
         for record in records:
             absolute = read_absolute_ns(record)
             if absolute is not None:
-                self._set(record.stamp, absolute)
+                self._align(record.stamp, absolute)
                 return
-        if records and self.ns(records[0].stamp) > changed_ns + 86_400 * SECOND:
+        if records and self.convert(records[0].stamp) > changed_ns + 86_400 * SECOND:
             self._year -= 1
         self._last, self._second = 0, ("", 0)
 
-    def _set(self, stamp: str, absolute: int) -> None:
+    def _align(self, stamp: str, absolute: int) -> None:
         self._year = _find_year(absolute)
-        difference = absolute - self.ns(stamp)
+        difference = absolute - self.convert(stamp)
         if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
             self._year += 1 if difference > 0 else -1
             self._second = ("", 0)
-            difference = absolute - self.ns(stamp)
+            difference = absolute - self.convert(stamp)
         self._offset = round(difference / QUARTER) * QUARTER
         self._last, self._second = 0, ("", 0)
 
-    def ns(self, stamp: str) -> int:
+    def convert(self, stamp: str) -> int:
         """Return the time of a stamp, `1121 13:54:23.654000`. Half a year before the last one means a new year."""
         whole, _, micro = stamp.partition(".")
         if whole != self._second[0]:
-            self._second = (whole, self._whole_ns(whole))
+            self._second = (whole, self._convert_second(whole))
             if self._second[1] < self._last - HALF_YEAR:
                 self._year += 1
-                self._second = (whole, self._whole_ns(whole))
+                self._second = (whole, self._convert_second(whole))
             self._last = self._second[1]
         return self._second[1] + int(micro) * 1000
 
-    def _whole_ns(self, whole: str) -> int:
+    def _convert_second(self, whole: str) -> int:
         try:
             moment = datetime.strptime(f"{self._year} {whole}", "%Y %m%d %H:%M:%S").replace(tzinfo=UTC)
         except ValueError:  # A damaged prefix, or the 29th of February of another year.

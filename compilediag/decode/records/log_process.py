@@ -23,7 +23,7 @@ from .kept_texts import Item, KeptTexts
 from .recompile_reasons import REASONS, PendingRecompiles
 from .record_kinds import KNOWN, find_compile_id, find_kind, find_name
 from .shape_records import KINDS as SHAPE_KINDS
-from .shape_records import SCHEDULE, TENSOR_META, TracedRecords
+from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .timed_events import (
     ATTEMPT_PREFIX,
     AUTOMATIC_DYNAMIC,
@@ -58,8 +58,8 @@ class LogProcess:
         self._attempts = Attempts(make_key)
         self._phases = OpenPhases()
         self._recompiles = PendingRecompiles(self._attempts, self._files)
-        self._traced = TracedRecords()
-        self._texts = KeptTexts(self._traced.stacks, self._files)
+        self._shapes = ShapeRecords()
+        self._texts = KeptTexts(self._shapes.stacks, self._files)
         self._history = KeyHistory()
         self._announces_lookups = self._logs_breaks = False
 
@@ -106,7 +106,7 @@ class LogProcess:
 
     def _decode_start(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         stack = record.metadata["dynamo_start"].get("stack") or [{}]
-        key, fresh = self._traced.stack(stack, self._files, time_ns)
+        key, fresh = self._shapes.add_stack(stack, self._files, time_ns)
         frame = stack[-1]
         function = CompiledFunction(frame.get("name"), self._files.get(frame.get("filename")), frame.get("line"))
         self._attempts.start(attempt, function, key)
@@ -140,7 +140,7 @@ class LogProcess:
 
     def _decode_shape(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         kind = find_kind(record.metadata) or ""
-        yield from self._traced.events(
+        yield from self._shapes.decode(
             kind, record.metadata[kind], self._files, attempt.compile_id, time_ns, compile_key=attempt.compile_key
         )
 
@@ -170,7 +170,7 @@ class LogProcess:
     def _decode_lookup(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> Iterator[Item]:
         logged_id = arguments.get("compile_id")
         attempt = self._attempts.get(None if logged_id in (None, "None") else str(logged_id))
-        function = self._attempts.function_of(attempt).columns()
+        function = self._attempts.find_function(attempt).as_columns()
         lookup = parse_cache_event(name, arguments, time_ns, attempt.compile_key, function)
         if lookup is not None:
             yield self._history.compare(lookup, arguments.get("components") or ())
@@ -185,7 +185,7 @@ class LogProcess:
             if found is not None:
                 yield found
         elif name in (SCHEDULE, TENSOR_META):
-            yield from self._traced.collectives(
+            yield from self._shapes.decode_collectives(
                 name, record.text, attempt.compile_id, time_ns, compile_key=attempt.compile_key
             )
         elif name == "torch_version":

@@ -77,7 +77,7 @@ class PendingRecompiles:
         for entry in pending.entries:
             for guard in entry.guards:
                 self._complete(guard, entry, pending.values)
-        function = self._attempts.function_of(attempt)
+        function = self._attempts.find_function(attempt)
         closest = min(pending.entries, key=lambda entry: entry.distance)
         yield from make_recompile_events(
             pending.time_ns,

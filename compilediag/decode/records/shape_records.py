@@ -47,7 +47,7 @@ class RecordColumns(TypedDict):
     torch_stack: str | None
 
 
-class TracedRecords:
+class ShapeRecords:
     """Makes the events of one process's records; remembers the stacks and expressions that later records name."""
 
     def __init__(self, stacks: CallStacks | None = None) -> None:
@@ -59,7 +59,7 @@ class TracedRecords:
         self._latest: tuple[str | None, str | None] = (None, None)
         self._outputs: dict[str | None, list[Body]] = {}
 
-    def events(
+    def decode(
         self,
         kind: str,
         body: Body,
@@ -100,7 +100,7 @@ class TracedRecords:
         problem = self._make_problem(kind, body, common)
         return [*fresh, *torch_fresh, *(event for event in (shape, problem) if event is not None)]
 
-    def stack(self, stack: object, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[StackFrame]]:
+    def add_stack(self, stack: object, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[StackFrame]]:
         """Return the key of a logged stack, and its new frames."""
         return self.stacks.add(parse_logged_frames(stack, names), time_ns)
 
@@ -186,7 +186,7 @@ class TracedRecords:
 
     # Collectives
 
-    def collectives(
+    def decode_collectives(
         self, name: str, text: str, compile_id: str | None, time_ns: int, compile_key: str | None = None
     ) -> list[Collective]:
         """Return the collectives of a graph in order, from the artifact that lists them.

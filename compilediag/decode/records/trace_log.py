@@ -154,12 +154,12 @@ def _add_payload(record: Record, body: bytes | None) -> None:
             record.damage = MD5
         return
     payload = body[1:].replace(b"\n\t", b"\n")
-    record.payload, record.digest = payload, _md5(payload)
+    record.payload, record.digest = payload, _hash(payload)
     if record.digest != expected and b"\r" in payload:
         # Line ends of another system.
         plain = payload.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        if _md5(plain) == expected:
-            record.payload, record.digest = plain, _md5(plain)
+        if _hash(plain) == expected:
+            record.payload, record.digest = plain, _hash(plain)
     if record.digest != expected and isinstance(expected, str):
         record.damage = MD5
 
@@ -178,12 +178,12 @@ def _separate(first: Record, second: Record) -> None:
         if md5.hexdigest() == wanted:
             rest = b"\n".join(lines[number:])
             whole = rest if first.payload is None else first.payload + b"\n" + rest
-            if _md5(whole) == first.metadata.get("has_payload"):
+            if _hash(whole) == first.metadata.get("has_payload"):
                 second.payload, second.digest, second.damage = b"\n".join(lines[:number]), wanted, None
-                first.payload, first.digest, first.damage = whole, _md5(whole), None
+                first.payload, first.digest, first.damage = whole, _hash(whole), None
             return
         md5.update(b"\n")
 
 
-def _md5(data: bytes) -> str:
+def _hash(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()

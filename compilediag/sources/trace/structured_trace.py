@@ -17,7 +17,7 @@ from typing import Any
 from ...decode.call_stacks import CallStacks, Frame
 from ...decode.records.record_kinds import BUILT, KEPT, find_kind, find_name, make_artifact
 from ...decode.records.shape_records import KINDS as SHAPE_KINDS
-from ...decode.records.shape_records import SCHEDULE, TENSOR_META, TracedRecords
+from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...events import Artifact
 from ...recording import Made, Recorder
 from ..dynamo.current_compile import compile_keys
@@ -41,7 +41,7 @@ class StructuredTrace(Source):
 
     def open(self) -> None:
         self._file_names = torch_api.file_names()
-        self._records = TracedRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
+        self._records = ShapeRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
         self._logger = torch_api.trace_logger()
         self._before = self._logger.handlers
         self._listeners = self._logger.handlers = _Listeners(self._before, self._handler, self)
@@ -98,12 +98,12 @@ class StructuredTrace(Source):
         self, kind: str, record: Mapping[str, Any], names: Mapping[int, str], compiling: Compiling, time_ns: int
     ) -> Made:
         compile_id, key = compiling
-        return self._records.events(kind, record, names, compile_id, time_ns, compile_key=key)
+        return self._records.decode(kind, record, names, compile_id, time_ns, compile_key=key)
 
     def _list_collectives(self, name: str | None, text: str, compiling: Compiling, time_ns: int) -> None:
         if name in (SCHEDULE, TENSOR_META):
             compile_id, key = compiling
-            self.emit(self._records.collectives, name, text, compile_id, time_ns, key)
+            self.emit(self._records.decode_collectives, name, text, compile_id, time_ns, key)
 
 
 class _Listeners(list[logging.Handler]):
@@ -148,14 +148,14 @@ def _pair(artifact: Artifact, text: str) -> Made:
 
 
 def _make_read_shape_rows(
-    records: TracedRecords, kind: str, found: dict[str, Any], around: Places, compiling: Compiling, time_ns: int
+    records: ShapeRecords, kind: str, found: dict[str, Any], around: Places, compiling: Compiling, time_ns: int
 ) -> Made:
     """The rows of a record that torch did not write, from the variables that it would have been built from."""
     user = [Frame(each.filename, each.lineno, each.name, each.line) for each in found.pop("user_stack") or ()]
     record = {name: _TEXTS.get(name, str)(value) for name, value in found.items() if value is not None}
     compile_id, key = compiling
     stacks = (user, read_frames(around))
-    return records.events(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
+    return records.decode(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
 
 
 def _write_range(value: Any) -> str:
