@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
 from ..events import Compile
@@ -17,7 +17,8 @@ from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
 from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
-from .page_rows import News, PageRow, PageRows
+from .page_rows import News, PageRows
+from .page_types import PageFinding, PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
 from .rank_page import make_rank_page
 from .redaction import RedactedData, Redactor
@@ -77,26 +78,31 @@ class ViewModel:
         self._explorer_pace = Pace()
         lines = None if redact else SourceLines(is_own=data.state != "loaded")
         self._explorer = ExplorerDocuments(data.meta.get("detail") == "full", lines)
-        self._sent: dict[str, Any] = {}
+        self._sent: PagePatch = {}
 
-    def patch(self) -> dict[str, Any] | None:
+    def patch(self) -> PagePatch | None:
         """What is new since the last call; None if nothing is."""
         with self._lock, self.data.settled():
             patch = self._collect(everything=False)
             if not patch:
                 return None
             self.seq += 1
-            return {"seq": self.seq, "reset": False, **patch}
+            return {**patch, "seq": self.seq, "reset": False}
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> PagePatch:
         """Everything so far as one patch. It contains all patches that were made before it."""
         with self._lock, self.data.settled():
             whole = ViewModel(self.data, self._redactor is not None, self._text_budget)
-            feeds = add_group_tables({table: list(names) for table, names in FEEDS.items()})
-            fixed = {"columns": _get_columns(), "feeds": feeds, "made_of": MADE_OF}
-            return {"seq": self.seq, "reset": True, **fixed, **whole._collect(everything=True)}
+            return {
+                **whole._collect(everything=True),
+                "seq": self.seq,
+                "reset": True,
+                "columns": _get_columns(),
+                "feeds": add_group_tables({table: list(names) for table, names in FEEDS.items()}),
+                "made_of": MADE_OF,
+            }
 
-    def _collect(self, everything: bool) -> dict[str, Any]:
+    def _collect(self, everything: bool) -> PagePatch:
         state = self.data.state
         is_final = everything or state != "watching"
         news = self._rows.read(everything)
@@ -105,16 +111,20 @@ class ViewModel:
         self._diagnosed.update(news.rows, is_final)
         if documents := self._make_documents(is_final):
             news.rows["functions"] = documents
-        parts = {
+        parts: PagePatch = {
+            **self._diagnosed.parts,
             "meta": self._make_meta(state),
             "totals": self._totals.to_dict(self._rows.states, self._diagnosed.calls),
             "observed": add_group_tables(map_collected(self._rows.states)),
             "now": self._running.describe(),
-            **self._diagnosed.get_parts(),
         }
-        changed = {name: part for name, part in parts.items() if everything or self._sent.get(name) != part}
+        changed = cast(PagePatch, {k: part for k, part in parts.items() if everything or self._sent.get(k) != part})
         self._sent.update(changed)
-        return {**changed, **({"rows": news.rows} if news.rows else {}), **({"texts": texts} if texts else {})}
+        if news.rows:
+            changed["rows"] = news.rows
+        if texts:
+            changed["texts"] = texts
+        return changed
 
     def _add_events(self, news: News) -> None:
         for event in news.events:
@@ -147,9 +157,9 @@ class ViewModel:
         self._explorer_pace.end()
         return documents
 
-    def _make_meta(self, state: str) -> dict[str, Any]:
+    def _make_meta(self, state: str) -> PageMeta:
         """What is known of the session as a whole. It does not change during a watch."""
-        sent: dict[str, Any] | None = self._sent.get("meta")
+        sent = self._sent.get("meta")
         if sent is not None and state == sent["state"] == "watching":
             return sent
         meta = self.data.meta
@@ -175,8 +185,9 @@ class _DiagnosedParts:
         self._redactor = redactor
         self._pace = Pace()
         self._is_outdated = True
-        self._parts: dict[str, Any] = {}
         self.calls = CallTotals()
+        #: Findings, and ranks and panels if there are any.
+        self.parts: PagePatch = {}
 
     def update(self, rows: dict[str, list[PageRow]], is_final: bool) -> None:
         """Make the parts again, if there is reason to and time for it. New rows go out first, without them."""
@@ -187,16 +198,12 @@ class _DiagnosedParts:
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
         self.calls = sum_calls(data)
-        self._parts = {
-            "findings": [_describe_finding(finding) for finding in diagnose(data)],
-            "ranks": make_rank_page(data, self._data.state == "watching"),
-            "panels": make_panels(data),
-        }
+        self.parts = {"findings": [_describe_finding(finding) for finding in diagnose(data)]}
+        if ranks := make_rank_page(data, self._data.state == "watching"):
+            self.parts["ranks"] = ranks
+        if panels := make_panels(data):
+            self.parts["panels"] = panels
         self._pace.end()
-
-    def get_parts(self) -> dict[str, Any]:
-        """The parts that are known; ranks and panels only where there are any."""
-        return {name: part for name, part in self._parts.items() if part or name == "findings"}
 
 
 class _RunningCompiles:
@@ -211,11 +218,11 @@ class _RunningCompiles:
         if event.duration_s is not None:
             self._last_s[event.function, event.file, event.line, event.trigger] = event.duration_s
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[RunningCompile]:
         """One dict per compile that runs."""
         return [self._describe(state) for state in self._data.progress()]
 
-    def _describe(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _describe(self, state: dict[str, Any]) -> RunningCompile:
         file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
         function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
         return {
@@ -225,7 +232,7 @@ class _RunningCompiles:
             "file": file,
             "line": line,
             "trigger": trigger,
-            "phases": state.get("phases"),
+            "phases": state["phases"],
             "phase": state["phases"][-1] if state["phases"] else None,
             "started_ms": _to_optional_ms(state.get("started_ns")),
             "before_s": self._last_s.get((function, file, line, trigger)),
@@ -245,7 +252,7 @@ def _get_columns() -> dict[str, list[PageColumn]]:
     return {**columns, **get_group_columns()}
 
 
-def _describe_finding(found: Finding) -> dict[str, Any]:
+def _describe_finding(found: Finding) -> PageFinding:
     return {
         "rule": found.rule,
         "severity": found.severity,

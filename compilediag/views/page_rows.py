@@ -31,9 +31,9 @@ from ..storage.data import SessionData
 from ..storage.tables import table_columns
 from .group_tables import make_group_tables
 from .page_columns import to_ms
+from .page_types import PageRow
 from .redaction import Redactor
 
-PageRow = list[Any]
 #: Kinds of events that are only displayed. The rows of all others are read as events.
 DISPLAYED_ONLY: tuple[type[Event], ...] = (
     Phase,

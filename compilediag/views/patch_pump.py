@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import page_json
+from .artifact_texts import PageText
 from .model import ViewModel
+from .page_types import PagePatch, PageRow
 
 #: Seconds between two looks at the session: while nothing happens, and while something does.
 QUIET_S, BUSY_S = 0.1, 0.05
@@ -91,7 +93,7 @@ class Pump:
             # The channel is closed as well (the kernel shuts down): nobody can receive the error.
             self.stop()
 
-    def _send_patch(self, patch: dict[str, Any]) -> None:
+    def _send_patch(self, patch: PagePatch) -> None:
         for part in split_patch(patch, MESSAGE_SIZE):
             self._send_message({"type": "patch", "patch": part})
 
@@ -100,7 +102,7 @@ class Pump:
         self._send({**message, "sent_ms": time.time() * 1e3})
 
 
-def split_patch(patch: dict[str, Any], size: int) -> Iterator[str]:
+def split_patch(patch: PagePatch, size: int) -> Iterator[str]:
     """Split a patch into JSON texts of about `size` characters: rows in slices, then artifact texts, then totals.
 
     All parts have the patch's `seq`; `part` counts them from 0. Totals and state come last, so that a page never
@@ -111,13 +113,13 @@ def split_patch(patch: dict[str, Any], size: int) -> Iterator[str]:
         yield whole
         return
     first = {key: value for key, value in patch.items() if key not in ("rows", "texts", *SENT_LAST)}
-    last = {key: patch[key] for key in SENT_LAST if key in patch}
+    last = {key: value for key, value in patch.items() if key in SENT_LAST}
     slices = [first, *_slice_rows(patch.get("rows", {}), size), *_slice_texts(patch.get("texts", {}), size), last]
     for number, piece in enumerate(slices):
         yield page_json.dumps({"seq": patch["seq"], "reset": False, **piece, "part": number})
 
 
-def _slice_rows(rows: dict[str, list[Any]], size: int) -> Iterator[dict[str, Any]]:
+def _slice_rows(rows: dict[str, list[PageRow]], size: int) -> Iterator[dict[str, Any]]:
     for table, all_rows in rows.items():
         count = 1 + len(page_json.dumps(all_rows)) // size
         step = -(-len(all_rows) // count)
@@ -125,8 +127,8 @@ def _slice_rows(rows: dict[str, list[Any]], size: int) -> Iterator[dict[str, Any
             yield {"rows": {table: all_rows[begin : begin + step]}}
 
 
-def _slice_texts(texts: dict[str, dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
-    batch: dict[str, dict[str, Any]] = {}
+def _slice_texts(texts: dict[str, PageText], size: int) -> Iterator[dict[str, Any]]:
+    batch: dict[str, PageText] = {}
     free = size
     for event_id, text in texts.items():
         length = len(text.get("z", ""))

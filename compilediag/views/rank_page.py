@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_comparison import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
@@ -13,7 +13,41 @@ from ..events import Rows
 MAX_RANKS, MAX_GRAPHS = 64, 300
 
 
-def make_rank_page(data: Rows, is_live: bool) -> dict[str, Any] | None:
+class RankDifference(TypedDict):
+    """Where ranks diverge; `order` is its place in the order of compiles."""
+
+    kind: str
+    sentence: str
+    evidence: list[int]
+    order: int | None
+
+
+class RankPage(TypedDict):
+    """The page "Ranks". `count` and `graph_count` are total numbers; `shown` are the ranks that compiles have cells of.
+
+    `ranks` and `graphs` have the fields of `RankRow` and `GraphRow`.
+    """
+
+    count: int
+    shown: list[int]
+    graph_count: int
+    differences: list[RankDifference]
+    ranks: list[dict[str, Any]]
+    graphs: list[dict[str, Any]]
+
+
+class RankCell(TypedDict):
+    """A compile on one rank."""
+
+    seconds: float | None
+    caches: str
+    guard: str | None
+    expected: str | None
+    actual: str | None
+    collectives: list[str]
+
+
+def make_rank_page(data: Rows, is_live: bool) -> RankPage | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
     Of many ranks it has those that diverge, then those that compiled longest.
@@ -48,7 +82,7 @@ def _describe_graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
     return {**own, "cells": [_describe_step(row.steps[rank]) if rank in row.steps else None for rank in shown]}
 
 
-def _describe_step(step: RankStep) -> dict[str, Any]:
+def _describe_step(step: RankStep) -> RankCell:
     guard = step.recompile
     return {
         "seconds": step.duration_s,

@@ -11,6 +11,7 @@ from ..files import check_output, write_file
 from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel
+from .page_types import PagePatch
 
 #: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
 TEXT_BUDGET = 2_500_000
@@ -53,7 +54,7 @@ def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool =
     return target
 
 
-def render_report(snapshot: dict[str, Any]) -> str:
+def render_report(snapshot: PagePatch) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
     return render_page(title, "report.js", snapshot, NO_SCRIPT)

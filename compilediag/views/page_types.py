@@ -1,0 +1,86 @@
+"""What the page gets: the types of a patch. `static/core/store.js` reads it."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from .artifact_texts import PageText
+from .page_columns import PageColumn
+from .plugin_panels import PluginPanel
+from .rank_page import RankPage
+from .totals import TotalsDict
+
+#: The cells of an event, in the order of its table's columns. The first one is the event's id.
+PageRow = list[Any]
+
+
+class PageMeta(TypedDict):
+    """The session as a whole. `schema` is the version of the patch format; times are in ms since 1970."""
+
+    schema: int
+    state: str
+    title: str | None
+    detail: str | None
+    started_ms: float | None
+    stopped_ms: float | None
+    torch: str | None
+    python: str | None
+    pid: int | None
+    redacted: bool
+
+
+class RunningCompile(TypedDict):
+    """A compile that runs now. `phase` is the innermost of `phases`; `before_s` is what the last one of the same
+    function took.
+    """
+
+    compile_id: str | None
+    compile_key: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    trigger: str | None
+    phases: list[str]
+    phase: str | None
+    started_ms: float | None
+    before_s: float | None
+
+
+class PageFinding(TypedDict):
+    """A finding, see `compilediag.diagnosis.Finding`; `fix` is code."""
+
+    rule: str
+    severity: str
+    title: str
+    seconds_lost: float
+    count: int
+    suggestion: str
+    fix: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    evidence: list[int]
+    values: list[str]
+
+
+class PagePatch(TypedDict, total=False):
+    """What is new since the patch `seq` - 1; everything if `reset`. Parts that did not change are left out.
+
+    `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
+    the table of the events that it sums up. `texts`: event id of an artifact -> its text.
+    """
+
+    seq: int
+    reset: bool
+    columns: dict[str, list[PageColumn]]
+    feeds: dict[str, list[str]]
+    made_of: dict[str, str]
+    meta: PageMeta
+    totals: TotalsDict
+    observed: dict[str, bool]
+    now: list[RunningCompile]
+    findings: list[PageFinding]
+    ranks: RankPage
+    panels: list[PluginPanel]
+    rows: dict[str, list[PageRow]]
+    texts: dict[str, PageText]
