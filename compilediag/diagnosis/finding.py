@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..decode.config_modules import find_config_module
+
+#: Configuration: name of a setting -> its value, as `Finding.fix` has it.
+Settings = dict[str, str | int | bool]
 
 SEVERITIES = ("high", "medium", "low")
 
@@ -40,7 +42,7 @@ class Finding:
     seconds_lost: float
     evidence: tuple[int, ...]
     suggestion: str
-    fix: dict[str, Any] | None = None
+    fix: Settings | None = None
     function: str | None = None
     file: str | None = None
     line: int | None = None
@@ -57,22 +59,26 @@ class Finding:
     what_changed: str | None = None
 
 
-def fix_code(fix: dict[str, Any] | None) -> str | None:
+def fix_code(fix: Settings | None) -> str | None:
     """Write the statements that apply `fix`, as one line of Python; None if there is none."""
     statements = (f"{find_config_module(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
 
 
-def merge_fixes(fixes: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+def merge_fixes(fixes: Iterable[Settings | None]) -> Settings:
     """One fix that does what all of these do: lists of sources are joined, and the largest of several numbers wins."""
-    merged: dict[str, Any] = {}
+    merged: Settings = {}
     for key, value in (pair for fix in fixes for pair in (fix or {}).items()):
-        if isinstance(value, str) and key in merged:
-            value = ",".join(dict.fromkeys([*merged[key].split(","), *value.split(",")]))
-        elif type(value) is int and key in merged:
-            value = max(value, merged[key])
-        merged[key] = value
+        merged[key] = _merge_values(merged.get(key), value)
     return merged
+
+
+def _merge_values(known: str | int | None, value: str | int) -> str | int:
+    if isinstance(known, str) and isinstance(value, str):
+        return ",".join(dict.fromkeys([*known.split(","), *value.split(",")]))
+    if type(known) is int and type(value) is int:
+        return max(known, value)
+    return value
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
@@ -81,15 +87,18 @@ def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
     return max(severity, ceiling, key=SEVERITIES.index)
 
 
-def make_rank_key(finding: Finding) -> tuple[Any, ...]:
+def make_rank_key(finding: Finding) -> tuple[float, bool, int, int, str, str, int, str, str, tuple[int, ...]]:
     """Sort findings: most seconds at stake first, a limit before its causes, then by severity and number."""
-    place = (finding.rule, finding.file or "", finding.line or 0, finding.function or "", finding.title)
     is_cause = finding.rule != "recompile_limit"
     return (
         -max(finding.seconds_lost, finding.seconds_at_stake),
         is_cause,
         SEVERITIES.index(finding.severity),
         -finding.count,
-        *place,
+        finding.rule,
+        finding.file or "",
+        finding.line or 0,
+        finding.function or "",
+        finding.title,
         finding.evidence,
     )

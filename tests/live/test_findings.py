@@ -233,7 +233,7 @@ def test_a_healthy_program_has_no_findings():
     assert "Nothing to fix." in session.summary()
 
 
-def test_an_optimizer_made_anew_is_a_dead_reference():
+def test_an_optimizer_that_is_created_again_is_a_dead_reference():
     found = watched(an_optimizer_each_time).findings()
     dead = [f for f in found if f.rule == "dead_reference"]
     assert dead
@@ -258,7 +258,7 @@ def test_two_causes_in_one_function_are_two_findings():
     assert sorted(f.rule for f in found) == ["int_changes", "size_changes"]
 
 
-def test_sizes_that_change_together_are_mended_together():
+def test_sizes_that_change_together_are_fixed_together():
     pairs = [(torch.ones(n), torch.ones(n + 1)) for n in (4, 6, 8)]
     found = watched(calls(lambda x, y: x.sum() + y.sum(), *pairs, dynamic=False)).findings()
     assert [f.fix for f in found] == [{"dynamic_sources": "L['x'],L['y']"}]
@@ -270,7 +270,7 @@ def broken(x):
     return x * 2
 
 
-def test_a_graph_break_is_told_with_its_line_and_torchs_hint():
+def test_a_graph_break_is_reported_with_its_line_and_torchs_hint():
     found = watched(calls(broken, (X,))).findings()
     assert [f.rule for f in found] == ["graph_break"]
     assert "test_findings.py" in found[0].title
@@ -279,7 +279,7 @@ def test_a_graph_break_is_told_with_its_line_and_torchs_hint():
     assert "graph-break-site/gb/gb" in found[0].suggestion
 
 
-def test_a_failed_compile_is_told_with_its_error():
+def test_a_failed_compile_is_reported_with_its_error():
     def failing(graph, inputs):
         raise RuntimeError("no kernels today")
 

@@ -231,7 +231,7 @@ def test_integers_of_a_module_by_the_setting_that_torch_names():
 
 
 @pytest.mark.parametrize("fix", [{"specialize_float": False}, {"dynamic_sources": "L['k']"}])
-def test_no_setting_mends_floats_under_dynamic_false(fix):
+def test_no_setting_fixes_floats_under_dynamic_false(fix):
     without = run(floats, False)
     assert without.recompiles == 3
     assert without.finding("float_changes").fix is None
@@ -249,7 +249,7 @@ def test_a_size_that_code_needs_as_a_number_cannot_be_made_dynamic():
     assert run(loop_over_a_size, fix={"dynamic_sources": "L['x']"}).recompiles == without.recompiles == 2
 
 
-def test_marking_does_not_mend_sizes_of_module_tensors():
+def test_marking_does_not_fix_sizes_of_module_tensors():
     def marked(compiled):
         model = Lookup(1)
         f = compiled(model)
@@ -262,7 +262,7 @@ def test_marking_does_not_mend_sizes_of_module_tensors():
     assert run(sizes_of_a_buffer, fix={"force_nn_module_property_static_shapes": False}).recompiles == 2
 
 
-def test_marking_does_not_mend_sizes_0_and_1():
+def test_marking_does_not_fix_sizes_0_and_1():
     def marked(compiled):
         f = compiled(double)
         for n in (4, 1, 6):

@@ -1,4 +1,4 @@
-"""Which of the earlier entries a recompile is told against, and which guard of it."""
+"""Which earlier entry a recompile is compared with, and which of its guards is reported."""
 
 import pytest
 
@@ -45,26 +45,26 @@ def test_a_number_for_none_is_another_structure_and_an_unknown_value_is_not():
     assert unknown.distance < number.distance
 
 
-def told(closest, where):
+def make_recompile(closest, where):
     return next(make_recompile_events(1, "0/2", where, [closest], closest, lambda file: "/torch/" in file))
 
 
-def test_of_modules_of_torch_another_module_is_told_before_what_follows_from_it():
+def test_another_module_of_torch_is_reported_before_what_follows_from_it():
     both = entry(0, guard("args[0].dim()", "tensor_rank", "2", "3"), guard("fn", "type", "Linear", "Conv1d"))
-    assert told(both, WRAPPER).guard_source == "fn"
-    assert told(both, ("forward", "model.py", 3)).guard_source == "args[0].dim()"
+    assert make_recompile(both, WRAPPER).guard_source == "fn"
+    assert make_recompile(both, ("forward", "model.py", 3)).guard_source == "args[0].dim()"
 
 
-def test_of_a_module_of_other_widths_its_parameters_are_told_before_the_inputs_that_follow_from_them():
+def test_parameters_of_a_module_of_another_width_are_reported_before_its_inputs():
     text = "tensor 'self._modules['lin']._parameters['weight']' size mismatch at index 0. expected 8, actual 16"
     weight = FailingGuard(text, "self.lin.weight.size()[0]", "tensor_size", "8", "16")
     size, counter = guard("x.size()[1]", "tensor_size", "4", "8"), guard("self.n", "value", "1", "2")
     forward = ("forward", "model.py", 3)
-    assert told(entry(0, size, weight), forward).guard_source == "self.lin.weight.size()[0]"
-    assert told(entry(0, counter, size, weight), forward).guard_source == "self.n"
+    assert make_recompile(entry(0, size, weight), forward).guard_source == "self.lin.weight.size()[0]"
+    assert make_recompile(entry(0, counter, size, weight), forward).guard_source == "self.n"
 
 
-def test_a_guard_made_in_pythons_own_code_is_told_with_the_users_line():
+def test_a_guard_made_in_pythons_own_code_is_reported_with_the_users_line():
     reason = (
         "0/0: G['os'].environ._data[b'FLAG'] == b'0'  #   # <frozen os>:761 in decode\n"
         'User stack trace:\n  File "/home/ada/model.py", line 7, in f\n    if os.environ["FLAG"]:\n'
@@ -73,9 +73,9 @@ def test_a_guard_made_in_pythons_own_code_is_told_with_the_users_line():
     parsed = parse_guard(reason)
     assert (parsed.source, parsed.kind, parsed.expected) == ("os.environ['FLAG']", "value", "b'0'")
     made = guard(parsed.source, parsed.kind, parsed.expected, "b'1'", user_file="<frozen os>", user_line=761)
-    row = told(entry(0, made, reason=reason), ("f", "/home/ada/model.py", 6))
+    row = make_recompile(entry(0, made, reason=reason), ("f", "/home/ada/model.py", 6))
     assert (row.user_file, row.user_line, row.user_code) == ("/home/ada/model.py", 7, 'if os.environ["FLAG"]:')
-    assert told(entry(0, made), ("f", "/home/ada/model.py", 6)).user_file is None
+    assert make_recompile(entry(0, made), ("f", "/home/ada/model.py", 6)).user_file is None
 
 
 def test_keys_of_bytes_are_read_in_any_source():

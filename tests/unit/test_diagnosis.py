@@ -1,4 +1,4 @@
-"""Findings as a whole: how recompiles are grouped, told, weighed and ranked."""
+"""Findings as a whole: how recompiles are grouped, described, weighted and ranked."""
 
 import random
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_a_session_without_events_has_no_findings():
     assert diagnose(RowList([])) == []
 
 
-def test_causes_are_told_apart_by_function_and_by_source():
+def test_causes_differ_by_function_and_by_source():
     rows = [
         *sizes("4", "6"),
         *sizes("4", "6", tensor="y"),
@@ -85,7 +85,7 @@ def test_the_same_change_in_several_functions_is_one_cause():
     assert count_occurrences(found, tables(*sizes("5", "9"), *sizes("5", "9", function="other"))) == 1
 
 
-def test_modes_of_the_whole_program_are_one_cause_wherever_they_strike():
+def test_a_mode_of_the_whole_program_is_one_cause_in_all_functions():
     rows = [recompile("grad_mode", "global_state", "True", "False", function=f"f{n}", line=n) for n in range(3)]
     assert only(diagnose(tables(*rows))).rule == "grad_mode"
 
@@ -96,7 +96,7 @@ def test_another_object_in_another_function_is_another_cause():
 
 
 def test_what_also_fails_at_the_recompiles_of_other_causes_is_ranked_by_them_too():
-    """The counter fails at every call: while it does, mending the sizes brings nothing."""
+    """The counter fails at every call, so fixing the sizes alone saves nothing."""
     rows = [
         *changes("self.step", "value", "0", "1", lost_s=1.0),
         *[recompile("x.size()[0]", "tensor_size", "4", str(n), n, lost_s=1.5) for n in (5, 6)],
@@ -169,12 +169,12 @@ def test_values_keep_the_order_of_time_not_of_rows():
     assert only(diagnose(tables(*reversed(rows)))).details == ("9", "4", "7", "2")
 
 
-def test_many_values_are_told_by_their_range():
+def test_many_values_are_shown_as_their_range():
     values = [str(n) for n in range(17, 29)]
     assert "x.size(0) was 12 values between 17 and 28" in only(diagnose(tables(*sizes(*values)))).title
 
 
-def test_what_failed_at_the_same_calls_is_told_and_mended_too():
+def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
     rows = sizes("4", "6", "8")
     beside = [failure("y.size()[1]", "tensor_size", n) for n in (1, 2)]
     found = only(diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))))
@@ -209,7 +209,7 @@ def test_a_limit_comes_before_its_causes_and_names_them():
     assert "Its eager calls were not counted; watch(calls=True) counts them" in found[0].suggestion
 
 
-def test_a_limit_tells_how_many_calls_ran_eagerly_since_where_they_were_counted():
+def test_a_limit_says_how_many_calls_ran_eagerly_since_if_they_were_counted():
     limit = compiled(outcome="skipped", limit="recompile_limit", duration_s=None)
     counting = source("calls", "active")
     (found,) = diagnose(tables(limit, called("eager", 90, each=0.1), called("eager", 10, 2, each=0.1), counting))
@@ -219,7 +219,7 @@ def test_a_limit_tells_how_many_calls_ran_eagerly_since_where_they_were_counted(
     assert found.title.endswith("hit recompile_limit: no call ran eagerly since"), "the limit raised, say"
 
 
-def test_what_torch_gave_up_on_tells_its_eager_calls():
+def test_a_function_that_falls_back_to_eager_says_how_many_calls_did():
     reason = "torch.compile gave up, falling back to eager"
     failed = compiled(outcome="failed", fail_type="Unsupported", fail_reason=reason)
     (found,) = diagnose(tables(failed, called("eager", 3), source("calls", "active")))
@@ -242,7 +242,7 @@ def test_a_limit_whose_causes_were_not_seen_says_so():
     assert found.fix == {"accumulated_recompile_limit": 2048}
 
 
-def test_failed_compiles_are_told_with_the_first_line_of_the_error():
+def test_failed_compiles_show_the_first_line_of_the_error():
     failed = compiled(outcome="failed", fail_type="NoSuchOp", fail_reason="no such op\nFile x, line 3", duration_s=7.0)
     found = only(diagnose(tables(failed)))
     assert found.rule == "compile_failed"
@@ -270,7 +270,7 @@ def test_breaks_of_one_kind_at_many_lines_are_a_storm():
     assert "graph breaks at 3 lines of model.py (33, 35 and 37), 4x" in found.title
 
 
-def test_breaks_that_torchs_optimizers_make_are_none_of_the_users():
+def test_graph_breaks_of_torchs_optimizers_are_not_reported():
     assert diagnose(tables(graph_break(user_file="/usr/lib/torch/optim/optimizer.py"))) == []
     assert len(diagnose(tables(graph_break(user_file="/home/ada/torch_optim/optimizer.py")))) == 1
 
@@ -283,13 +283,13 @@ def test_a_function_that_torch_leaves_to_python_is_no_failure():
     assert "is not compiled and runs eagerly: Call to `print`, in a loop" in found.title
 
 
-def test_a_graph_break_without_hints_tells_the_explanation():
+def test_a_graph_break_without_hints_shows_the_explanation():
     found = only(diagnose(tables(graph_break(hints=None, break_id=None, explanation="Dynamo can't see into C."))))
     assert found.suggestion == "Dynamo can't see into C."
     assert only(diagnose(tables(graph_break(hints=[], break_id=None)))).suggestion == "torch gave no hint."
 
 
-def test_a_bypassed_cache_is_told_by_reason():
+def test_bypasses_of_a_cache_are_grouped_by_reason():
     found = diagnose(tables(*[lookup("bypass", reason="custom op")] * 2, lookup("bypass", cache="aot_autograd")))
     assert [(f.count, f.title) for f in found] == [
         (2, "fx_graph was bypassed 2x: custom op"),
@@ -298,14 +298,14 @@ def test_a_bypassed_cache_is_told_by_reason():
 
 
 @pytest.mark.parametrize("status", ["unavailable", "failed", "off"])
-def test_silence_of_a_source_is_no_health(status):
+def test_a_source_that_is_not_active_is_reported(status):
     found = only(diagnose(tables(source("recompiles", status, "this torch has no such hook"))))
     assert found.rule == "not_observed"
     assert found.severity == "low"
     assert found.title == "Not collected: recompiles: this torch has no such hook"
 
 
-def test_dropped_events_are_told():
+def test_dropped_events_are_reported():
     found = only(diagnose(tables(source("trace", "active", dropped=7))))
     assert found.rule == "dropped"
     assert "7 events" in found.title
@@ -360,7 +360,7 @@ def test_hostile_strings_stay_on_one_line_and_break_nothing(text):
 
 
 @pytest.mark.parametrize("kind", [*GUARD_KINDS, None])
-def test_every_kind_stands_all_missing(kind):
+def test_every_kind_of_guard_has_a_finding_when_all_columns_are_missing(kind):
     bare = recompile(
         None, kind, compile_id=None, closest_compile_id=None, lost_s=None, function=None, file=None, line=None
     )
@@ -401,7 +401,7 @@ def test_the_same_events_give_the_same_findings_whatever_their_order():
     assert diagnose(rows) == diagnose(rows) == diagnose(RowList(shuffled))
 
 
-def test_fixes_are_told_as_statements():
+def test_fixes_are_written_as_statements():
     assert fix_code(None) is None
     assert fix_code({"dynamic_sources": "L['x']", "recompile_limit": 64}) == (
         "torch.compiler.config.dynamic_sources = \"L['x']\"; torch._dynamo.config.recompile_limit = 64"

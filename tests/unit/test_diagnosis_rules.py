@@ -46,7 +46,7 @@ def test_many_recompiles_of_a_size_have_a_likely_reason():
 @pytest.mark.parametrize(
     ("values", "own"), [(("4", "1"), "size 1 on its own"), (("4", "1", "0"), "sizes 0 and 1 on their own")]
 )
-def test_sizes_0_and_1_are_not_mended_by_marking(values, own):
+def test_marking_does_not_fix_sizes_0_and_1(values, own):
     found = diagnose_one(*sizes(*values))
     assert found.rule == "size_zero_one"
     assert own in found.suggestion
@@ -230,7 +230,7 @@ def test_other_values(values, rule):
         ("torch function modes", "mode_stack", ("no mode", "DeviceContext"), "mode_stack", "same mode object"),
     ],
 )
-def test_one_change_is_told_with_what_mends_it(source, kind, values, rule, says):
+def test_one_change_comes_with_its_fix(source, kind, values, rule, says):
     found = diagnose_one(*changes(source, kind, *values))
     assert found.rule == rule
     assert says in found.suggestion
@@ -239,7 +239,7 @@ def test_one_change_is_told_with_what_mends_it(source, kind, values, rule, says)
     assert found.details == values
 
 
-def test_two_modes_at_once_are_both_told():
+def test_two_modes_at_once_are_both_reported():
     found = diagnose_one(*changes("grad_mode num_threads", "global_state", "unchanged", "changed"))
     assert found.rule == "global_state"
     assert "no_grad" in found.suggestion
@@ -247,7 +247,7 @@ def test_two_modes_at_once_are_both_told():
     assert found.title.endswith("grad_mode num_threads changed")
 
 
-def test_what_looks_the_same_and_is_another_object_is_likely_made_anew():
+def test_another_object_that_looks_the_same_was_probably_created_again():
     rows = [recompile("g", "identity", "the same object", "Config object (another object)", n) for n in (1, 2)]
     found = diagnose_one(*rows)
     assert found.rule == "fresh_object"
@@ -271,27 +271,27 @@ def test_numbers_that_rise_are_a_counter_if_they_rise_in_steps():
     assert diagnose_one(*changes("k", "value", "3", "5", "9", "30")).rule == "int_changes"
 
 
-def test_a_set_that_grows_is_told_by_its_content():
+def test_a_set_that_grows_is_recognized_by_its_content():
     assert diagnose_one(*changes("d", "value", "{0}", "{0, 1}", "{0, 1, 2}")).rule == "growing_container"
     assert diagnose_one(*changes("d", "value", "{0}", "{1}", "{2}")).rule == "value_changes"
     assert diagnose_one(*changes("d", "value", "{<A>}", "{0, ...", "{2}")).rule == "value_changes"
 
 
-def test_integers_that_change_together_are_mended_together():
+def test_integers_that_change_together_are_fixed_together():
     rows = changes("s[0]", "value", "2", "3", reason="0/0: s[0] == {old}  # x.reshape(s)  # m.py:3 in f")
     guard = "L['s'][1] == 6  # x.reshape(s)  # m.py:3 in f"
     found = diagnose_one(*rows, failure("s[1]", "value", 1, expected="6", actual="4", guard=guard))
     assert found.fix == {"dynamic_sources": "L['s'][0],L['s'][1]"}
 
 
-def test_a_module_of_torchs_own_is_told_as_one():
+def test_a_module_of_torch_is_named_as_one():
     found = diagnose_one(
         *sizes("4", "6", tensor="args[0]", function="inner", file="/x/torch/_dynamo/external_utils.py")
     )
     assert found.title.startswith("a compiled module of torch.nn recompiled once")
 
 
-def test_every_advice_that_is_not_free_says_what_it_costs():
+def test_advice_that_is_not_free_says_what_it_costs():
     assert "slower" in diagnose_one(*sizes("4", "6", "8")).cost
     assert diagnose_one(*changes("self.drop.training", "value", "True", "False")).cost is None
 
@@ -377,7 +377,7 @@ def test_a_source_is_split_from_its_property(source, parts):
         ("len(l)", "len(l)"),
     ],
 )
-def test_instances_are_put_together_and_inputs_are_not(source, same):
+def test_instances_of_a_module_are_grouped_and_inputs_are_not(source, same):
     assert normalize_source(source) == same
 
 

@@ -1,4 +1,4 @@
-"""Two sessions told against each other."""
+"""Two sessions compared with each other."""
 
 import gzip
 
@@ -20,7 +20,7 @@ ACTIVE = [
 
 
 def compare(before, after):
-    """[(kind, change, before, after, worse)] of two lists of events, all observed."""
+    """[(kind, change, before, after, worse)] of two lists of events, all collected."""
     found = find_changes(tables(*before, *ACTIVE), tables(*after, *ACTIVE))
     return [(c.kind, c.change, c.before, c.after, c.worse) for c in found]
 
@@ -53,7 +53,7 @@ def test_functions_are_the_same_in_another_checkout_and_after_an_edit():
     assert compare(lambdas, lambdas[1:]) == [("compile", "gone", "1", "0", False)]
 
 
-def test_recompiles_are_told_by_their_cause():
+def test_recompiles_are_compared_by_cause():
     before = [recompile("x.size()[0]", "tensor_size", "3", "4"), recompile("n", "value", "1", "2")]
     after = [recompile("n", "value", "1", "2"), recompile("n", "value", "2", "3"), recompile("k", "type")]
     assert compare(before, after) == [
@@ -87,7 +87,7 @@ def test_winners_and_phases():
     assert compare([phase(1.0)], [phase(1.0), phase(2.0)]) == [("phase", "slower", "1.0 s", "3.0 s", True)]
 
 
-def test_what_one_of_them_did_not_observe_is_not_compared():
+def test_a_table_that_one_session_did_not_collect_is_not_compared():
     some = [state for state in ACTIVE if state.name != "recompiles"]
     before, after = tables(*ACTIVE), tables(*some, recompile("n", "value"))
     assert find_changes(before, after) == []

@@ -31,7 +31,7 @@ def titles(*args, **limits):
     return [broken.title for broken in check(session(*args), Limits(**limits))]
 
 
-def test_what_is_within_the_limits_passes():
+def test_a_session_within_its_limits_passes():
     events = [compiled(), recompile("n", "value", "1", "2")]
     limits = {"max_recompiles": 1, "max_compile_s": 2.0, "max_graph_breaks": 0, "no_silent_eager": True}
     assert titles(*events, **limits) == [] and titles(*events) == []
@@ -57,14 +57,14 @@ def test_each_limit_is_broken_with_its_causes():
     assert eager.causes == ["forward (model.py:30): it hit recompile_limit: 11 calls ran eagerly since, 200 ms"]
 
 
-def test_a_function_that_gave_up_before_the_watch_is_no_pass():
+def test_a_function_that_fell_back_to_eager_before_the_watch_does_not_pass():
     eager = called("eager", 2, compile_id=None, function="before")
     (broken,) = check(session(compiled(), called("compiled", 5), eager), Limits(no_silent_eager=True))
     assert broken.title == "1 function runs eagerly since before this session began:"
     assert broken.causes == ["before (model.py:30): 2 calls ran eagerly since, 110 ms"]
 
 
-def test_nothing_observed_is_not_a_pass():
+def test_nothing_collected_does_not_pass():
     assert titles(max_recompiles=0) == ["nothing was compiled, so the limits cannot be checked"]
     assert check(session(), Limits(max_recompiles=0), must_compile=False) == []
     (blind,) = check(session(compiled(), off={"recompiles"}), Limits(max_recompiles=0))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...formatting import format_change, format_expression, format_line
+from ..finding import Settings
 from .cause import EVALUATED, NUMBER, Cause
 from .source_paths import split_property
 
@@ -25,7 +25,7 @@ class Advice:
     rule: str
     action: str
     explanation: str = ""
-    fix: dict[str, Any] | None = None
+    fix: Settings | None = None
     ceiling: str = "high"
     what_changed: str | None = None
 
@@ -62,7 +62,7 @@ def get_usual_ceiling(cause: Cause, repeated: str = "high") -> str:
     return "medium" if cause.seconds >= EXPENSIVE_S else "low"
 
 
-def make_dynamic_fix(cause: Cause) -> dict[str, Any] | None:
+def make_dynamic_fix(cause: Cause) -> Settings | None:
     """`dynamic_sources` for the value and for the sizes that changed with it; None if torch's names are not certain."""
     names = cause.torch_sources
     return {"dynamic_sources": ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from ...events import Compile, Rows
 from ...formatting import format_function, format_line, format_times
 from ..costs import get_cost
 from ..evidence import Place, get_ids, get_place, group_by
-from ..finding import Finding, merge_fixes
+from ..finding import Finding, Settings, merge_fixes
 from ..rules.break_even import make_eager_call_counter
 
 #: torch's defaults.
@@ -69,7 +68,7 @@ def _write_suggestion(name: str, causes: list[Finding]) -> str:
     return f"Fix what recompiles it: {top}. Raise {raise_it}"
 
 
-def _choose_fix(limit: str, causes: list[Finding]) -> dict[str, Any] | None:
+def _choose_fix(limit: str, causes: list[Finding]) -> Settings | None:
     """The fixes of its causes; a higher limit only where none of them has one."""
     fix = merge_fixes(cause.fix for cause in causes)
     if fix or limit not in DEFAULT_LIMITS:

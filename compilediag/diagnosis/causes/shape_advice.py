@@ -6,7 +6,7 @@ import re
 
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
-from ..finding import fix_code
+from ..finding import Settings, fix_code
 from .advice import (
     Advice,
     advise_branch,
@@ -80,7 +80,7 @@ def _advise_dynamic(cause: Cause) -> Advice:
     )
 
 
-def _write_marks(cause: Cause, fix: dict[str, str] | None, when: str) -> str:
+def _write_marks(cause: Cause, fix: Settings | None, when: str) -> str:
     """The marks of the size and of those that changed with it, as code."""
     function = cause.recompiles[0].function
     if fix and is_resumed(function):
@@ -103,7 +103,9 @@ def _advise_zero_one(cause: Cause) -> Advice:
     sizes = f"size {special[0]}" if len(special) == 1 else "sizes 0 and 1"
     _, name, dim = split_property(cause.source)
     mark = f"torch._dynamo.decorators.mark_unbacked({get_name(cause)}, {dim})"
-    fix = {"unbacked_sources": ",".join(cause.torch_sources)} if cause.torch_sources and name else None
+    fix: Settings | None = None
+    if cause.torch_sources and name:
+        fix = {"unbacked_sources": ",".join(cause.torch_sources)}
     return Advice(
         "size_zero_one",
         f"Pad to 2 or more, or handle {sizes} outside the compiled function. If no code depends on whether the size "

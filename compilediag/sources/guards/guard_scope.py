@@ -13,6 +13,7 @@ from typing import Any
 
 from ...decode.guards.guard_text import ParsedGuard
 from ...decode.guards.source_names import format_source, parse_class_name
+from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from .describe import code_place, describe, type_name
 
 _STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
@@ -150,7 +151,7 @@ def _describe_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     expected = parse_class_name(parsed.text, module=True)
     actual = parse_class_name(type.__repr__(type(value)), module=True)
     # A class that was defined again, when a notebook's cell ran again, has the same name.
-    return expected, f"{actual} (another class)" if actual == expected else actual
+    return expected, actual + ANOTHER_CLASS if actual == expected else actual
 
 
 def _describe_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
@@ -159,9 +160,9 @@ def _describe_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str
     if old is None:
         cls = value if isinstance(value, type) else type(value)
         same = parse_class_name(parsed.text) == type_name(cls).rpartition(".")[2]
-        return parsed.expected, f"{actual} (another object)" if same else actual
+        return parsed.expected, actual + ANOTHER_OBJECT if same else actual
     expected = _identity(old)
-    return expected, f"{actual} (another object)" if actual == expected else actual
+    return expected, actual + ANOTHER_OBJECT if actual == expected else actual
 
 
 def _identity(value: Any) -> str:

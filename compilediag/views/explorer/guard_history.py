@@ -11,13 +11,12 @@ from typing import TypedDict
 
 from ...decode.guards.guard_text import parse_guard
 from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
-from ...events import GuardFailure, Recompile
+from ...events import ANOTHER_OBJECT, GuardFailure, Recompile
 from ...formatting import format_expression, format_names
 from .document_types import Company, EntryDocument, FailedGuard, GuardDocument, RecompileDocument
 from .source_lines import SourceLines
 
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?")
-_ANOTHER = " (another object)"
 _HINT = re.compile(r"\(HINT: (.*)\)\s*$", re.S)
 _STACK = "User stack trace:\n"
 #: Texts of one guard that are shown: they differ only in the values.
@@ -183,7 +182,7 @@ class _ValueList:
 
     def add(self, text: str, is_new: bool) -> int:
         """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one."""
-        label = text.removesuffix(_ANOTHER)
+        label = text.removesuffix(ANOTHER_OBJECT)
         if label != text:
             self._objects[label] += is_new
             label = f"{label} #{self._objects[label] + 1}" if is_new else f"{label}, an earlier one"

@@ -546,8 +546,8 @@ def a_backend_that_fails(compiled):
 
 
 class Case:
-    """A program, the rule of its first finding, words of its title, whether a setting mends it, and how many recompiles
-    are `left` with that, of another cause.
+    """A program, the rule of its first finding, words of its title, whether a setting fixes it, and how many recompiles
+    of another cause are `left` with that setting.
     """
 
     def __init__(self, program, rule, says, fixed=False, left=0):

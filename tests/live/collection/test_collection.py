@@ -1,4 +1,4 @@
-"""The collection: programs with a known cause, each told right and first; what a setting mends, verified; clean ones.
+"""The collection: programs whose known cause has to be the first finding, with a fix that holds; clean programs.
 
 Real compiler, backend "eager".
 """
@@ -16,8 +16,8 @@ from tests.live.collection.programs import CASES
 #: Kinds of guards that no program here gives, and why.
 NOT_HERE = {
     "other": "what is not understood",
-    "dispatch_keys": "told by dtype, device or requires_grad where these differ",
-    "default_device": "a device mode is told as a mode",
+    "dispatch_keys": "reported as dtype, device or requires_grad where these differ",
+    "default_device": "a device mode is reported as a mode",
 }
 
 
@@ -58,7 +58,7 @@ def test_a_program_with_nothing_wrong_has_no_finding(program):
     assert len(session.compiles) > 0
 
 
-def test_the_collection_is_as_large_as_it_is_said_to_be():
+def test_the_collection_is_as_large_as_the_documentation_says():
     assert len(CASES) >= 50 and len({case.rule for case in CASES}) >= 35 and len(CLEAN) >= 10
 
 
