@@ -1,4 +1,4 @@
-"""Two sessions, told against each other: `cd.diff` and `compilediag diff`."""
+"""The comparison of two sessions: `cd.diff` and `compilediag diff`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ LISTS = ("evidence_before", "evidence_after")
 
 
 def diff(before: Session | str | os.PathLike[str], after: Session | str | os.PathLike[str]) -> Diff:
-    """What is new, gone or changed in `after`. Each is a session, a saved one's file, or logs of TORCH_TRACE."""
+    """Compare two sessions: what is new, gone or changed in `after`.
+
+    Each is a session, a session file, a folder of session files, or TORCH_TRACE logs.
+    """
     sessions = (one if isinstance(one, Session) else load_any(one) for one in (before, after))
     return Diff(*sessions)
 
 
 class Diff:
-    """The differences of two sessions; `changes` has them, what got worse first."""
+    """The differences of two sessions; `changes` lists them, regressions first."""
 
     def __init__(self, before: Session, after: Session):
         self.before = before
@@ -37,7 +40,7 @@ class Diff:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row a change: kind, change, title, before, after, seconds_more, worse, evidence (event ids), place."""
+        """One row per change: kind, change, title, before, after, seconds_more, worse, evidence (event ids), place."""
         import pandas as pd
 
         rows = [asdict(change) for change in self.changes]
@@ -59,11 +62,11 @@ class Diff:
         printer.text(self.summary())
 
     def summary(self) -> str:
-        """The differences as plain text, the costly ones first."""
+        """The differences as plain text, the most expensive ones first."""
         return "\n".join([*self.totals(), *self._list_changes(), *self.gaps()]) + "\n"
 
     def totals(self) -> list[str]:
-        """The sums of both sessions, in lines."""
+        """The totals of both sessions, one text per line."""
         from .views.totals import compute_totals
 
         old, new = (compute_totals(session.data) for session in (self.before, self.after))
@@ -92,7 +95,7 @@ class Diff:
         return lines
 
     def gaps(self) -> list[str]:
-        """What could not be compared, in lines."""
+        """What could not be compared and why, one text per line."""
         return [f"Not compared: {table.replace('_', ' ')}: {why}" for table, why in self.uncompared.items()]
 
     def report(self, path: str | os.PathLike[str]) -> Path:

@@ -1,20 +1,20 @@
-"""Errors that are the user's to mend: one line each, saying what to do.
+"""Errors that the user can fix. Each message is one line: what happened, and what to do.
 
-The command line shows one as `compilediag: <line>` and ends with its `exit_code`; that is done in one place,
-`compilediag.cli.main`. Everywhere else they are ordinary exceptions.
+`compilediag.cli.main` prints one as `compilediag: <line>` and exits with its `exit_code`. Everywhere else they are
+ordinary exceptions.
 """
 
 from __future__ import annotations
 
 
 class CompilediagError(Exception):
-    """Something that was asked for cannot be done; the message is one line that says what to do."""
+    """A request cannot be fulfilled; the message is one line that says why and what to do."""
 
     exit_code = 2
 
 
 class NotASession(CompilediagError):
-    """A file that was given as a session is not one."""
+    """A file is not a compilediag session, or it is damaged."""
 
 
 class NewerSchema(CompilediagError):

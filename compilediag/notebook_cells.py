@@ -16,7 +16,7 @@ E = TypeVar("E", bound=Event)
 class CellNames:
     """Names files: `Cell In[4]` for code of a cell of the running IPython, else the name itself.
 
-    A cell keeps the number under which it was first seen, so that what is grouped by file stays together.
+    A cell keeps the number that it had first, so that events of the same file stay together.
     """
 
     def __init__(self) -> None:

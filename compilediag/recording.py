@@ -1,9 +1,8 @@
-"""The writing side of a session: hooks append to a deque, one thread writes batches to the file.
+"""The recorder: hooks append to a deque, and one thread writes batches to the session's file.
 
-A hook hands over a function and its arguments, not an event: what can be worked out later is worked out
-in the writer's thread. At most `INTERVAL_S` after it was handed over an event is in the file, so that a
-killed process loses no more than that. After a fork the child goes on with a connection and a thread of
-its own, to the same file.
+A hook hands over a function and its arguments, not an event: whatever can wait is computed in the writer's thread. An
+event is in the file `INTERVAL_S` after it was handed over at the latest; a killed process loses no more than that.
+After a fork the child continues in the same file, with a connection and a thread of its own.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ logger = logging.getLogger("compilediag")
 
 INTERVAL_S = 0.25
 STATUS_INTERVAL_S = 1.0
-#: Hand-overs that may wait for the writer; beyond it new ones are dropped and counted.
+#: At most so many hand-overs wait for the writer; more are dropped and counted.
 MAX_WAITING = 200_000
 
-#: What a source's function gives: events, and artifacts with their text.
+#: What a source's function returns: events, and artifacts with their text.
 Made = Iterable["Event | tuple[Artifact, str]"]
 
 
 class Feed(Protocol):
-    """What the recorder needs to know of a source."""
+    """A source, as the recorder sees it."""
 
     name: str
     events: int
@@ -47,7 +46,7 @@ class Feed(Protocol):
 
 
 class Counter(Protocol):
-    """What counts in the user's program and hands over its counts when it is asked."""
+    """Counts in the user's program, and hands over its counts at every `tick`."""
 
     def tick(self, final: bool = False) -> None: ...
     def reset_after_fork(self) -> None: ...
@@ -55,17 +54,16 @@ class Counter(Protocol):
 
 
 class Running(Protocol):
-    """What one thread compiles now."""
+    """The compile that runs in one thread."""
 
     def state(self) -> dict[str, Any]: ...
 
 
 class Recorder:
-    """Takes events from any thread, writes them from one.
+    """Takes events from any thread and writes them from one.
 
-    `path` must not exist, or with `meta` None be the file of another process's recording. `max_payload_mb` bounds
-    the texts that are kept; what is beyond is counted as dropped. `rank` tells the process's rank in a distributed
-    job, None while it has none.
+    `path` must not exist; if `meta` is None, it is the file of another process's recording, which this one joins. Texts
+    beyond `max_payload_mb` are dropped and counted. `rank` returns the rank in a distributed job, or None.
     """
 
     def __init__(
@@ -78,11 +76,11 @@ class Recorder:
         self.path = path
         self.feeds: list[Feed] = []
         self.progress: dict[int, Running] = {}
-        #: What is known of a compile id beside torch's metrics: function, file, line, backend, attempt.
+        #: compile id -> what is known in addition to torch's metrics: function, file, line, backend, attempt.
         self.frames: dict[str, dict[str, Any]] = {}
-        #: Asked for their counts each time that is written.
+        #: They hand over their counts before every batch.
         self.counters: list[Counter] = []
-        #: What several sources work on together, by name.
+        #: Objects that several sources share, by name.
         self.shared: dict[str, Any] = {}
         self.cpu_ns = 0
         self._owner = meta is not None

@@ -1,7 +1,7 @@
-"""A session: everything that was recorded, read from one file. Every view is made from this.
+"""The public session: one object for the data, the findings and the views of a recording, and how to open one.
 
-It reads a running recording (of this process or another one) as well as a saved file. Reading a table
-first flushes what this process has recorded.
+A session reads a running recording, of this process or another one, as well as a saved file. `SessionData` has the
+data; the findings and views are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _open_temporary(file: Path) -> Session:
 
 
 class Session(TableProperties):
-    """The record of one watch. Tables are DataFrames; their columns are documented in `docs/tables.md`."""
+    """The record of one watch. Its tables are DataFrames, documented in `docs/tables.md`; `data` has the typed rows."""
 
     def __init__(self, source: Path | SessionData):
         self.data = SessionData(source) if isinstance(source, Path) else source
@@ -111,33 +111,33 @@ class Session(TableProperties):
         return self.data.state
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
+        """The table with this name, as a new DataFrame; "events" is the list of all events."""
         return self.data.table(name)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Of the session as a whole: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
+        """Facts about the whole session: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
         return self.data.meta
 
     def artifact(self, event_id: int) -> str:
-        """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
+        """The text of an artifact. KeyError if there is no such artifact or its text was not stored."""
         return self.data.artifact(event_id)
 
     def stack(self, key: str) -> list[str]:
-        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
-        outermost first. KeyError if there is none.
+        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` per frame, the
+        outermost first. KeyError if there is no such key.
         """
         return self.data.stack(key)
 
     def metrics(self, event_id: int) -> dict[str, Any]:
-        """All fields of torch's CompilationMetrics of one compile (its event id), by torch's names.
+        """All fields of torch's CompilationMetrics for one compile (by its event id), with torch's names.
 
-        KeyError if there is no such compile or they were not kept: a session of logs has them, a watch has not.
+        KeyError if there is no such compile or its metrics were not stored: only sessions read from logs have them.
         """
         return self.data.metrics(event_id)
 
     def progress(self) -> list[dict[str, Any]]:
-        """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
+        """What is compiling now, one dict per thread: compile_id, function, file, line, trigger, phases, started_ns."""
         return self.data.progress()
 
     def status(self) -> list[dict[str, Any]]:
@@ -153,11 +153,13 @@ class Session(TableProperties):
         return rows + [dict(zip(names, row, strict=True)) for row in failed]
 
     def flush(self) -> None:
-        """Everything that this process recorded so far is in the file when this returns."""
+        """Write everything that this process has recorded so far to the file."""
         self.data.flush()
 
     def settled(self) -> contextlib.AbstractContextManager[None]:
-        """One flush for all that this thread reads in the block: beside a busy compiler each costs it 5 ms or more."""
+        """Flush once for everything that this thread reads in the block: while the compiler is busy, each flush takes
+        5 ms or more.
+        """
         return self.data.settled()
 
     # Views
@@ -169,49 +171,49 @@ class Session(TableProperties):
         return diagnose(self.data)
 
     def explain_miss(self, event_id: int) -> str:
-        """Why a look-up of `cache_lookups` missed, in words: the nearest earlier key, and what differs.
+        """Explain why a lookup in `cache_lookups` missed: the nearest earlier key, and what differs.
 
-        KeyError if there is no such look-up, CompilediagError if it was no miss.
+        KeyError if there is no such lookup, CompilediagError if it was not a miss.
         """
         from .diagnosis import explain_miss
 
         return explain_miss(self.data, int(event_id))
 
     def break_even(self) -> pd.DataFrame:
-        """One row a compiled entry: what it cost, and whether its calls have paid for that (`docs/tables.md`)."""
+        """One row per compiled entry: what it cost, and whether its calls have saved that (`docs/tables.md`)."""
         from .diagnosis import break_even
 
         return break_even(self.data)
 
     def verify(self, finding: Finding, workload: Workload) -> Verification:
-        """Run `workload` with and without the fix of `finding`, beside what is compiled: does it hold?
+        """Run `workload` with and without the fix of `finding`, and report whether the fix works.
 
-        `workload` is a function without arguments that runs the code again. See `compilediag.trials.verify` for what is
-        isolated, and what is not. CompilediagError where fixes can't be tried.
+        `workload` is a function without arguments that runs the code again. The user's compiled code stays as it is;
+        see `compilediag.trials.verify` for what is isolated. CompilediagError if fixes can't be tried here.
         """
         from .trials.verify import verify
 
         return verify(finding, workload)
 
     def advise(self, workload: Workload) -> Advised:
-        """Try the fixes of what `workload` shows, alone and together: the smallest set of settings that works."""
+        """Find the smallest set of settings that works for `workload`: its fixes are tried alone and together."""
         from .trials.advise import advise
 
         return advise(workload)
 
     def what_if(self, finding: Finding, buckets: Sequence[int] | None = None) -> WhatIf | None:
-        """The compiles that other choices would have needed over the recorded calls, without running anything.
+        """Count the compiles that the recorded calls would have needed with other settings, without running anything.
 
-        For a size: static, dynamic, or padded to `buckets` or to steps, with padding's waste; for a limit: a higher
-        one. None where the finding leaves no choice, ValueError if the buckets don't hold the largest size.
+        For a size: static, dynamic, or padded to `buckets` or to steps, with the share of padding. For a limit: a
+        higher one. None if the finding has no alternatives; ValueError if the largest size does not fit the buckets.
         """
         from .diagnosis.causes.what_if import what_if
 
         return what_if(finding, self.data, buckets)
 
     def ranks(self) -> Ranks:
-        """The ranks of a distributed job, told against each other: where they first went different ways and at which
-        guard or cache, what each compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
+        """Compare the ranks of a distributed job: where they first diverge and at which guard or cache, and what each
+        compiled, stragglers first. `.summary()` is text, `.frame` and `.graphs` are tables.
         """
         from .diagnosis.ranks.rank_comparison import Ranks
 
@@ -219,13 +221,13 @@ class Session(TableProperties):
             return Ranks(self.data, is_live=self.state == "watching")
 
     def summary(self) -> str:
-        """The session as plain text: counts, findings, and what was not observed."""
+        """The session as plain text: totals, findings, and what was not collected."""
         from .views.summary import format_summary
 
         return format_summary(self.data)
 
     def dashboard(self) -> anywidget.AnyWidget:
-        """The live widget. CompilediagError where anywidget is not installed."""
+        """The live widget. CompilediagError if anywidget is not installed."""
         from .views.dashboard import make_dashboard
 
         return make_dashboard(self.data)
@@ -233,7 +235,7 @@ class Session(TableProperties):
     def explore(self, finding: Finding | None = None) -> anywidget.AnyWidget:
         """The guard-failure explorer: a live widget that opens at the guard behind `finding`, if one is given.
 
-        CompilediagError where anywidget is not installed; `%compilewatch explore` then gives its text.
+        CompilediagError if anywidget is not installed; `%compilewatch explore` then prints it as text.
         """
         from .views.explorer.explorer_widget import make_explorer
 
@@ -256,14 +258,14 @@ class Session(TableProperties):
 
     def export(self, path: str | os.PathLike[str], format: str = "perfetto") -> Path:
         """Write this session for other tools: "perfetto", one JSON file that ui.perfetto.dev opens; "parquet" or "csv",
-        a folder with a file a table (lists and dicts as JSON). CompilediagError if it can't be written.
+        a folder with one file per table (lists and dicts as JSON). CompilediagError if it can't be written.
         """
         from .views.export import export_session
 
         return export_session(self.data, path, format)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a copy of this session as one file, whole or not at all; the recording goes on where it is.
+        """Write a copy of this session to one file, whole or not at all; a running recording continues in its own file.
 
         CompilediagError if the path can't be written.
         """

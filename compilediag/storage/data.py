@@ -1,4 +1,4 @@
-"""What one session file holds: read-only typed rows, DataFrames and texts. It knows neither findings nor views."""
+"""The data of one session file, read-only: typed rows, DataFrames and texts. Imports neither diagnosis nor views."""
 
 from __future__ import annotations
 
@@ -28,96 +28,96 @@ class TableProperties(abc.ABC):
 
     @abc.abstractmethod
     def table(self, name: str) -> pd.DataFrame:
-        """A table by its name, as a DataFrame of its own."""
+        """The table with this name, as a new DataFrame."""
 
     @property
     def events(self) -> pd.DataFrame:
-        """Every event, one row each: id, time, kind, rank, pid, compile_id, title, duration_s."""
+        """One row per event of any kind: id, time, kind, rank, pid, compile_id, compile_key, title, duration_s."""
         return self.table("events")
 
     @property
     def compiles(self) -> pd.DataFrame:
-        """One row a compile of a frame, backward or autograd graph."""
+        """One row per compile of a frame, backward or autograd graph."""
         return self.table("compiles")
 
     @property
     def recompiles(self) -> pd.DataFrame:
-        """One row a recompile, told against its closest earlier entry; `lost_s` is what it cost."""
+        """One row per recompile, compared with its closest earlier entry; `lost_s` is what it cost."""
         return self.table("recompiles")
 
     @property
     def guard_failures(self) -> pd.DataFrame:
-        """One row a failing guard of one earlier entry at one recompile."""
+        """One row per failing guard of one earlier entry at one recompile."""
         return self.table("guard_failures")
 
     @property
     def cache_lookups(self) -> pd.DataFrame:
-        """One row a look-up or store in a compile cache."""
+        """One row per lookup or store in a compile cache."""
         return self.table("cache_lookups")
 
     @property
     def autotune(self) -> pd.DataFrame:
-        """One row a choice timed once."""
+        """One row per timing of an autotuning choice."""
         return self.table("autotune")
 
     @property
     def cudagraphs(self) -> pd.DataFrame:
-        """One row a warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
+        """One row per warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
         return self.table("cudagraphs")
 
     @property
     def kernels(self) -> pd.DataFrame:
-        """One row a kernel that was compiled, here or in a compile worker."""
+        """One row per kernel that was compiled, here or in a compile worker."""
         return self.table("kernels")
 
     @property
     def graph_breaks(self) -> pd.DataFrame:
-        """One row a graph break."""
+        """One row per graph break."""
         return self.table("graph_breaks")
 
     @property
     def phases(self) -> pd.DataFrame:
-        """One row a timed phase of a compile."""
+        """One row per timed phase of a compile."""
         return self.table("phases")
 
     @property
     def artifacts(self) -> pd.DataFrame:
-        """One row a kept text (graph, code, guard tree); `artifact(event_id)` gives the text."""
+        """One row per stored text (graph, code, guard tree); `artifact(event_id)` returns the text."""
         return self.table("artifacts")
 
     @property
     def dynamic_decisions(self) -> pd.DataFrame:
-        """One row an input or attribute that torch made dynamic by itself."""
+        """One row per input or attribute that torch made dynamic automatically."""
         return self.table("dynamic_decisions")
 
     @property
     def stacks(self) -> pd.DataFrame:
-        """One row a frame of a call stack; `stack(key)` gives a whole one."""
+        """One row per frame of a call stack; `stack(key)` returns a whole stack."""
         return self.table("stacks")
 
     @property
     def symbolic_shapes(self) -> pd.DataFrame:
-        """One row a symbol that was made or fixed, and a guard on symbols."""
+        """One row per symbol that was created or specialized, and per guard on symbols."""
         return self.table("symbolic_shapes")
 
     @property
     def export_problems(self) -> pd.DataFrame:
-        """One row a thing that an export could not do soundly."""
+        """One row per problem of an export: a result that can be wrong, or a constraint that cannot hold."""
         return self.table("export_problems")
 
     @property
     def collectives(self) -> pd.DataFrame:
-        """One row a collective operator of a graph, in the order in which they run."""
+        """One row per collective operator of a graph, in the order in which they run."""
         return self.table("collectives")
 
     @property
     def calls(self) -> pd.DataFrame:
-        """How often each compiled entry, and each function that torch gave up on, was called; to be summed up."""
+        """Calls of each compiled entry, and of each function that torch gave up on; sum the rows of an entry."""
         return self.table("calls")
 
     @property
     def sources(self) -> pd.DataFrame:
-        """One row a source of this session: its last state."""
+        """One row per source: its last state."""
         return self.table("sources")
 
 
@@ -131,7 +131,7 @@ class _Settled(threading.local):
 
 
 class SessionData(TableProperties):
-    """The rows of one session file, which this process, another one or nobody is recording to.
+    """The data of one session file, which this process, another one or nobody is recording to.
 
     `flush` writes what this process has recorded so far; it is called before the file is read.
     """
@@ -191,7 +191,7 @@ class SessionData(TableProperties):
         return self._lost.recompiles[:]
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table by its name, as a DataFrame of its own; "events" is the list of all events."""
+        """The table with this name, as a new DataFrame; "events" is the list of all events."""
         self.flush()
         with self.lock:
             frame = self._frame(name)
@@ -214,12 +214,12 @@ class SessionData(TableProperties):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Of the session as a whole: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
+        """Facts about the whole session: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
         with self.lock:
             return self.store.meta()
 
     def artifact(self, event_id: int) -> str:
-        """The text of an artifact. KeyError if there is no such artifact or its text was not kept."""
+        """The text of an artifact. KeyError if there is no such artifact or its text was not stored."""
         body = self.artifact_bodies(int(event_id) - 1, int(event_id)).get(int(event_id))
         if body is None:
             raise KeyError(f"no text is kept for event {event_id}")
@@ -229,7 +229,7 @@ class SessionData(TableProperties):
             raise KeyError(f"the text of event {event_id} is damaged: {error}") from None
 
     def artifact_bodies(self, after: int, last: int) -> dict[int, bytes]:
-        """Event id -> text as stored (UTF-8, deflated) of the kept artifacts above `after` up to `last`."""
+        """Event id -> text as stored (UTF-8, deflated) of the artifacts above `after` up to `last`."""
         self.flush()
         source = "artifacts a JOIN payloads p ON p.digest = a.digest"
         wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
@@ -241,7 +241,7 @@ class SessionData(TableProperties):
         return {event_id: by_digest[digest] for event_id, digest in events if digest in by_digest}
 
     def stack(self, key: str) -> list[str]:
-        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` a frame, the
+        """A call stack by its key (column `stack` of compiles, `user_stack`, ...): `file:line function` per frame, the
         outermost first. KeyError if there is none.
         """
         return tables.find_stack(self.stacks, key)
@@ -272,12 +272,12 @@ class SessionData(TableProperties):
         return (after, set()) if last is None else (last, set(kinds.split(",")))
 
     def progress(self) -> list[dict[str, Any]]:
-        """What is compiling now, one dict a thread: compile_id, function, file, line, trigger, phases, started_ns."""
+        """What is compiling now, one dict per thread: compile_id, function, file, line, trigger, phases, started_ns."""
         with self.lock:
             return unless_damaged(self.store.progress, [])
 
     def flush(self) -> None:
-        """Everything that this process recorded so far is in the file when this returns."""
+        """Write everything that this process has recorded so far to the file."""
         flush = self._flush
         if flush is not None and not self._settled.active:
             flush()
@@ -299,12 +299,12 @@ class SessionData(TableProperties):
     # Around a fork of the recording process, and around the end of its recording
 
     def release(self) -> None:
-        """Close the file, and keep everybody waiting until `reopen`."""
+        """Close the file; other threads wait until `reopen`."""
         self.lock.acquire()
         self.store.release()
 
     def reopen(self) -> None:
-        """Open the file again and let the others read it."""
+        """Open the file again, for all threads."""
         try:
             self.store.reopen()
         finally:

@@ -1,8 +1,8 @@
-"""A session's file: SQLite in WAL mode, append-only, one SQL table a kind of event.
+"""A session's file: SQLite in WAL mode, append-only, one SQL table per kind of event.
 
-The schema is made from `events`. Every event has a row in `events` (what all kinds share) and one
-in its kind's table, joined by id. Texts are compressed and stored once a digest. Nothing in a file is
-ever executed: columns hold numbers, text and JSON.
+The schema is derived from `events`. Every event has a row in `events` (what all kinds share) and one in the table of
+its kind, joined by id. Each text is stored once, compressed. Nothing in a file is ever executed: columns contain
+numbers, text and JSON.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ..errors import NewerSchema, NotASession
 from ..events import KINDS, Event
 
 logger = logging.getLogger("compilediag")
-#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups. What an older file lacks is NA in its tables.
-#: 3: stacks, symbolic shapes, problems of exports and collectives.
+#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups.
+#: 3: stacks, symbolic shapes, export problems and collectives.
 #: 4: compile keys.
 SCHEMA_VERSION = 4
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
-#: Rows of one statement: SQLite parses a longer one anew each time, which takes it twice as long.
+#: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.
 MAX_ROWS = 150
-#: Texts up to so many bytes are stored unpacked.
+#: Texts up to this number of bytes are stored uncompressed.
 SHORT = 5 * 1024
-#: What every SQLite file begins with.
+#: The first bytes of every SQLite file.
 SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
@@ -50,12 +50,12 @@ COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "dura
 Row = tuple[Any, ...]
 #: Rank and pid of the process that an event happened in.
 Owner = tuple[int | None, int | None]
-#: What a thread compiles, by the thread's id; JSON.
+#: Thread id -> what the thread compiles now.
 States = dict[int, dict[str, Any]]
 
 
 def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
-    """The fields of a kind that its SQL table holds; what all events share is in `events`."""
+    """The fields that the SQL table of a kind has; those that all events share are in `events`."""
     return [f for f in dataclasses.fields(cls) if f.metadata]
 
 
@@ -73,12 +73,12 @@ def _schema() -> Iterable[str]:
 
 
 def is_session(file: Path) -> bool:
-    """True of a file that begins as a session does, even of a damaged one. OSError if it can't be read."""
+    """True if a file begins like a session, even if it is damaged. OSError if it can't be read."""
     return file.is_file() and _head(file) == SQLITE
 
 
 def is_replaceable(file: Path) -> bool:
-    """True of an earlier session and of an empty file: what else is there is somebody's, and stays."""
+    """True for an earlier session and for an empty file; any other file is not overwritten."""
     return file.is_file() and _head(file) in (b"", SQLITE)
 
 
@@ -88,7 +88,7 @@ def _head(file: Path) -> bytes:
 
 
 def temporary_file() -> Path:
-    """A path for a session that goes with the process; nothing is there."""
+    """An unused path for a temporary session."""
     handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
     os.close(handle)
     file = Path(name)
@@ -97,13 +97,13 @@ def temporary_file() -> Path:
 
 
 def remove(file: Path) -> None:
-    """Remove a session's file and WAL's files beside it; none of them need be there."""
+    """Remove a session's file and its WAL files, as far as they exist."""
     for name in (file, f"{file}-wal", f"{file}-shm"):
         Path(name).unlink(missing_ok=True)
 
 
 def clean(text: str) -> str:
-    """The text as SQLite can keep it: a lone surrogate, which UTF-8 has no code for, becomes its escape."""
+    """The text as SQLite can store it: a lone surrogate, which UTF-8 cannot encode, becomes its escape."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -112,11 +112,11 @@ def clean(text: str) -> str:
 
 
 def deflate(text: str) -> bytes:
-    """The text as a zlib stream. A short one goes in as it is, in a stored block.
+    """The text as a zlib stream; a short one is a stored block, without compression.
 
-    zlib lets go of the interpreter for each text, and beside a busy compiler to have it back takes 5 ms: most texts
-    are graphs of a few kB, and packing those took longer than all other writing. (Up to `SHORT` bytes adler32 holds
-    on to it.)
+    zlib releases the interpreter lock for each text, and while the compiler is busy it takes 5 ms to get it back. Most
+    texts are graphs of a few kB, and compressing those took longer than all other writing. (Up to `SHORT` bytes adler32
+    keeps the lock.)
     """
     data = text.encode()
     if len(data) > SHORT:
@@ -130,9 +130,9 @@ def inflate(body: bytes) -> str:
 
 
 def digest_of(text: str) -> str:
-    """Key of a text: Python's own 64-bit hash, which unlike hashlib's never lets go of the interpreter, and its length.
+    """Key of a text: its length and Python's own 64-bit hash, which unlike those of hashlib keeps the interpreter lock.
 
-    The same text has another key in another process, and is then stored for each.
+    The key of a text differs between processes, so that several processes may store the same text.
     """
     return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
 
@@ -182,8 +182,8 @@ _INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)})"
 def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
     """Insert rows with few statements.
 
-    Python lets go of the interpreter at every step of a statement, and beside a busy compiler waits 5 ms to have it
-    back: a row a step would write no more than 200 rows a second.
+    Python releases the interpreter lock at every step of a statement, and while the compiler is busy it takes 5 ms to
+    get it back: with one row per step, no more than 200 rows per second could be written.
     """
     if not rows:
         return
@@ -206,7 +206,7 @@ class Store:
         self.connection = _connect(uri)
 
     def release(self) -> None:
-        """Close the connection before a fork: SQLite's locks don't survive one, so that no child may inherit it."""
+        """Close the connection before a fork: a child must not inherit it, as SQLite's locks do not survive a fork."""
         self.connection.close()
 
     def reopen(self) -> None:
@@ -219,7 +219,7 @@ class Store:
     def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:
         """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written.
 
-        `passing`: it is read once and then removed, so that nothing is done for it to survive a crash.
+        `passing`: the file is read once and then removed, so it need not survive a crash.
         """
         store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
         settings = (f"PRAGMA journal_mode={'OFF' if passing else 'WAL'}", OFF if passing else NORMAL, CHECKPOINT)
@@ -237,22 +237,22 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, writable: bool = False) -> Store:
-        """Open a file that is there; NotASession or NewerSchema say in one line what is wrong with it."""
+        """Open an existing file. NotASession or NewerSchema, in one line, if it can't be opened."""
         if not path.is_file():
-            raise NotASession(f"{path} is not there")
+            raise NotASession(f"{path} does not exist")
         uri = path.absolute().as_uri()
         try:
             # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
             store, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
         except (sqlite3.DatabaseError, ValueError) as error:
-            raise NotASession(f"{path} is no compilediag session ({error})") from None
+            raise NotASession(f"{path} is not a compilediag session ({error})") from None
         if not isinstance(version, int):
-            raise NotASession(f"{path} is no compilediag session")
+            raise NotASession(f"{path} is not a compilediag session")
         if version > SCHEMA_VERSION:
             raise NewerSchema(
-                f"{path} was written by a newer compilediag (schema {version}, this one reads {SCHEMA_VERSION}):"
-                " upgrade it"
+                f"{path} was written by a newer compilediag (schema {version}, this one reads up to {SCHEMA_VERSION});"
+                " upgrade compilediag"
             )
         if writable and version < SCHEMA_VERSION:
             store.connection.close()
@@ -274,7 +274,7 @@ class Store:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
 
     def set_rank(self, pid: int, rank: int) -> None:
-        """Give the events of a process its rank, where they have none."""
+        """Set the rank of the events of a process that have none."""
         with self.connection as db:
             db.execute("UPDATE events SET rank = ? WHERE pid = ? AND rank IS NULL", (rank, pid))
 
@@ -286,7 +286,7 @@ class Store:
         packed: Sequence[tuple[str, int, bytes]] = (),
         owners: Iterable[Owner] | None = None,
     ) -> None:
-        """Write events and the (digest, text) pairs that artifacts among them name, in one transaction.
+        """Write events and the texts of their artifacts, as (digest, text) pairs, in one transaction.
 
         `owners`: rank and pid of each event; those that the events name if it is None.
         `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
@@ -333,13 +333,13 @@ class Store:
         _insert(self.connection, "INSERT OR IGNORE INTO payloads", [*rows, *packed])
 
     def progress(self) -> list[dict[str, Any]]:
-        """What compiles now, a dict a thread; nothing once the recording has ended."""
+        """What compiles now, one dict per thread; empty after the recording has ended."""
         ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
         rows = self.connection.execute(f"SELECT state FROM progress WHERE NOT EXISTS ({ended})")
         return [json.loads(state) for (state,) in rows]
 
     def close(self) -> None:
-        """Close. What WAL holds beside the file goes into it, so that the one file is the session."""
+        """Close the file and remove its WAL files, so that the session is a single file."""
         try:
             self.connection.execute("PRAGMA busy_timeout=0")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

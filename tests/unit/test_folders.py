@@ -50,7 +50,7 @@ def test_a_file_that_can_not_be_read_is_left_out_and_said_to_be(folder):
     session = cd.load(folder)
     told = session.sources.set_index("name").loc["files"]
     assert told["status"] == "failed" and "read from 2 of 3 files; " in told["reason"] and "rank-3" in told["reason"]
-    assert any("rank-3.cdiag is no compilediag session" in f.title for f in session.findings())
+    assert any("rank-3.cdiag is not a compilediag session" in f.title for f in session.findings())
     assert len(session.compiles) == 2
 
 
@@ -58,7 +58,7 @@ def test_a_folder_without_sessions_and_one_without_any_that_can_be_read(tmp_path
     with pytest.raises(NotASession, match="contains neither session files"):
         cd.load(tmp_path)
     (tmp_path / "a.cdiag").write_text("no session")
-    with pytest.raises(CompilediagError, match="a.cdiag is no compilediag session"):
+    with pytest.raises(CompilediagError, match="a.cdiag is not a compilediag session"):
         cd.load(tmp_path)
 
 
@@ -120,6 +120,6 @@ def test_a_rank_stays_when_the_job_is_over(tmp_path):
 
 def test_a_part_that_is_not_there_is_one_line(tmp_path):
     store = Store.create(tmp_path / "all.cdiag", {})
-    with pytest.raises(CompilediagError, match="none.cdiag is not there"):
+    with pytest.raises(CompilediagError, match="none.cdiag does not exist"):
         add_part(store, tmp_path / "none.cdiag")
     store.close()
