@@ -29,8 +29,15 @@ def both(tmp_path_factory):
     return cd.load(folder / "live.cdiag"), cd.ingest(folder / "logs", folder / "log.cdiag", strict=True)
 
 
+#: Each recording has its own first half of all its keys; the second half counts attempts, and is the same.
+KEYS = ("compile_key", "closest_compile_key", "entry_compile_key")
+
+
 def rows(frame, *names):
-    return [tuple(None if pd.isna(v) else v for v in row) for row in frame[list(names)].itertuples(index=False)]
+    frame = frame[list(names)].copy()
+    for name in {*names} & {*KEYS}:
+        frame[name] = frame[name].str.partition(".")[2]
+    return [tuple(None if pd.isna(v) else v for v in row) for row in frame.itertuples(index=False)]
 
 
 def test_compiles_are_the_same(both):
@@ -62,7 +69,7 @@ def test_symbolic_shapes_are_the_same(both):
 
 def test_recompiles_are_the_same(both):
     live, log = (session.recompiles for session in both)
-    names = ["compile_id", "function", "file", "line", "entries_checked", "lost_s"]
+    names = ["compile_id", "compile_key", "function", "file", "line", "entries_checked", "lost_s"]
     assert rows(log, *names) == rows(live, *names)
     assert len(log) > 25
 
@@ -71,6 +78,7 @@ def test_the_guards_that_torch_met_first_are_the_same(both):
     """A log has only these. A watch finds the others too, and by them the closest entry, where there are several."""
     live, log = (session.guard_failures.query("is_first") for session in both)
     names = ["compile_id", "entry_compile_id", "guard_source", "guard_kind", "expected", "user_file", "user_line"]
+    names += ["compile_key", "entry_compile_key"]
     told = log["guard_kind"] != "global_state"  # Which part of the state it was, only a watch can tell.
     assert sorted(rows(log[told], *names)) == sorted(rows(live[live["guard_kind"] != "global_state"], *names))
     assert len(log) == len(live) == len(both[1].guard_failures) > 45
@@ -88,7 +96,7 @@ def test_values_are_those_that_a_watch_met(both):
 
 def test_graph_breaks_are_the_same(both):
     live, log = (session.graph_breaks for session in both)
-    names = ["compile_id", "user_file", "user_line", "user_code", "reason", "break_id", "explanation"]
+    names = ["compile_id", "compile_key", "user_file", "user_line", "user_code", "reason", "break_id", "explanation"]
     assert rows(log, *names) == rows(live, *names) and len(log) >= 4
     assert log["hints"].tolist() == live["hints"].tolist()
 
@@ -105,7 +113,19 @@ def announced(lookups):
 def test_cache_lookups_are_the_same(both):
     live, log = both
     live, log = announced(live.cache_lookups), announced(log.cache_lookups.assign(duration_s=0.0))
-    names = ["compile_id", "function", "file", "line", "cache", "tier", "outcome", "key", "reason", "exception_type"]
+    names = [
+        "compile_id",
+        "compile_key",
+        "function",
+        "file",
+        "line",
+        "cache",
+        "tier",
+        "outcome",
+        "key",
+        "reason",
+        "exception_type",
+    ]
     assert rows(log, *names) == rows(live, *names) and {"hit", "miss"} <= set(log["outcome"])
     for name in ("saved_s", "forward_saved_s", "backward_saved_s"):
         # A log says whole milliseconds.
@@ -118,7 +138,7 @@ def test_cache_lookups_are_the_same(both):
 
 def test_phases_and_dynamic_decisions_are_the_same(both):
     live, log = both
-    names = ["compile_id", "name", "parent", "depth"]
+    names = ["compile_id", "compile_key", "name", "parent", "depth"]
     assert rows(log.phases, *names) == rows(live.phases, *names)
-    names = ["compile_id", "source", "dim", "reason", "cached", "new"]
+    names = ["compile_id", "compile_key", "source", "dim", "reason", "cached", "new"]
     assert rows(log.dynamic_decisions, *names) == rows(live.dynamic_decisions, *names)
