@@ -24,8 +24,8 @@ test-all: $(READY)  ## the same with the tests marked long
 	$(PY) -m ruff format --check .
 	$(PY) -m pytest $(PARALLEL) --long
 
-test-fast: $(READY)  ## the unit tests, in less than a minute
-	$(PY) -m pytest $(PARALLEL) tests/unit
+test-fast: $(READY)  ## the quick ones of the unit tests, in less than a minute
+	$(PY) -m pytest $(PARALLEL) -m "not slow" tests/unit
 
 gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
 	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity

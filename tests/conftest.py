@@ -53,6 +53,9 @@ SLOW_FIRST = [
 COMPILING = {"live", "gpu"}
 
 
+#: Fixtures that start an interpreter, or build the package.
+STARTS_PROCESS = {"python", "python_without", "built"}
+
 #: The environment of every test and of every program that a test starts.
 ENVIRONMENT = {
     # No test reads or writes the key history of the user who runs it.
@@ -103,6 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker in item.iter_markers("long"):
             reason = f"long, see `make test-all`: {marker.args[0]}"
             item.add_marker(pytest.mark.skipif(not config.getoption("--long"), reason=reason))
+        if STARTS_PROCESS.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
     on_gpu = [item for item in items if "gpu" in _folders(item)]
     if on_gpu and not _has_cuda():
         for item in on_gpu:

@@ -91,6 +91,7 @@ def logs(tmp_path):
     return tmp_path / "a.log"
 
 
+@pytest.mark.slow
 def test_the_command_on_logs(python, logs, tmp_path):
     done = python("-m", "compilediag", "check", logs, "--max-recompiles", "3", "--report", tmp_path / "r.html")
     assert done.returncode == 1, done.stderr

@@ -56,6 +56,7 @@ def mutated(random_, log):
     return bytes(data)
 
 
+@pytest.mark.slow
 def test_mutated_logs_are_read_as_far_as_they_can_be():
     random_ = random.Random(20)
     parts = pieces()
@@ -83,6 +84,7 @@ def test_every_changed_payload_is_counted():
         assert tally.faults.total() >= 1
 
 
+@pytest.mark.slow
 def test_mutated_logs_become_sessions_that_every_view_can_show(tmp_path):
     random_ = random.Random(7)
     log = tmp_path / "a.log"
@@ -142,6 +144,7 @@ def test_memory_does_not_grow_with_the_log():
     assert peak(12) < 1.5 * peak(3)
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_not_read_to_its_end(tmp_path):
     bomb = tmp_path / "bomb.log.gz"
     with gzip.open(bomb, "wb", 9) as packed:
@@ -249,6 +252,7 @@ def test_other_logs_or_a_changed_one_begin_anew(tmp_path):
     assert len(cd.ingest(log, out).compiles) == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_the_same_command_again(tmp_path):
     log, out = tmp_path / "a.log", tmp_path / "out.cdiag"
     log.write_bytes(b"".join(golden().replace(b" 4242 ", b" %d " % pid) for pid in range(1000, 1020)))

@@ -91,6 +91,7 @@ session.report({report!r})
 """
 
 
+@pytest.mark.slow
 def test_a_process_with_the_package_on_its_path_says_what_failed_and_shows_the_panel(installed, tmp_path):
     log, report = tmp_path / "a.log", tmp_path / "r.html"
     log.write_text(LOG)

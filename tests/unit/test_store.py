@@ -185,6 +185,7 @@ def legible(path):
     return {table: len(getattr(session, table)) for table in BY_TABLE}
 
 
+@pytest.mark.slow
 def test_pages_of_zeros_in_the_middle_cost_only_the_events_in_them(tmp_path, whole):
     path = tmp_path / "damaged.cdiag"
     rng = random.Random(1)
@@ -195,6 +196,7 @@ def test_pages_of_zeros_in_the_middle_cost_only_the_events_in_them(tmp_path, who
         assert sum(found.values()) > 1500, (begin, found)
 
 
+@pytest.mark.slow
 def test_garbage_anywhere_is_legible_or_refused_but_never_a_traceback_of_ours(tmp_path, whole):
     path = tmp_path / "damaged.cdiag"
     rng = random.Random(2)
