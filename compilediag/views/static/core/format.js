@@ -16,7 +16,7 @@ const BYTE_UNITS = [[1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"]];
  * @param {unknown} value
  * @returns {value is number}
  */
-export function isKnown(value) {
+function isKnown(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 

@@ -25,7 +25,7 @@ const STEPS = ["guard", "tree", "event"];
  * is "".
  * @param {Place} place
  */
-export function writePlace(place) {
+function writePlace(place) {
   if (place.page === "ranks") return place.page;
   if (place.page !== "explorer") return "";
   const step = STEPS.find((name) => place[name] !== undefined);
@@ -38,7 +38,7 @@ export function writePlace(place) {
  * @param {string} text
  * @returns {Place}
  */
-export function readPlace(text) {
+function readPlace(text) {
   const parts = decodeParts(text);
   if (parts[0] === "ranks") return { page: "ranks" };
   if (parts[0] !== "explorer") return { page: "dashboard" };

@@ -2,6 +2,7 @@
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { splitQuery } from "../core/query.js";
 /** @import { FunctionDocument } from "./document-types" */
 
 /** @typedef {[id: number, document: FunctionDocument][]} Ranked */
@@ -37,7 +38,7 @@ export class FunctionList {
 
   /** @param {string} text */
   setQuery(text) {
-    this.terms = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.terms = splitQuery(text);
     this.repaint();
   }
 

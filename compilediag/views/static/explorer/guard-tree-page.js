@@ -2,6 +2,7 @@
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatMicroseconds, formatSeconds } from "../core/format.js";
+import { splitQuery } from "../core/query.js";
 import { makeUpLink } from "./explorer-blocks.js";
 import { diffNumbers } from "./sequence-diff.js";
 /** @import { Place } from "../core/page-types" */
@@ -103,7 +104,7 @@ export class GuardTreePage {
 
   /** Shows the lines that match, each with the managers above it. */
   filter() {
-    const terms = this.query.toLowerCase().split(/\s+/).filter(Boolean);
+    const terms = splitQuery(this.query);
     const onlyChanges = this.place.other !== undefined && !this.showsAll;
     const shown = new Array(this.nodes.length).fill(false);
     /** @type {number[]} depth -> the last line there */
