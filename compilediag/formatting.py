@@ -30,11 +30,6 @@ _WRAPPER = re.compile(r"[\\/]torch[\\/]_dynamo[\\/]external_utils\.py$")
 _INT = re.compile(r"-?\d{1,18}")
 
 
-def is_known(value: float | None) -> bool:
-    """True for a number that can be shown: not None, NaN or infinite."""
-    return value is not None and math.isfinite(value)
-
-
 def format_seconds(value: float | None) -> str:
     """Format a duration in s: `350 ns`, `4.2 µs`, `42 ms`, `1.3 s`, `2 min 5 s`, `1 h 5 min`."""
     if value is None or not math.isfinite(value):

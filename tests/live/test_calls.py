@@ -116,7 +116,7 @@ def test_a_function_whose_compiled_code_is_no_longer_used_is_counted():
             never(torch.ones(2))
     assert calls(session, "compiled") == {("f", "0/0"): 2}
     assert calls(session, "eager") == {("f", "0/1"): 2}, "and the other function never had anything to compile"
-    (found,) = [found for found in session.findings() if "no longer used, in silence" in found.suggestion]
+    (found,) = [found for found in session.findings() if "no longer uses its compiled code" in found.suggestion]
     assert "(2 calls ran eagerly since, " in found.suggestion
 
 
