@@ -243,4 +243,4 @@ def _after_fork_in_parent() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
-atexit.register(lambda: end_all())
+atexit.register(end_all)

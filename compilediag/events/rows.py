@@ -72,9 +72,10 @@ class LostSeconds:
             key = recompile.compile_key
             if recompile.lost_s is None and key is not None:
                 self._places[key].append(len(self.recompiles))
-                if key in self._seconds:
-                    recompile = dataclasses.replace(recompile, lost_s=self._seconds[key])
-            self.recompiles.append(recompile)
+                lost_s = self._seconds.get(key)
+                self.recompiles.append(recompile if lost_s is None else dataclasses.replace(recompile, lost_s=lost_s))
+            else:
+                self.recompiles.append(recompile)
 
 
 def keep_last_states(states: Iterable[SourceStatus]) -> list[SourceStatus]:

@@ -84,10 +84,10 @@ def capture_and_raise(x):
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 @pytest.mark.parametrize("failing", [capture_and_wait, capture_and_raise])
 def test_a_capture_that_fails_is_told_and_fails_as_it_would(x, failing):
-    with pytest.raises(Exception) as plain:  # noqa: B017 what it is is compared below
+    with pytest.raises(Exception) as plain:
         failing(x)
     torch.cuda.synchronize()
-    with cd.watch() as session, pytest.raises(Exception) as watched:  # noqa: B017
+    with cd.watch() as session, pytest.raises(Exception) as watched:
         failing(x)
     assert (watched.type, str(watched.value)) == (plain.type, str(plain.value))
     (failed,) = rows(session)

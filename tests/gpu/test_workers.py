@@ -81,7 +81,7 @@ def test_a_worker_that_is_killed():
         assert AsyncCompile.use_process_pool()
         for pid in list(AsyncCompile.process_pool()._processes):
             os.kill(pid, signal.SIGKILL)
-        with pytest.raises(Exception) as raised:  # noqa: B017 what it is is compared below
+        with pytest.raises(Exception) as raised:
             called()
         return type(raised.value)
 

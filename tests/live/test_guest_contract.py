@@ -195,10 +195,10 @@ FAILING = [error_on_recompile, fail_on_recompile, failing_backend, raising_funct
 
 @pytest.mark.parametrize("failing", FAILING, ids=lambda f: f.__name__)
 def test_the_hosts_exceptions_pass_through_unchanged(failing):
-    with pytest.raises(Exception) as plain:  # noqa: B017 what it is is compared below
+    with pytest.raises(Exception) as plain:
         failing()
     torch._dynamo.reset()
-    with cd.watch() as session, pytest.raises(Exception) as watched:  # noqa: B017
+    with cd.watch() as session, pytest.raises(Exception) as watched:
         failing()
     assert watched.type is plain.type
     told = [re.sub(r"0x[0-9a-f]+|line \d+|\d{6,}", "N", str(e.value)) for e in (plain, watched)]

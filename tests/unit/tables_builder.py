@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 from compilediag.events import (
     BY_TABLE,
@@ -78,7 +79,7 @@ def changes(source, kind, *values, reason="{source} == {old}", **more):
     """The recompiles of a guarded thing that went through `values`; `reason` is torch's text for each."""
     return [
         recompile(source, kind, old, new, number, **{"reason": reason.format(source=source, old=old, new=new), **more})
-        for number, (old, new) in enumerate(zip(values, values[1:], strict=False), 1)
+        for number, (old, new) in enumerate(pairwise(values), 1)
     ]
 
 

@@ -67,7 +67,7 @@ def name_of(path):
 
 def part_of(module):
     """The part of the package that a module belongs to: "decode" for compilediag.decode.guards, "" for the package."""
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 @functools.cache

@@ -33,7 +33,9 @@ def test_every_column_stands_with_its_dtype_and_meaning(sections, table):
     for name, column in tables.table_columns(table).items():
         dtype = f"{column['dtype']}, {column['unit']}" if column["unit"] else column["dtype"]
         row = f"| `{name}` | {dtype} | {column['doc']} |"
-        assert row in sections[table] or name in tables.COMMON_COLUMNS and row in (DOCS / "tables.md").read_text(), name
+        assert row in sections[table] or (name in tables.COMMON_COLUMNS and row in (DOCS / "tables.md").read_text()), (
+            name
+        )
 
 
 def test_every_line_of_the_guest_contract_names_a_test_that_exists():

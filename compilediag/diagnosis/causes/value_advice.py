@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..finding import fix_code
 from .advice import (
@@ -209,7 +210,7 @@ def is_counter(values: Sequence[str]) -> bool:
     if not is_rising(values):
         return False
     numbers = [int(value) for value in values]
-    steps = Counter(after - before for before, after in zip(numbers, numbers[1:], strict=False))
+    steps = Counter(after - before for before, after in pairwise(numbers))
     return 4 * steps.most_common(1)[0][1] >= 3 * (len(numbers) - 1)
 
 
@@ -227,4 +228,4 @@ def is_rising(values: Sequence[str]) -> bool:
     if len(values) < COUNTS_UP_FROM or not all(_INT.fullmatch(value) for value in values):
         return False
     numbers = [int(value) for value in values]
-    return all(before < after for before, after in zip(numbers, numbers[1:], strict=False))
+    return all(before < after for before, after in pairwise(numbers))

@@ -104,11 +104,9 @@ def _pad_sizes(sizes: list[int], buckets: Sequence[int] | None) -> list[Choice]:
             raise ValueError(f"buckets {[*buckets]} do not fit the largest size, which is {largest}; add a larger one")
         return [_pad("padded to the buckets given", sizes, sorted(set(buckets)))]
     powers = [2**n for n in range(largest.bit_length() + 1)]
-    found = [_pad("padded to powers of two", sizes, powers)]
-    for step in STEPS:
-        if step <= largest:
-            found.append(_pad(f"padded to multiples of {step}", sizes, range(0, largest + step, step)))
-    return [*found, _pad(f"padded to {largest}", sizes, [largest])]
+    steps = [step for step in STEPS if step <= largest]
+    multiples = [_pad(f"padded to multiples of {step}", sizes, range(0, largest + step, step)) for step in steps]
+    return [_pad("padded to powers of two", sizes, powers), *multiples, _pad(f"padded to {largest}", sizes, [largest])]
 
 
 def _pad(name: str, sizes: list[int], buckets: Sequence[int]) -> Choice:

@@ -29,7 +29,7 @@ _NO_TIMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENER
 class CodeCalls:
     """Calls of one code object. Hooks only add, each number in one step, so that threads need no lock."""
 
-    __slots__ = ("code", "is_eager", "known", "calls", "timed", "total_ns", "min_ns", "first_ns", "taken", "since_ns")
+    __slots__ = ("calls", "code", "first_ns", "is_eager", "known", "min_ns", "since_ns", "taken", "timed", "total_ns")
 
     def __init__(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]):
         self.code = code  # Held, so that its id stays its own.

@@ -72,7 +72,8 @@ class StructuredTrace(Source):
         compiling, time_ns = compile_keys(self.recorder).current(), time.time_ns()
         try:
             if name in SHAPE_KINDS:
-                return self._trace_shape(name, metadata, compiling, time_ns)
+                self._trace_shape(name, metadata, compiling, time_ns)
+                return
             kept = find_name({name: metadata()}) if name == "artifact" else name
             text = payload() if kept in KEPT else None
         except Exception:
