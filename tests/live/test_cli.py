@@ -197,7 +197,7 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
     [
         (["none.py"], "can't run none.py: No such file or directory"),
         (["."], "can't run .: Is a directory"),
-        (["-m", "no.such.module"], "can't run no.such.module: there is no module"),
+        (["-m", "no.such.module"], "can't run no.such.module: no such module"),
         (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
         (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),
         (["--save", "no/folder/", "SCRIPT"], "can't write no/folder/: there is no folder no"),
@@ -310,7 +310,7 @@ def test_doctor_without_torch_says_so(python_without):
     done = python_without({"torch"}, "from compilediag.cli import main; sys.exit(main(['doctor']))")
     assert done.returncode == 1, done.stderr
     assert "torch        not installed" in done.stdout
-    assert "recording        no: torch is not installed" in done.stdout
+    assert "recording        does not work: torch is not installed" in done.stdout
 
 
 def test_run_without_torch_is_one_line(python_without, script):
