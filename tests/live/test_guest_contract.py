@@ -462,7 +462,7 @@ def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
         pass
     state = states(session)["graph_breaks"]
     assert (state["status"], state["reason"]) == ("off", "nothing to watch: there is no such thing here")
-    assert explain_gaps(session) == {}
+    assert explain_gaps(session.data) == {}
     assert ("graph_breaks", "off", state["reason"]) in sources.probe_all()
 
 

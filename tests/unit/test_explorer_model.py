@@ -131,7 +131,7 @@ def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
     assert {entry["event"] is None: entry["calls"] for entry in found["entries"]} == {False: 2, True: 6}
 
 
-def test_entries_that_were_called_once_are_told_with_what_they_cost(tmp_path):
+def test_entries_that_were_called_once_are_reported_with_their_cost(tmp_path):
     calls = [called("compiled", 0, 1), called("compiled", 1, 1)]
     found = document(tmp_path, COUNTING, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *calls)
     assert found["once"] == {"count": 2, "seconds": 1.0}
@@ -203,7 +203,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_what_fixing_one_guard_alone_would_have_spared(tmp_path, name):
+def test_what_fixing_one_guard_alone_would_have_prevented(tmp_path, name):
     failures, guard, verdict = VERDICTS[name]
     events = [e for number, failed in enumerate(failures, 1) for e in recompiled(number, failed)]
     found = document(tmp_path, compiled(0), *events)
@@ -219,7 +219,7 @@ def test_values_in_order_with_numbers_where_they_are_numbers(tmp_path):
     assert guard["points"] == [(0, 0, False), (1, 1, True), (2, 2, True)]
 
 
-def test_objects_that_look_alike_are_told_apart(tmp_path):
+def test_objects_that_look_alike_have_different_names(tmp_path):
     act = {"guard_source": "act", "guard_kind": "identity"}
     here, other = "<lambda> at m.py:9", "<lambda> at m.py:9 (another object)"
     events = [
@@ -324,7 +324,7 @@ def test_a_document_holds_the_latest_and_counts_all(tmp_path):
     assert found["rows"][-1]["expected"] == str(count - 1)
 
 
-def test_the_text_form_tells_functions_entries_recompiles_and_guards(tmp_path):
+def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
     events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
     text = format_explorer(keyed(tmp_path, compiled(0), *events).data, "utf-8")
     assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
@@ -333,6 +333,6 @@ def test_the_text_form_tells_functions_entries_recompiles_and_guards(tmp_path):
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_the_text_form_of_nothing_says_what_was_not_seen():
+def test_the_text_form_of_nothing_says_what_was_not_collected():
     assert render_explorer([], None) == "Nothing was recompiled.\n"
     assert render_explorer([], "this torch has no x") == "Not collected: recompiles: this torch has no x\n"

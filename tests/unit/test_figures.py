@@ -59,7 +59,7 @@ def test_choices_stand_by_their_time_against_the_winners(session):
 
 def test_margins_are_those_of_the_runs(session):
     found = traces(session.figure("autotune_margins"))
-    runs = find_tuning_runs(session)[::-1]
+    runs = find_tuning_runs(session.data)[::-1]
     following = found["vs. runner-up"].x
     assert list(following) == pytest.approx([100 * run.margin_next for run in runs])
     extern = found["vs. extern kernel"].x
@@ -105,12 +105,12 @@ def test_coverage_is_the_share_of_calls_that_a_replay_answered(session):
 
 
 def test_the_frame_of_functions_has_the_same_numbers(session, tmp_path):
-    frame = make_functions_frame(session).set_index("function")
+    frame = make_functions_frame(session.data).set_index("function")
     assert frame.loc["forward", ["captured", "rerecorded", "warmups", "skipped"]].tolist() == [2, 1, 1, 1]
     assert frame["replays"].tolist()[0] == 97 and frame["replays"].isna().tolist() == [False, True, True]
     assert frame["coverage"].tolist() == [0.97, 0.0, 0.0], "what was skipped has no replays, counted or not"
     (tmp_path / "empty").mkdir()
-    assert len(make_functions_frame(saved(tmp_path / "empty"))) == 0
+    assert len(make_functions_frame(saved(tmp_path / "empty").data)) == 0
 
 
 def test_functions_with_one_reason_share_a_bar(session):

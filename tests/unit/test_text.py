@@ -104,7 +104,7 @@ def test_entries_that_were_used_once_and_eager_calls_have_a_line_where_calls_wer
     assert text_of().splitlines()[2] == "", "nobody counted"
 
 
-def test_what_was_observed_in_part_is_a_lower_bound(monkeypatch):
+def test_what_was_collected_in_part_is_a_lower_bound(monkeypatch):
     monkeypatch.setattr(coverage, "FEEDS", {t: (t,) for t in ("autotune", "cudagraphs")})
     monkeypatch.setattr(coverage, "PARTS", {"compile_caches": ("compile_caches",)})
     gone = [source(name, "failed", "why") for name in (*coverage.FEEDS, *coverage.PARTS)]
@@ -117,7 +117,7 @@ def test_recompile_limits_are_in_the_header():
     assert "1 graph break, 2 recompile limits reached;" in text_of(limit_hits=2)
 
 
-def test_only_so_many_findings_are_told():
+def test_only_so_many_findings_are_listed():
     breaks = [graph_break(user_line=n, reason=f"reason {n}") for n in range(25)]
     text = text_of(*breaks)
     assert "10. [low]" in text
