@@ -7,8 +7,8 @@ are derived from the declaration. Missing is None (NA in a DataFrame), never 0 o
 `time_ns` is when the event began (Unix time in nanoseconds). Sources leave `rank` and `pid` None: the recorder writes
 those of its process.
 
-To add a table: declare its events in a module here, add the class to `KINDS` below, and add a property to
-`TableProperties` in `storage/data.py`. Nothing else names tables one by one.
+To add a table: declare its events in a module here, add the class to `KINDS` and increase `SCHEMA_VERSION` below, and
+add a property to `TableProperties` in `storage/data.py`. Nothing else names tables one by one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ __all__ = [
     "GUARD_KINDS",
     "KINDS",
     "RAN",
+    "SCHEMA_VERSION",
     "SHAPE_ACTIONS",
     "SOURCE_REASONS",
     "SOURCE_STATES",
@@ -72,6 +73,11 @@ __all__ = [
     "list_sources",
 ]
 
+#: Version of all tables together; session files of an older one are upgraded when they are opened.
+#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups.
+#: 3: stacks, symbolic shapes, export problems and collectives.
+#: 4: compile keys.
+SCHEMA_VERSION = 4
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,

@@ -23,13 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NewerSchema, NotASession
-from ..events import KINDS, Event
+from ..events import KINDS, SCHEMA_VERSION, Event
 
 logger = logging.getLogger("compilediag")
-#: 2: autotune, cudagraphs and kernels; more columns of cache_lookups.
-#: 3: stacks, symbolic shapes, export problems and collectives.
-#: 4: compile keys.
-SCHEMA_VERSION = 4
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
 #: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import NotASession
-from ..events import KINDS, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
-from .store import SCHEMA_VERSION, SQL_TYPES, Store, own_fields, remove, temporary_file
+from ..events import KINDS, SCHEMA_VERSION, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
+from .store import SQL_TYPES, Store, own_fields, remove, temporary_file
 
 #: Rank and pid of a process; with a compile id, what torch names a compile by.
 Process = tuple[int | None, int | None]

@@ -13,7 +13,7 @@ import textwrap
 import pytest
 
 import compilediag
-from compilediag.storage.store import SCHEMA_VERSION
+from compilediag.events import SCHEMA_VERSION
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """

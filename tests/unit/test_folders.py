@@ -6,10 +6,10 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
-from compilediag.events import Artifact, Compile
+from compilediag.events import SCHEMA_VERSION, Artifact, Compile
 from compilediag.recording import Recorder
 from compilediag.storage.merging import add_part
-from compilediag.storage.store import SCHEMA_VERSION, Store
+from compilediag.storage.store import Store
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, recompile

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from compilediag.errors import NewerSchema, NotASession
-from compilediag.events import BY_TABLE, KINDS, Artifact, Compile, GraphBreak, Phase, SourceStatus
+from compilediag.events import BY_TABLE, KINDS, SCHEMA_VERSION, Artifact, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
-from compilediag.storage.store import SCHEMA_VERSION, Store, clean, digest_of, inflate
+from compilediag.storage.store import Store, clean, digest_of, inflate
 from compilediag.storage.tables import EVENT_COLUMNS
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved

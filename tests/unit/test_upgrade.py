@@ -10,6 +10,7 @@ import pytest
 from compilediag.errors import NotASession
 from compilediag.events import (
     BY_TABLE,
+    SCHEMA_VERSION,
     SOURCE_REASONS,
     Calls,
     Compile,
@@ -20,7 +21,7 @@ from compilediag.events import (
 )
 from compilediag.session import load
 from compilediag.storage.merging import add_part
-from compilediag.storage.store import SCHEMA_VERSION, Store
+from compilediag.storage.store import Store
 from compilediag.storage.tables import table_columns
 from tests.unit.session_builder import SECOND, saved
 
