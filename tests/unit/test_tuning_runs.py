@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from compilediag.sources.autotune.tuning_runs import Measured
+from compilediag.sources.autotune.tuning_runs import ProcessTiming
 
 ENDED = "EOFError: Ran out of input"
 
@@ -17,7 +17,7 @@ def process(code):
 def test_a_process_that_ended_says_with_which_code():
     ended = process("raise SystemExit(3)")
     ended.wait()
-    assert Measured(ended, reason=ENDED).why() == f"the tuner, process {ended.pid}, exited with code 3"
+    assert ProcessTiming(ended, reason=ENDED).describe_failure() == f"the tuner, process {ended.pid}, exited with code 3"
     ended.stdin.close()
 
 
@@ -25,16 +25,16 @@ def test_a_process_that_was_killed_says_by_which_signal():
     killed = process("input()")
     killed.kill()
     killed.wait()
-    assert Measured(killed, reason=ENDED).why() == f"the tuner, process {killed.pid}, was ended by signal 9"
+    assert ProcessTiming(killed, reason=ENDED).describe_failure() == f"the tuner, process {killed.pid}, was ended by signal 9"
     killed.stdin.close()
 
 
 def test_a_process_that_closed_its_end_but_goes_on_is_gone_for_us():
     alive = process("input()")
-    assert Measured(alive, reason=ENDED).why() == f"the tuner, process {alive.pid}, is gone"
+    assert ProcessTiming(alive, reason=ENDED).describe_failure() == f"the tuner, process {alive.pid}, is gone"
     alive.communicate(b"\n")
 
 
 @pytest.mark.parametrize("reason", [None, "TimeoutError: Timeout in autotune subprocess 7"])
 def test_other_reasons_are_what_they_are(reason):
-    assert Measured(None, reason=reason).why() == reason
+    assert ProcessTiming(None, reason=reason).describe_failure() == reason
