@@ -570,7 +570,6 @@ SCRIPT = """
 import contextlib, logging, sys, torch
 if sys.argv[1] == "watched":
     import compilediag as cd
-from compilediag.active_recording import find_current
     cd.start(detail=sys.argv[2])
 f = torch.compile(lambda x, name: x + len(name), backend="eager")
 for n in range(3):

@@ -17,7 +17,8 @@ def process(code):
 def test_a_process_that_ended_says_with_which_code():
     ended = process("raise SystemExit(3)")
     ended.wait()
-    assert ProcessTiming(ended, reason=ENDED).describe_failure() == f"the tuner, process {ended.pid}, exited with code 3"
+    failure = ProcessTiming(ended, reason=ENDED).describe_failure()
+    assert failure == f"the tuner, process {ended.pid}, exited with code 3"
     ended.stdin.close()
 
 
@@ -25,7 +26,8 @@ def test_a_process_that_was_killed_says_by_which_signal():
     killed = process("input()")
     killed.kill()
     killed.wait()
-    assert ProcessTiming(killed, reason=ENDED).describe_failure() == f"the tuner, process {killed.pid}, was ended by signal 9"
+    failure = ProcessTiming(killed, reason=ENDED).describe_failure()
+    assert failure == f"the tuner, process {killed.pid}, was ended by signal 9"
     killed.stdin.close()
 
 
