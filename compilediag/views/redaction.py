@@ -38,7 +38,8 @@ class Redactor:
         user_data: UserData | None = columns(kind).get(column, {}).get("user_data")
         if user_data is None:
             return None
-        return {"path": self.replace_file, "source": _remove_literals}.get(user_data, _drop)
+        changes: dict[UserData, Change] = {"path": self.replace_file, "source": _remove_literals}
+        return changes.get(user_data, _drop)
 
     def redact(self, event: E) -> E:
         """The event without user data."""
