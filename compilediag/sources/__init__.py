@@ -164,7 +164,7 @@ def list_hooks() -> list[str]:
 def notice(error: BaseException) -> None:
     """An exception of the user's program is about to leave the watched code: some are seen nowhere else."""
     for source in _attached:
-        source.guarded(source.notice, error)
+        source.run_shielded(source.notice, error)
 
 
 def probe_all() -> list[tuple[str, str, str | None]]:

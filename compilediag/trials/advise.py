@@ -1,4 +1,4 @@
-"""The smallest set of settings that mends a workload: fixes tried alone, then together."""
+"""The smallest set of settings that fixes a workload: fixes are tried alone, then together."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from ..diagnosis import Finding, fix_code, merge_fixes
 from ..formatting import format_line, format_seconds
-from .verify import Baseline, Bench, Run, Verification, Workload, judged, limits_hit
+from .verify import Baseline, Bench, Verification, Workload, WorkloadRun, count_limits, judge_fix
 
-#: Rounds in which what a fix uncovers is tried as well.
+#: Rounds; in each, fixes of what the round before uncovered are tried as well.
 MAX_ROUNDS = 3
-#: More causes than this are not tried alone: the dearest are.
+#: Causes that are tried alone: the most expensive ones.
 MAX_TRIED = 12
-#: Worse than anything that can be counted.
+#: Worse than any count.
 _UNSOUND = (sys.maxsize, sys.maxsize)
 
 
@@ -22,9 +22,9 @@ _UNSOUND = (sys.maxsize, sys.maxsize)
 class Advised:
     """What `advise` found. `fix` is the smallest set of settings that works, as in `Finding.fix`; None if none does.
 
-    `chosen` are the findings that it mends, `tried` what became of each set that was tried, `verification` that of
-    the whole, `left` what no setting mends: the code has to be changed. `note` says in one line why nothing could be
-    tried.
+    `chosen` are the findings that it fixes, `tried` the outcomes of all sets that were tried, `verification` that of
+    the chosen set, `left` the findings that no setting fixes: the code has to be changed. `note` says in one line why
+    nothing could be tried.
     """
 
     fix: dict[str, Any] | None
@@ -33,17 +33,17 @@ class Advised:
     tried: tuple[Verification, ...] = ()
     left: tuple[Finding, ...] = ()
     note: str | None = None
-    baseline: Run | None = field(default=None, repr=False)
+    baseline: WorkloadRun | None = field(default=None, repr=False)
 
     @property
     def code(self) -> str | None:
-        """The statements that apply it, to be put before the first compiled call."""
+        """The statements that apply it, for a place before the first compiled call."""
         return fix_code(self.fix)
 
     def __str__(self) -> str:
         lines = [self._verdict()]
         lines += [f"  {statement}" for statement in (self.code or "").split("; ") if statement]
-        lines += [f"    mends: {format_line(f.title, 160)}" for f in self.chosen]
+        lines += [f"    fixes: {format_line(f.title, 160)}" for f in self.chosen]
         lines += [f"    costs: {cost}" for cost in dict.fromkeys(f.cost for f in self.chosen if f.cost)]
         lines += [f"  tried: {format_line(str(v), 200)}" for v in self.tried]
         lines += [f"  in the code: {format_line(f.title, 120)} -> {f.suggestion}" for f in self.left]
@@ -66,20 +66,21 @@ def advise(workload: Workload) -> Advised:
     """Try the fixes of what `workload` shows, in order of seconds lost, alone and together; see `verify.Bench`.
 
     Each try is a run of the workload; what a fix uncovers is tried in further rounds. CompilediagError if fixes
-    can't be tried here at all.
+    cannot be tried here at all.
     """
     bench = Bench(workload)
     baseline = Baseline(bench.run(), bench.run())
-    if baseline.unsteady:
-        return Advised(None, note=baseline.unsteady, baseline=baseline.first)
+    problem = bench.unrestored or baseline.unsteady
+    if problem:
+        return Advised(None, note=problem, baseline=baseline.first)
     search = _Search(bench, baseline)
     chosen = search.run()
     if not chosen:
         left = tuple(f for f in baseline.first.findings if f.source is not None)
-        return Advised(None, tried=search.told(), left=left, baseline=baseline.first)
+        return Advised(None, tried=search.list_outcomes(), left=left, baseline=baseline.first)
     found = search.outcome(chosen)
     left = tuple(f for f in found.left if f.source is not None)
-    return Advised(found.fix, chosen, found, search.told(), left, None, baseline.first)
+    return Advised(found.fix, chosen, found, search.list_outcomes(), left, None, baseline.first)
 
 
 class _Search:
@@ -89,27 +90,27 @@ class _Search:
         self.bench, self.baseline = bench, baseline
         self._outcomes: dict[tuple[tuple[str, Any], ...], Verification] = {}
 
-    def told(self) -> tuple[Verification, ...]:
+    def list_outcomes(self) -> tuple[Verification, ...]:
         return tuple(self._outcomes.values())
 
     def outcome(self, findings: tuple[Finding, ...]) -> Verification:
-        """What a set of fixes together does to the workload."""
+        """The outcome of a set of fixes together."""
         fix = merge_fixes([f.fix for f in findings])
         key = tuple(sorted(fix.items()))
         if key not in self._outcomes:
-            self._outcomes[key] = judged(None, fix, self.baseline, self.bench)
+            self._outcomes[key] = judge_fix(None, fix, self.baseline, self.bench)
         return self._outcomes[key]
 
     def run(self) -> tuple[Finding, ...]:
         """The smallest set that was found; empty if no fix helps."""
         chosen: tuple[Finding, ...] = ()
-        candidates = _candidates(self.baseline.first.findings)
+        candidates = _find_candidates(self.baseline.first.findings)
         for _ in range(MAX_ROUNDS):
             better = self._round(chosen, candidates)
             if better == chosen:
                 break
             chosen = better
-            candidates = _candidates(self.outcome(chosen).left, chosen)
+            candidates = _find_candidates(self.outcome(chosen).left, chosen)
         return chosen
 
     def _round(self, chosen: tuple[Finding, ...], candidates: list[Finding]) -> tuple[Finding, ...]:
@@ -124,9 +125,9 @@ class _Search:
         for single in sound:
             if self._score((*chosen, single)) <= goal:
                 return (*chosen, single)
-        return self._without_the_needless(everything, goal)
+        return self._drop_needless(everything, goal)
 
-    def _without_the_needless(self, findings: tuple[Finding, ...], goal: tuple[int, int]) -> tuple[Finding, ...]:
+    def _drop_needless(self, findings: tuple[Finding, ...], goal: tuple[int, int]) -> tuple[Finding, ...]:
         for finding in reversed(findings):
             fewer = tuple(f for f in findings if f is not finding)
             if fewer and self._score(fewer) <= goal:
@@ -134,17 +135,17 @@ class _Search:
         return findings
 
     def _score(self, findings: tuple[Finding, ...]) -> tuple[int, int]:
-        """Limits hit, then recompiles: fewer is better. What is unsound is worse than doing nothing."""
+        """Limits hit, then recompiles: fewer is better. A set that changes results is worse than no fix."""
         if not findings:
-            return (limits_hit(self.baseline.first.findings), self.baseline.first.recompiles)
+            return (count_limits(self.baseline.first.findings), self.baseline.first.recompiles)
         found = self.outcome(findings)
         if found.recompiles_after is None or not found.same_results:
             return _UNSOUND
-        return (limits_hit(found.left), found.recompiles_after)
+        return (count_limits(found.left), found.recompiles_after)
 
 
-def _candidates(findings: tuple[Finding, ...], chosen: tuple[Finding, ...] = ()) -> list[Finding]:
-    """Those that a setting may mend, each setting once: causes first, most seconds first; limits last."""
+def _find_candidates(findings: tuple[Finding, ...], chosen: tuple[Finding, ...] = ()) -> list[Finding]:
+    """Findings that a setting may fix, each setting once: causes first, most seconds first; limits last."""
     tried = [f.fix for f in chosen]
     found: list[Finding] = []
     for finding in sorted((f for f in findings if f.fix), key=lambda f: f.rule == "recompile_limit"):

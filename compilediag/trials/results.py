@@ -25,28 +25,28 @@ _TEXTS = (str, bytes, bool, type(None), type)
 MAX_DEPTH, MAX_VALUES = 20, 100_000
 
 
-def copied(value: Any, depth: int = 0) -> Any:
-    """`value` as it is now: tensors are copied (to the CPU), containers too; other objects are told by their class."""
+def copy_value(value: Any, depth: int = 0) -> Any:
+    """`value` as it is now: copies of tensors (on the CPU) and of containers; of other objects only the class."""
     cls = type(value)
     if issubclass(cls, torch.Tensor):
-        return _copied_tensor(value)
+        return _copy_tensor(value)
     if issubclass(cls, (*_NUMBERS, *_TEXTS)):
         return value
     if depth >= MAX_DEPTH:
         return cls
     if issubclass(cls, dict):
-        return {_key(k): copied(v, depth + 1) for k, v in list(dict.items(value))[:MAX_VALUES]}
+        return {_name_key(k): copy_value(v, depth + 1) for k, v in list(dict.items(value))[:MAX_VALUES]}
     if cls.__module__ == "numpy" and cls.__name__ == "ndarray" and not value.dtype.hasobject:
         return value.tolist() if value.size <= MAX_VALUES else value.copy().tobytes()
     if issubclass(cls, (list, tuple)):
-        return [copied(v, depth + 1) for v in list(value)[:MAX_VALUES]]
-    own = _own(value)
+        return [copy_value(v, depth + 1) for v in list(value)[:MAX_VALUES]]
+    own = _read_attributes(value)
     if own and cls.__module__.partition(".")[0] != "torch":
-        return [cls, {_key(k): copied(v, depth + 1) for k, v in own.items()}]
+        return [cls, {_name_key(k): copy_value(v, depth + 1) for k, v in own.items()}]
     return cls
 
 
-def _own(value: Any) -> dict[Any, Any]:
+def _read_attributes(value: Any) -> dict[Any, Any]:
     """The attributes of an object, without any code of its class."""
     try:
         own = object.__getattribute__(value, "__dict__")
@@ -55,11 +55,11 @@ def _own(value: Any) -> dict[Any, Any]:
     return dict(own) if type(own) is dict else {}
 
 
-def _key(key: Any) -> str:
+def _name_key(key: Any) -> str:
     return str(key) if issubclass(type(key), (*_NUMBERS, *_TEXTS)) else type(key).__name__
 
 
-def _copied_tensor(tensor: torch.Tensor) -> Any:
+def _copy_tensor(tensor: torch.Tensor) -> Any:
     if tensor.device.type == "meta":
         return ["meta", list(tensor.shape), str(tensor.dtype)]
     found = tensor.detach()
@@ -67,53 +67,55 @@ def _copied_tensor(tensor: torch.Tensor) -> Any:
     return found.to("cpu", copy=True)
 
 
-def difference(one: Any, other: Any, name: str = "the result") -> str | None:
-    """Where two copies differ first, in words; None if they are the same."""
+def find_difference(one: Any, other: Any, name: str = "the result") -> str | None:
+    """The first difference of two copies, in words; None if they are the same."""
     if issubclass(type(one), torch.Tensor) and issubclass(type(other), torch.Tensor):
-        return _tensors(one, other, name)
-    if type(one) is bool or type(other) is bool or not _both(one, other, _NUMBERS):
-        return _others(one, other, name)
-    near = one == other or (one != one and other != other) or _near(one, other)
+        return _compare_tensors(one, other, name)
+    if type(one) is bool or type(other) is bool or not _are_both(one, other, _NUMBERS):
+        return _compare_others(one, other, name)
+    near = one == other or (one != one and other != other) or _is_near(one, other)
     return None if near else f"{name} was {one!r:.40}, then {other!r:.40}"
 
 
-def _near(one: Any, other: Any) -> bool:
-    if _both(one, other, int):
+def _is_near(one: Any, other: Any) -> bool:
+    if _are_both(one, other, int):
         return False
-    return bool(abs(one - other) <= max(1e-6 * max(abs(one), abs(other)), 1e-8)) if _finite(one, other) else False
+    return bool(abs(one - other) <= max(1e-6 * max(abs(one), abs(other)), 1e-8)) if _are_finite(one, other) else False
 
 
-def _finite(*values: Any) -> bool:
+def _are_finite(*values: Any) -> bool:
     return all(math.isfinite(abs(value)) for value in values)
 
 
-def _both(one: Any, other: Any, kinds: Any) -> bool:
+def _are_both(one: Any, other: Any, kinds: Any) -> bool:
     return issubclass(type(one), kinds) and issubclass(type(other), kinds)
 
 
-def _others(one: Any, other: Any, name: str) -> str | None:
+def _compare_others(one: Any, other: Any, name: str) -> str | None:
     if type(one) is not type(other):
         return f"{name} was of {type(one).__name__}, then of {type(other).__name__}"
-    if _both(one, other, dict):
+    if _are_both(one, other, dict):
         if list(one) != list(other):
             return f"{name} had other keys"
-        return _first(difference(one[key], other[key], f"{name}[{key!r}]") for key in one)
-    if _both(one, other, list):
+        return _find_first(find_difference(one[key], other[key], f"{name}[{key!r}]") for key in one)
+    if _are_both(one, other, list):
         if len(one) != len(other):
             return f"{name} had {len(one)} values, then {len(other)}"
-        return _first(difference(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(one, other, strict=True)))
-    if _both(one, other, _TEXTS):
+        return _find_first(
+            find_difference(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(one, other, strict=True))
+        )
+    if _are_both(one, other, _TEXTS):
         return None if one is other or one == other else f"{name} was {one!r:.40}, then {other!r:.40}"
     return None
 
 
-def _first(found: Iterator[str | None]) -> str | None:
+def _find_first(found: Iterator[str | None]) -> str | None:
     return next((text for text in found if text is not None), None)
 
 
-def _tensors(one: torch.Tensor, other: torch.Tensor, name: str) -> str | None:
+def _compare_tensors(one: torch.Tensor, other: torch.Tensor, name: str) -> str | None:
     if one.shape != other.shape or one.dtype != other.dtype:
-        return f"{name} was {_described(one)}, then {_described(other)}"
+        return f"{name} was {_describe_tensor(one)}, then {_describe_tensor(other)}"
     relative, absolute = _TOLERANCES.get(one.dtype, (0.0, 0.0))
     if one.numel() == 0 or torch.equal(one, other):
         return None
@@ -126,5 +128,5 @@ def _tensors(one: torch.Tensor, other: torch.Tensor, name: str) -> str | None:
     return f"{name} differs by up to {worst.max().item():.2g}" if worst.numel() else f"{name} has other values"
 
 
-def _described(tensor: torch.Tensor) -> str:
+def _describe_tensor(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"

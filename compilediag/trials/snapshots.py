@@ -1,9 +1,9 @@
-"""What a workload can reach of the user's objects, kept before it runs and put back after.
+"""The user's objects that a workload can reach: saved before it runs, restored after it.
 
-A workload trains a model, counts up, appends: its next run would begin elsewhere, and the user's objects would have
-moved on. Found from the function: its closure, defaults, globals, bound object, and from there modules, optimizers,
-tensors, containers, plain objects and generators of random numbers. Not found: what is behind `__slots__`, in
-extension types, files, iterators and other processes.
+A workload trains a model, counts up, appends: its next run would start from another state, and the user's objects would
+have changed. They are found from the function: its closure, defaults, globals, bound object, and from there modules,
+optimizers, tensors, containers, plain objects and generators of random numbers. Not found: objects behind `__slots__`,
+in extension types, files, iterators and other processes.
 """
 
 from __future__ import annotations
@@ -22,61 +22,70 @@ from typing import Any
 import torch
 
 from ..sources.dynamo.torch_api import inner_function
+from ..sources.guards.describe import type_name
 from ..sources.hooks.caller_frames import is_torch_file
+from ..sources.hooks.own_errors import describe_error
 from . import torch_api
 
-#: A workload that reaches more objects than this is kept in part.
+#: Objects that are saved; of a workload that reaches more, the rest is not.
 MAX_OBJECTS = 200_000
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
-#: Never walked: what they hold is the compiler's, the interpreter's or ours.
-_NOT_THEIRS = (types.ModuleType, types.CodeType, types.FrameType, types.GeneratorType, torch.device, torch.dtype)
+#: Never followed: their content belongs to the compiler, the interpreter or compilediag.
+_NOT_THE_USERS = (types.ModuleType, types.CodeType, types.FrameType, types.GeneratorType, torch.device, torch.dtype)
 _TOOLS = ("compilediag", "IPython", "ipykernel", "pytest", "_pytest")
-_THEIR_TORCH = ("torch.nn", "torch.optim", "torch.utils.data", "torch.amp")
+_TORCH_WITH_STATE = ("torch.nn", "torch.optim", "torch.utils.data", "torch.amp")
 
 
 class Snapshot:
-    """The state of all that `workload` reaches. `restore` puts it back; `changed` tells what a run changed."""
+    """The state of the objects that `workload` reaches. `restore` restores it; `find_changes` lists what a run changed.
+
+    `problem` says in one line why not all of it could be saved or restored; None as long as nothing failed.
+    """
 
     def __init__(self, workload: Callable[[], Any]):
-        self.complete = True
+        self.problem: str | None = None
         self._seen: dict[int, Any] = {}
         self._tensors: list[tuple[str, torch.Tensor, torch.Tensor | None, bool, torch.Tensor | None]] = []
         self._containers: list[tuple[str, Any, Any]] = []
-        self._cells: list[tuple[types.CellType, Any]] = []
+        self._cells: list[tuple[str, types.CellType, Any]] = []
         self._globals: dict[tuple[int, str], tuple[dict[str, Any], Any]] = {}
         self._attributes: list[tuple[type, str, Any]] = []
-        self._states: list[tuple[Callable[[Any], Any], Any]] = []
+        self._states: list[tuple[str, Callable[[Any], Any], Any]] = []
         self._walk([("workload", workload)])
 
     def _walk(self, waiting: list[tuple[str, Any]]) -> None:
         while waiting:
             name, found = waiting.pop()
-            if _is(found, _PLAIN) or id(found) in self._seen or _is(found, _NOT_THEIRS):
+            if _is_instance(found, _PLAIN) or id(found) in self._seen or _is_instance(found, _NOT_THE_USERS):
                 continue
             if len(self._seen) >= MAX_OBJECTS:
-                self.complete = False
+                self._note(f"the workload reaches more than {MAX_OBJECTS:,} objects")
                 return
             self._seen[id(found)] = found
             waiting.extend(self._keep(name, found))
 
+    def _note(self, problem: str) -> None:
+        """Remember the first problem."""
+        self.problem = self.problem or problem
+
     def _keep(self, name: str, found: Any) -> Iterator[tuple[str, Any]]:
         """Keep the state of one object; gives what it holds, by name."""
-        if _is(found, torch.Tensor):
+        if _is_instance(found, torch.Tensor):
             return self._keep_tensor(name, found)
-        if _is(found, (types.FunctionType, types.MethodType, functools.partial)):
+        if _is_instance(found, (types.FunctionType, types.MethodType, functools.partial)):
             return self._keep_callable(name, found)
-        if _is(found, torch.Generator):
-            self._states.append((found.set_state, found.get_state()))
-        elif _is(found, random.Random):
-            self._states.append((found.setstate, found.getstate()))
+        if _is_instance(found, torch.Generator):
+            self._states.append((name, found.set_state, found.get_state()))
+        elif _is_instance(found, random.Random):
+            self._states.append((name, found.setstate, found.getstate()))
         elif type(found).__module__ == "numpy" and type(found).__name__ == "ndarray" and not found.dtype.hasobject:
-            self._states.append((functools.partial(_put_array, found), found.copy()))
-        elif _is(found, type):
+            self._states.append((name, functools.partial(_put_array, found), found.copy()))
+        elif _is_instance(found, type):
             return self._keep_class(name, found)
-        elif _is(found, (tuple, frozenset)):
+        elif _is_instance(found, (tuple, frozenset)):
             return ((f"{name}[{n}]", value) for n, value in enumerate(found))
-        elif _is(found, _CONTAINERS):
+        elif _is_instance(found, _CONTAINERS):
             return self._keep_container(name, found)
         else:
             return self._keep_object(name, found)
@@ -91,11 +100,11 @@ class Snapshot:
             yield f"{name}.grad", grad
 
     def _keep_callable(self, name: str, found: Any) -> Iterator[tuple[str, Any]]:
-        if _is(found, types.MethodType):
+        if _is_instance(found, types.MethodType):
             yield name, found.__self__
             yield name, found.__func__
             return
-        if _is(found, functools.partial):
+        if _is_instance(found, functools.partial):
             yield name, found.func
             yield name, found.args
             yield name, found.keywords
@@ -103,7 +112,7 @@ class Snapshot:
         inner = inner_function(found)
         if inner is not None:
             yield name, inner
-        if _is_theirs(found.__code__.co_filename):
+        if _is_user_file(found.__code__.co_filename):
             yield from self._keep_function(name, found)
 
     def _keep_function(self, name: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -112,7 +121,7 @@ class Snapshot:
                 value = cell.cell_contents
             except ValueError:
                 continue  # A variable that has no value yet.
-            self._cells.append((cell, value))
+            self._cells.append((variable, cell, value))
             yield variable, value
         yield name, function.__defaults__
         yield name, function.__kwdefaults__
@@ -123,10 +132,10 @@ class Snapshot:
                 yield variable, value
 
     def _keep_class(self, name: str, found: type) -> Iterator[tuple[str, Any]]:
-        """The attributes of a class of the user's; its functions lead to the globals that they name."""
+        """The attributes of a user's class; its functions lead to the globals that they name."""
         for base in found.__mro__:
             file = getattr(sys.modules.get(base.__module__), "__file__", None) or base.__module__
-            if _is_theirs(file) and base.__module__ != "builtins":
+            if _is_user_file(file) and base.__module__ != "builtins":
                 for attribute, value in list(vars(base).items()):
                     if not attribute.startswith("__"):
                         self._attributes.append((base, attribute, value))
@@ -145,13 +154,13 @@ class Snapshot:
 
     def _keep_object(self, name: str, found: Any) -> Iterator[tuple[str, Any]]:
         cls = type(found)
-        if not _is_walked(cls):
+        if not _has_user_state(cls):
             return
         try:
             own = object.__getattribute__(found, "__dict__")
         except Exception as error:
             if not isinstance(error, AttributeError):
-                self.complete = False  # An object that refuses: what it holds is not kept.
+                self._note(f"{name}, of {type_name(cls)}, does not give its attributes")
             return
         if isinstance(own, dict):
             self._seen[id(own)] = own
@@ -159,39 +168,31 @@ class Snapshot:
         yield name, cls
 
     def restore(self) -> None:
-        """Put everything back as it was. What can't be (a tensor that refuses) is left and makes it incomplete."""
-        for cell, value in self._cells:
-            cell.cell_contents = value
+        """Restore everything. An object that refuses (a tensor in use, say) is left as it is and named in `problem`."""
+        for name, restore in self._steps():
+            try:
+                restore()
+            except Exception as error:
+                self._note(f"{name}: {describe_error(error)}")
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """(name, what restores it) of each object."""
+        for name, cell, value in self._cells:
+            yield name, functools.partial(setattr, cell, "cell_contents", value)
         for (_, variable), (namespace, value) in self._globals.items():
             if namespace.get(variable) is not value:
-                namespace[variable] = value
+                yield variable, functools.partial(namespace.__setitem__, variable, value)
         for cls, attribute, value in self._attributes:
             if vars(cls).get(attribute) is not value:
-                setattr(cls, attribute, value)
-        for _, container, content in self._containers:
-            _refill(container, content)
-        for put, state in self._states:
-            put(state)
-        with torch.no_grad():
-            for _, tensor, value, requires_grad, grad in self._tensors:
-                self._restore_tensor(tensor, value, requires_grad, grad)
+                yield f"{cls.__name__}.{attribute}", functools.partial(setattr, cls, attribute, value)
+        for name, container, content in self._containers:
+            yield name, functools.partial(_refill, container, content)
+        for name, put, state in self._states:
+            yield name, functools.partial(put, state)
+        for name, *kept in self._tensors:
+            yield name, functools.partial(_restore_tensor, *kept)
 
-    def _restore_tensor(
-        self, tensor: torch.Tensor, value: torch.Tensor | None, requires_grad: bool, grad: torch.Tensor | None
-    ) -> None:
-        try:
-            if value is not None and not _is_same(tensor, value):
-                with torch.inference_mode(tensor.is_inference()):
-                    _put_tensor(tensor, value)
-            if tensor.is_leaf:
-                if tensor.requires_grad != requires_grad:
-                    tensor.requires_grad_(requires_grad)
-                if tensor.grad is not grad:
-                    tensor.grad = grad
-        except RuntimeError:
-            self.complete = False
-
-    def changed(self) -> dict[str, Any]:
+    def find_changes(self) -> dict[str, Any]:
         """What differs from the snapshot now, by name: tensors and gradients as copies, plain values, lengths."""
         found: dict[str, Any] = {}
         for name, tensor, value, _, grad in self._tensors:
@@ -201,7 +202,7 @@ class Snapshot:
                 found[f"{name}.grad"] = tensor.grad
         for name, container, content in self._containers:
             if not _is_unchanged(container, content):
-                found[name] = _shallow(container)
+                found[name] = _copy_shallow(container)
         for (_, variable), (namespace, value) in self._globals.items():
             if namespace.get(variable) is not value:
                 found[variable] = namespace.get(variable)
@@ -211,20 +212,34 @@ class Snapshot:
         return found
 
 
-def _is(found: Any, kinds: Any) -> bool:
+def _restore_tensor(
+    tensor: torch.Tensor, value: torch.Tensor | None, requires_grad: bool, grad: torch.Tensor | None
+) -> None:
+    with torch.no_grad():
+        if value is not None and not _is_same(tensor, value):
+            with torch.inference_mode(tensor.is_inference()):
+                _put_tensor(tensor, value)
+        if tensor.is_leaf:
+            if tensor.requires_grad != requires_grad:
+                tensor.requires_grad_(requires_grad)
+            if tensor.grad is not grad:
+                tensor.grad = grad
+
+
+def _is_instance(found: Any, kinds: Any) -> bool:
     """isinstance, without asking the object for its `__class__`."""
     return issubclass(type(found), kinds)
 
 
-def _shallow(container: Any) -> Any:
+def _copy_shallow(container: Any) -> Any:
     """The values of a container that can be compared without asking them: numbers, texts, tensors; else their class."""
     if isinstance(container, dict):
-        return {str(k) if isinstance(k, _PLAIN) else type(k).__name__: _leaf(v) for k, v in dict.items(container)}
-    return len(container) if isinstance(container, set) else [_leaf(value) for value in container]
+        return {str(k) if isinstance(k, _PLAIN) else type(k).__name__: _copy_leaf(v) for k, v in dict.items(container)}
+    return len(container) if isinstance(container, set) else [_copy_leaf(value) for value in container]
 
 
-def _leaf(value: Any) -> Any:
-    return value if _is(value, (*_PLAIN, torch.Tensor)) else type(value)
+def _copy_leaf(value: Any) -> Any:
+    return value if _is_instance(value, (*_PLAIN, torch.Tensor)) else type(value)
 
 
 def _is_unchanged(container: Any, content: Any) -> bool:
@@ -252,7 +267,7 @@ def _refill(container: Any, content: Any) -> None:
 def _is_same(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     if tensor.shape != value.shape or tensor.dtype != value.dtype:
         return False
-    return torch.equal(tensor.detach().to("cpu"), value)
+    return bool(torch.equal(tensor.detach().to("cpu"), value))
 
 
 def _put_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -271,11 +286,11 @@ def _names_in(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names_in, inner))
 
 
-def _is_walked(cls: type) -> bool:
+def _has_user_state(cls: type) -> bool:
     module = cls.__module__ or ""
     root = module.partition(".")[0]
     if root == "torch":
-        return module.startswith(_THEIR_TORCH) or (module == torch_api.COMPILED_MODULE.module and _is_module(cls))
+        return module.startswith(_TORCH_WITH_STATE) or (module == torch_api.COMPILED_MODULE.module and _is_module(cls))
     return root not in sys.stdlib_module_names and root not in _TOOLS
 
 
@@ -286,7 +301,7 @@ def _is_module(cls: type) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_theirs(file: str) -> bool:
+def _is_user_file(file: str) -> bool:
     """False for files of torch, of installed packages, of Python and of this package: their state is not the user's."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = (sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))

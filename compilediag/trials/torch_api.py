@@ -176,7 +176,7 @@ def is_in_compiled_code() -> bool:
 def clear_cache_memory() -> None:
     """Empty what Inductor's caches hold in memory, if it is loaded; files stay."""
     if CLEAR_CACHES.module in sys.modules and CLEAR_CACHES.exists():
-        CLEAR_CACHES.loaded()()
+        CLEAR_CACHES.get_loaded()()
 
 
 def find_config(key: str) -> Any:

@@ -1,7 +1,8 @@
-"""Fixes tried on the user's own workload: with and without, beside what they have compiled, results compared."""
+"""Tries fixes on the user's own workload: runs it without and with a fix, isolated, and compares the results."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 import traceback
@@ -22,8 +23,9 @@ class Verification:
 
     `recompiles_*` count all recompiles of one run, `strikes_*` those of the finding's own cause (for a limit: how
     often it was hit), `seconds_*` (s) what a run spent compiling from empty caches. `holds`: the cause struck less
-    often, the workload recompiled less in all, and the results were the same. `note` says in one line why it does
-    not hold, or what could not be told. What was not run is None. `left` are the findings that stay with the fix.
+    often, the workload recompiled less in all, the results were the same, and all that the workload changes could be
+    restored between the runs. `note` says in one line why it does not hold, or what is not known. What was not run is
+    None. `left` are the findings that stay with the fix.
     """
 
     finding: Finding | None
@@ -45,15 +47,15 @@ class Verification:
             parts.append(f"{self.recompiles_before} recompiles -> {self.recompiles_after}")
         if self.seconds_before is not None and self.seconds_after is not None:
             parts.append(f"{format_seconds(self.seconds_before)} compiling -> {format_seconds(self.seconds_after)}")
-        told = ", ".join(parts) + (f": {self.note}" if self.note else "")
+        text = ", ".join(parts) + (f": {self.note}" if self.note else "")
         code = fix_code(self.fix)
-        return f"{told} [{code}]" if code else told
+        return f"{text} [{code}]" if code else text
 
     __repr__ = __str__
 
 
 @dataclass(frozen=True)
-class Run:
+class WorkloadRun:
     """One run of a workload from an empty compile state. `raised` in one line; `result` and `changed` are copies."""
 
     recompiles: int
@@ -67,15 +69,15 @@ class Run:
 
 
 class Bench:
-    """Runs a workload again and again, each time from the same state of the user's objects.
+    """Runs a workload several times, each time from the same state of the user's objects.
 
-    Set aside for each run and put back after it, whatever happens: torch's compiled code with what it learned of
-    sizes, its settings, its counters, the caches (a run has folders of its own, and so compiles what a first run
+    Saved before each run and restored after it, whatever happens: torch's compiled code and what it has learned of
+    sizes, its settings, its counters, the caches (a run has folders of its own, so it compiles what a first run
     compiles), the random numbers, grad mode, default dtype, threads, and all modules, optimizers, tensors, containers
     and plain objects that the workload reaches by its closure, globals and attributes. A recording that runs sees
-    nothing of it. Not put back: files, iterators, what is printed or sent, objects with `__slots__`, and the
-    memory that the device's allocator took. No other thread may run compiled code meanwhile: what it compiles is
-    dropped at the end of the run.
+    none of it. Not restored: files, iterators, what is printed or sent, objects with `__slots__`, and the memory that
+    the device's allocator took. No other thread may run compiled code meanwhile: what it compiles is dropped at the
+    end of the run.
     """
 
     def __init__(self, workload: Workload):
@@ -89,10 +91,16 @@ class Bench:
         self.workload = workload
         self.snapshot = snapshots.Snapshot(workload)
 
-    def run(self, fix: dict[str, Any] | None = None, finding: Finding | None = None) -> Run:
-        """Run it once with `fix`; everything is as before when this returns."""
+    @property
+    def unrestored(self) -> str | None:
+        """In one line why later runs may start from another state than the first; None if all could be restored."""
+        problem = self.snapshot.problem
+        return None if problem is None else f"the state before a run cannot be restored: {problem}"
+
+    def run(self, fix: dict[str, Any] | None = None, finding: Finding | None = None) -> WorkloadRun:
+        """Run it once with `fix`; when this returns, everything is as before, or `unrestored` says what is not."""
         from ..active_recording import record_aside
-        from .results import copied
+        from .results import copy_value
         from .trial import isolate
 
         result, changed, raised = None, {}, None
@@ -101,10 +109,10 @@ class Bench:
                 with isolate(fix or {}):
                     begin = time.perf_counter()
                     try:
-                        result = copied(self.workload())
-                        changed = {name: copied(value) for name, value in self.snapshot.changed().items()}
+                        result = copy_value(self.workload())
+                        changed = {name: copy_value(value) for name, value in self.snapshot.find_changes().items()}
                     except Exception as error:
-                        raised = _told(error)
+                        raised = _describe_error(error)
                     wall = time.perf_counter() - begin
             finally:
                 self.snapshot.restore()
@@ -112,20 +120,20 @@ class Bench:
             compiled = float(session.compiles["duration_s"].sum())
             count, found = len(session.recompiles), tuple(diagnose(session))
             own = count_occurrences(finding, session) if finding is not None else 0
-        return Run(count, compiled, found, own, result, changed, raised, wall)
+        return WorkloadRun(count, compiled, found, own, result, changed, raised, wall)
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Two runs without any fix: what differs between them differs by chance."""
+    """Two runs without a fix: what differs between them differs by chance."""
 
-    first: Run
-    second: Run
+    first: WorkloadRun
+    second: WorkloadRun
 
     @property
     def unsteady(self) -> str | None:
         """In one line why nothing can be compared with this workload; None if it can."""
-        from .results import difference
+        from .results import find_difference
 
         if self.first.raised is not None:
             return f"the workload raised without the fix, so nothing was compared: {self.first.raised}"
@@ -134,20 +142,21 @@ class Baseline:
         if self.first.recompiles != self.second.recompiles:
             counts = f"{self.first.recompiles} and {self.second.recompiles}"
             return f"two runs without the fix differ by chance: {counts} recompiles"
-        differs = difference(self.first.result, self.second.result)
+        differs = find_difference(self.first.result, self.second.result)
         return f"two runs without the fix differ by chance: {differs}" if differs else None
 
-    def changed_by(self, run: Run) -> str | None:
-        """Where the results of `run` are others; what differs by chance is left out."""
-        from .results import difference
+    def find_change(self, run: WorkloadRun) -> str | None:
+        """Where the results of `run` differ, without what differs by chance."""
+        from .results import find_difference
 
-        found = difference(self.first.result, run.result)
+        found = find_difference(self.first.result, run.result)
         if found is not None:
             return found
         names = self.first.changed.keys() | self.second.changed.keys()
-        steady = [n for n in names if difference(*(b.changed.get(n, _SAME) for b in (self.first, self.second))) is None]
+        first, second = self.first.changed, self.second.changed
+        steady = [name for name in names if find_difference(first.get(name, _SAME), second.get(name, _SAME)) is None]
         for name in sorted(steady):
-            found = difference(self.first.changed.get(name, _SAME), run.changed.get(name, _SAME), name)
+            found = find_difference(self.first.changed.get(name, _SAME), run.changed.get(name, _SAME), name)
             if found is not None:
                 return found
         more = sorted(run.changed.keys() - names)
@@ -167,56 +176,64 @@ def verify(finding: Finding, workload: Workload) -> Verification:
     """Try the fix of `finding` on `workload`; see `Bench` for what is isolated and what is not.
 
     Three runs: two without the fix, to know what differs by chance, and one with it. A workload that raises, or
-    whose runs differ by chance, is told in `note`. CompilediagError if fixes can't be tried here at all.
+    whose runs differ by chance, or whose objects cannot be restored, is named in `note`. CompilediagError if fixes
+    cannot be tried here at all.
     """
     bench = Bench(workload)
     if not finding.fix:
-        return Verification(finding, None, note="no setting mends this: the fix is a change of the code")
+        return Verification(finding, None, note="no setting fixes this; change the code")
     baseline = Baseline(bench.run(finding=finding), bench.run(finding=finding))
-    return judged(finding, finding.fix, baseline, bench)
+    return judge_fix(finding, finding.fix, baseline, bench)
 
 
-def judged(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, bench: Bench) -> Verification:
-    """Run the workload with `fix`, against runs without; without a finding the workload is judged as a whole."""
+def judge_fix(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, bench: Bench) -> Verification:
+    """Run the workload with `fix`, and compare with runs without; without a finding, judge the workload as a whole."""
     before = baseline.first
-    told = {"finding": finding, "fix": fix, "recompiles_before": before.recompiles, "strikes_before": before.strikes}
-    told["seconds_before"] = baseline.seconds
-    if baseline.unsteady:
-        return Verification(**told, note=baseline.unsteady)
+    without = Verification(
+        finding,
+        fix,
+        recompiles_before=before.recompiles,
+        seconds_before=baseline.seconds,
+        strikes_before=before.strikes,
+        note=bench.unrestored or baseline.unsteady,
+    )
+    if without.note:
+        return without
     after = bench.run(fix, finding)
-    unsound = _unsound(baseline, after)
-    note = unsound or (_idle(before, after) if finding is None else _objection(finding, before, after))
-    return Verification(
-        **told,
+    harm = _find_harm(baseline, after)
+    help_note = _find_no_help(before, after) if finding is None else _find_objection(finding, before, after)
+    note = harm or bench.unrestored or help_note
+    return dataclasses.replace(
+        without,
         recompiles_after=after.recompiles,
         seconds_after=after.seconds,
         strikes_after=after.strikes,
         holds=note is None,
-        same_results=unsound is None,
+        same_results=harm is None,
         note=note or (f"it still happened {format_times(after.strikes)}" if after.strikes else None),
         left=after.findings,
     )
 
 
-def limits_hit(findings: Iterable[Finding]) -> int:
+def count_limits(findings: Iterable[Finding]) -> int:
     return sum(finding.rule == "recompile_limit" for finding in findings)
 
 
-def _unsound(baseline: Baseline, after: Run) -> str | None:
+def _find_harm(baseline: Baseline, after: WorkloadRun) -> str | None:
     """Why the fix must not be used, however much it helps."""
     if after.raised is not None:
         return f"with the fix the workload raises: {after.raised}"
-    changed = baseline.changed_by(after)
+    changed = baseline.find_change(after)
     return f"the fix changes the results: {changed}" if changed else None
 
 
-def _idle(before: Run, after: Run) -> str | None:
+def _find_no_help(before: WorkloadRun, after: WorkloadRun) -> str | None:
     """Why the workload as a whole is no better off; None if it is. A limit that is no longer hit is worth more."""
-    was, now = ((limits_hit(run.findings), run.recompiles) for run in (before, after))
+    was, now = ((count_limits(run.findings), run.recompiles) for run in (before, after))
     return None if now < was else "it does not help"
 
 
-def _objection(finding: Finding, before: Run, after: Run) -> str | None:
+def _find_objection(finding: Finding, before: WorkloadRun, after: WorkloadRun) -> str | None:
     """Why the fix does not help against this finding; None if it does."""
     if before.strikes == 0:
         return "this workload does not show it: without the fix it did not happen"
@@ -231,7 +248,7 @@ def _objection(finding: Finding, before: Run, after: Run) -> str | None:
     return None
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """An exception in one line, with the line of the user's that raised it; its own text may fail."""
     text = format_line("".join(traceback.format_exception_only(error)).strip().splitlines()[0], 200)
     frames = traceback.extract_tb(error.__traceback__)

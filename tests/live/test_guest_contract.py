@@ -506,7 +506,7 @@ def test_a_call_that_hits_enters_nothing_of_ours(detail):
 
         assert entered(hit) == {}
         before = len(session.compiles)
-        assert "watched" in entered(lambda: function(torch.ones(2, 2), 2)), "a recompile does enter"
+        assert "watch_call" in entered(lambda: function(torch.ones(2, 2), 2)), "a recompile does enter"
         assert len(session.compiles) == before + 1
 
 

@@ -91,7 +91,7 @@ def test_a_finding_without_a_setting_is_not_run():
     _, _, session, finding = sized()
     verified = session.verify(dataclasses.replace(finding, fix=None), work)
     assert not verified.holds and verified.recompiles_before is None
-    assert "the fix is a change of the code" in repr(verified)
+    assert "no setting fixes this; change the code" in repr(verified)
 
 
 def test_a_workload_that_does_not_show_it_says_so():
@@ -429,3 +429,33 @@ def test_with_inductor_a_run_has_caches_of_its_own(fresh_inductor_cache):
     assert verified.holds and verified.recompiles_after == 0, verified
     assert sorted(fresh_inductor_cache.rglob("*")) == kept
     assert [y.tolist() for y in work()] == [y.tolist() for y in expected]
+
+
+def test_a_state_that_cannot_be_restored_says_so_and_does_not_hold(monkeypatch):
+    """A tensor that refuses keeps what the workload wrote to it, so the next run starts from another state."""
+    from compilediag.trials import snapshots
+
+    def refuse(tensor, value):
+        raise RuntimeError("this tensor is in use")
+
+    def work():
+        total.add_(1.0)
+        return sizes(f, 4, 6, 7)
+
+    total = torch.zeros(1)
+    _, f, session, finding = sized()
+    assert session.verify(finding, work).holds
+    monkeypatch.setattr(snapshots, "_put_tensor", refuse)
+    found = session.verify(finding, work)
+    assert not found.holds
+    assert found.note == "the state before a run cannot be restored: total: RuntimeError: this tensor is in use"
+    assert session.advise(work).note == found.note
+
+
+def test_a_workload_with_too_many_objects_says_so(monkeypatch):
+    from compilediag.trials import snapshots
+
+    monkeypatch.setattr(snapshots, "MAX_OBJECTS", 3)
+    many = [[n] for n in range(10)]
+    snapshot = snapshots.Snapshot(lambda: many)
+    assert snapshot.problem == "the workload reaches more than 3 objects"

@@ -48,8 +48,6 @@ PARTICIPLES = {
     *("left", "lost", "held", "put", "drawn", "seen", "met", "bound", "gone", "done", "said", "won", "run", "paid"),
 }
 NO_PARTICIPLES = {"embed", "feed", "need", "put", "read", "run", "seed", "settled", "speed"}
-#: Parts whose functions are being renamed; it has to become empty.
-STILL_PARTICIPLES = {"sources", "trials"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
@@ -173,8 +171,6 @@ def is_participle(name):
 
 
 def test_functions_are_not_named_by_a_bare_participle(module):
-    if part_of(name_of(module)) in STILL_PARTICIPLES:
-        return
     functions = [n for n in ast.walk(tree_of(module)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     assert [f.name for f in functions if is_participle(f.name) and not is_property(f)] == []
 

@@ -100,7 +100,7 @@ class Late(Source):
         inner = sys.modules["late_package.inner"]
         if self.needs_whisper and not hasattr(inner, "whisper"):
             raise Unavailable("there is no whisper")
-        return [Patch(inner, "shout", self.heard, self.guarded)]
+        return [Patch(inner, "shout", self.heard, self.run_shielded)]
 
     def heard(self, args, kwargs, result, error):
         self.events += 1

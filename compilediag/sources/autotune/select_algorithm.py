@@ -49,7 +49,7 @@ class SelectAlgorithm(Tuner):
             torch_api.SELECT: self._selector_patches,
             torch_api.CODECACHE: lambda: [self.watch(torch_api.TIMES_LOOKED_UP, self._times_looked_up)],
             torch_api.PROCESS: self._process_patches,
-            torch_api.IR: lambda: [self.watch(point, self._finalized) for point in torch_api.CHOICES_FINALIZED],
+            torch_api.IR: lambda: [self.watch(point, self._on_finalized) for point in torch_api.CHOICES_FINALIZED],
             torch_api.SCHEDULER: self._scheduler_patches,
         }
 
@@ -60,11 +60,11 @@ class SelectAlgorithm(Tuner):
         is_full = self.detail == "full"
         templates = [self.watch(torch_api.TEMPLATE_LOOKED_UP, self._template_looked_up)] if is_full else []
         return [
-            self.watch(torch_api.SELECTED, self._selected, self._before_select),
-            self.watch(torch_api.TUNED, self._tuned, self._before_tuning),
-            self.watch(torch_api.BENCHMARKED, self._benchmarked, self._before_benchmark),
+            self.watch(torch_api.SELECTED, self._on_selected, self._before_select),
+            self.watch(torch_api.TUNED, self._on_tuned, self._before_tuning),
+            self.watch(torch_api.BENCHMARKED, self._on_benchmarked, self._before_benchmark),
             self.watch(torch_api.CHOICE_TIMED, self._choice_timed),
-            self.watch(torch_api.PRESCREENED, self._prescreened),
+            self.watch(torch_api.PRESCREENED, self._on_prescreened),
             self.watch(torch_api.RESULTS_LOGGED, self._results_logged),
             self.watch(torch_api.COMPILES_AWAITED, self._compiles_awaited),
             self.watch(torch_api.COMPILES_FAILED, self._compiles_failed),
@@ -90,7 +90,7 @@ class SelectAlgorithm(Tuner):
     def _before_select(self, args: Args, kwargs: Kwargs) -> None:
         self._thread.calls.append([])
 
-    def _selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_selected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         runs = self._thread.calls.pop() if self._thread.calls else []
         for run in runs:
             # torch 2.13 gives (node, choice), 2.11 the node alone.
@@ -115,7 +115,7 @@ class SelectAlgorithm(Tuner):
         self._emit_open(lambda thread, left: thread == get_ident() and left.ids != run.ids)
         self._thread.runs.append(run)
 
-    def _tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_tuned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if not self._thread.runs:
             return
         run = self._thread.runs.pop()
@@ -145,7 +145,7 @@ class SelectAlgorithm(Tuner):
         if self._thread.runs:
             self._thread.runs[-1].failed.update((id(choice), _error_text(why)) for choice, why in args[0])
 
-    def _prescreened(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_prescreened(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if self._thread.runs:
             self._thread.runs[-1].end_waiting()
             self._thread.runs[-1].prescreening = bool(result)
@@ -184,7 +184,7 @@ class SelectAlgorithm(Tuner):
         run = self._thread.runs[-1]
         run.rounds.append(TimingRound(run.stage, choices))
 
-    def _benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_benchmarked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         run = self._thread.runs[-1]
         run.rounds[-1].end(result, None if error is None else _error_text(error))
         if run.op is None:
@@ -241,7 +241,7 @@ class SelectAlgorithm(Tuner):
                 timed.seconds = None
                 run.rounds.append(timed)
 
-    def _finalized(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_finalized(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         for choice in args[1].values() if isinstance(args[1], dict) else args[1:2]:
             self._settle(choice)
 

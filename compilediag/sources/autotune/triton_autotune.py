@@ -71,15 +71,15 @@ class TritonAutotune(Tuner):
 
     def _tuner_patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.CONFIGS_PRUNED, self._pruned),
-            self.watch(torch_api.CONFIG_BENCHED, self._timed, self._before_timing),
+            self.watch(torch_api.CONFIGS_PRUNED, self._on_pruned),
+            self.watch(torch_api.CONFIG_BENCHED, self._on_timed, self._before_timing),
             self.watch(torch_api.DISK_CACHE_CHECKED, self._looked_up),
         ]
 
     def _error_patches(self, points: tuple[HookPoint, ...]) -> list[Patch]:
         return [self.watch(point, self._error_created) for point in points if point.required or point.exists()]
 
-    def _pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_pruned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         tuner, self._thread.launch = args[0], None
         if error is None:
             values = [*(tuner.nargs or {}).values(), *(args[1] if len(args) > 1 else {}).values()]
@@ -91,7 +91,7 @@ class TritonAutotune(Tuner):
     def _error_created(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._thread.error = describe_error(args[0])
 
-    def _timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         launch = self._thread.launch
         if launch is None or launch.tuner is not args[0]:
             return

@@ -87,9 +87,9 @@ class TritonHeuristics(Tuner):
         stages = [(point, stage) for point, stage in torch_api.STAGES.items() if point.required or point.exists()]
         return [
             *(self._stage_patch(point, stage) for point, stage in stages),
-            self.watch(torch_api.CONFIG_TIMED, self._timed),
-            self.watch(torch_api.CONFIG_COMPILED, self._compiled),
-            self.watch(torch_api.KERNEL_PRECOMPILED, self._precompiled, self._before_precompile),
+            self.watch(torch_api.CONFIG_TIMED, self._on_timed),
+            self.watch(torch_api.CONFIG_COMPILED, self._on_compiled),
+            self.watch(torch_api.KERNEL_PRECOMPILED, self._on_precompiled, self._before_precompile),
             *(self.watch(point, self._launcher_made) for point in torch_api.LAUNCHER_MADE),
         ]
 
@@ -100,14 +100,14 @@ class TritonHeuristics(Tuner):
         return self.watch(point, stage_ended, lambda args, kwargs: self._thread.stages.append(TuningStage()))
 
     def _cache_patches(self) -> list[Patch]:
-        return [self.watch(REMOTE_GET, self._looked_up), self.watch(REMOTE_PUT, self._saved)]
+        return [self.watch(REMOTE_GET, self._looked_up), self.watch(REMOTE_PUT, self._on_saved)]
 
     # Compiling the configurations.
 
     def _before_precompile(self, args: Args, kwargs: Kwargs) -> None:
         kernel, info = args[0], args[0].autotune_cache_info or {}
         self._thread.kernels.append(kernel)
-        known, ids = self._known(kernel), self._ids_of(kernel)
+        known, ids = self._remember_kernel(kernel), self._ids_of(kernel)
         known.began_ns = 0 if kernel.compile_results else time.time_ns()
         if not torch_api.is_from_worker(kwargs) or known.is_reported:
             return
@@ -120,11 +120,11 @@ class TritonHeuristics(Tuner):
             failed = [TimedChoice(None, "triton", fail_reason=IN_A_WORKER, stage="precompile", is_winner=False)] * lost
             self._emit(kernel, (), failed)
 
-    def _precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_precompiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         kernel = args[0]
         if self._thread.kernels:
             self._thread.kernels.pop()
-        known, info = self._known(kernel), kernel.autotune_cache_info or {}
+        known, info = self._remember_kernel(kernel), kernel.autotune_cache_info or {}
         if known.began_ns:
             known.precompile_s = (time.time_ns() - known.began_ns) / 1e9
         if not known.is_reported and info.get("autotune_cache_state") == "hit" and kernel.launchers:
@@ -133,17 +133,17 @@ class TritonHeuristics(Tuner):
             self._emit(kernel, (), [make_choice(parameters, None, None, stage="cached", is_winner=True)], tier)
         known.is_reported = True
 
-    def _compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None:
             kernel = args[0]
-            self._failed(kernel, len(kernel.configs or ()), call_argument(args, kwargs, 1, "cfg"), error)
+            self._report_failure(kernel, len(kernel.configs or ()), call_argument(args, kwargs, 1, "cfg"), error)
 
     def _launcher_made(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None:
             kernel = self._thread.kernels[-1] if self._thread.kernels else None
-            self._failed(kernel, len(getattr(kernel, "compile_results", ())), args[0].config, error)
+            self._report_failure(kernel, len(getattr(kernel, "compile_results", ())), args[0].config, error)
 
-    def _failed(self, kernel: Any, configs: int, config: Any, error: BaseException) -> None:
+    def _report_failure(self, kernel: Any, configs: int, config: Any, error: BaseException) -> None:
         """A configuration that failed. The only one of a template is left out: it is a choice of an operator."""
         if self._thread.stages:
             self._thread.stages[-1].timed.append((config, None, describe_error(error)))
@@ -155,7 +155,7 @@ class TritonHeuristics(Tuner):
 
     # Timing them.
 
-    def _timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_timed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if not self._thread.stages:
             return
         kernel, launcher = args[0], args[1]
@@ -197,7 +197,7 @@ class TritonHeuristics(Tuner):
         if tier == "local":
             self._emit_cache_row(args, kwargs, "miss" if result is None else "hit", error)
 
-    def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if CACHES.get(type(args[0]).__name__) == "local":
             self._emit_cache_row(args, kwargs, "saved", error, action="store")
 
@@ -213,16 +213,16 @@ class TritonHeuristics(Tuner):
         compile_id = torch_api.compile_id_of(kernel)
         if compile_id is None:
             return self.current_ids()
-        known, keys = self._known(kernel), compile_keys(self.recorder)
+        known, keys = self._remember_kernel(kernel), compile_keys(self.recorder)
         if known.compile_key is None:
             known.compile_key = keys.find(compile_id) or keys.match(str(compile_id))
         return CompileIds(str(compile_id), known.compile_key)
 
-    def _known(self, kernel: Any) -> KnownKernel:
+    def _remember_kernel(self, kernel: Any) -> KnownKernel:
         return self._kernels.setdefault(kernel, KnownKernel(make_run_id(TUNER)))
 
     def _emit(self, kernel: Any, arguments: Any, choices: list[TimedChoice], from_cache: str | None = None) -> None:
-        known, info = self._known(kernel), kernel.autotune_cache_info or {}
+        known, info = self._remember_kernel(kernel), kernel.autotune_cache_info or {}
         compiled_us, ids = info.get("compile_time_us"), self._ids_of(kernel)
         tuning = TuningRecord(
             tuner=TUNER,

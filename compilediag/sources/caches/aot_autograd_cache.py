@@ -37,11 +37,11 @@ class AOTAutogradCache(GuardedCache):
     def patches(self) -> list[Patch]:
         return [
             *super().patches(),
-            self.watch(torch_api.AOT_TRIED, self._tried, self._before_try),
+            self.watch(torch_api.AOT_TRIED, self._on_tried, self._before_try),
             self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
             self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),
             self.watch(torch_api.AOT_GRAPHS_LOOKED_UP, self._graphs_looked_up),
-            self.watch(torch_api.AOT_SAVED, self._saved, self._before_save),
+            self.watch(torch_api.AOT_SAVED, self._on_saved, self._before_save),
             self.watch(torch_api.AOT_FIELD_SEARCHED, self._field_searched),
             self.watch(torch_api.AOT_SAVE_FAILED, self._save_failed),
         ]
@@ -91,7 +91,7 @@ class AOTAutogradCache(GuardedCache):
             why = f"{why} ({describe_error(cause)})"
         look.outcome, look.reason, look.exception_type = "bypass", why or None, type(error).__name__
 
-    def _tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._end(LookUp)
         if look is None:
             return
@@ -129,7 +129,7 @@ class AOTAutogradCache(GuardedCache):
             why = " ".join(str(raised).split()) if store.is_bypass else f"{NOT_SAVED}: {describe_error(raised)}"
             store.trouble = Trouble(type(raised).__name__, why)
 
-    def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._end(CacheStore)
         if store is None:
             return

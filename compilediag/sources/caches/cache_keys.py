@@ -62,9 +62,9 @@ class CacheKeys(Source):
 
     def _note(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> None:
         if texts or settings:
-            self.emit(self._noted, key, texts, settings)
+            self.emit(self._note_parts, key, texts, settings)
 
-    def _noted(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> Made:
+    def _note_parts(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> Made:
         self._history.note(key, texts, settings)
         return ()
 

@@ -57,10 +57,10 @@ class FxGraphCache(GuardedCache):
             self.watch(torch_api.FX_KEY_PREPARED, self._key_prepared),
             self.watch(torch_api.FX_KEY_HASHED, self._key_hashed),
             self.watch(torch_api.FX_LOOKED_UP, self._looked_up, self._before_look_up),
-            self.watch(torch_api.FX_SAVED, self._saved, self._before_save),
+            self.watch(torch_api.FX_SAVED, self._on_saved, self._before_save),
             self.watch(torch_api.MODULE_RESTORED, self._module_restored, self._before_module),
             self.watch(torch_api.FILE_WRITTEN, self._file_written),
-            self.watch(INSTANT_EVENT, self._announced),
+            self.watch(INSTANT_EVENT, self._on_announced),
         ]
 
     # Keys
@@ -119,7 +119,7 @@ class FxGraphCache(GuardedCache):
     def _before_save(self, args: Args, kwargs: Kwargs) -> None:
         self._begin(CacheStore(self.cache, time.time_ns()))
 
-    def _saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._end(CacheStore)
         if store is None:
             return
@@ -155,7 +155,7 @@ class FxGraphCache(GuardedCache):
 
     # What is only announced
 
-    def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == DISABLED:
             _, key = compile_keys(self.recorder).current()

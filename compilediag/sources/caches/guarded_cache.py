@@ -75,7 +75,7 @@ class GuardedCache(Source):
             self.watch(torch_api.ENTRIES_SEARCHED, self._entries_searched),
             self.watch(self.result_point, self._result_counted),
             self.watch(self.written_point, self._entry_written),
-            self.watch(self.cleared_point, self._cleared),
+            self.watch(self.cleared_point, self._on_cleared),
         ]
 
     def open(self) -> None:
@@ -160,7 +160,7 @@ class GuardedCache(Source):
         pickled.
         """
         if record.exc_info and record.exc_info[1] is not None:
-            self.guarded(self._error_logged, str(record.msg), record.exc_info[1])
+            self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
         return True
 
     def _error_logged(self, message: str, error: BaseException) -> None:
@@ -193,12 +193,12 @@ class GuardedCache(Source):
         if store.is_local or (store.trouble is not None and not store.trouble.is_write):
             self.emit(_make_store_rows, store)
 
-    def _cleared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_cleared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._emit_clear(f"{self._owner.__name__}.clear()")
 
     def cache_clear(self) -> None:
         """Called by torch with all caches that it clears: a fresh cache directory begins or ends."""
-        self.guarded(self._caches_cleared)
+        self.run_shielded(self._caches_cleared)
 
     def _caches_cleared(self) -> None:
         stage = torch_api.fresh_cache_stage()

@@ -124,13 +124,13 @@ class StoredKeys:
             return work(db)
         except (OSError, sqlite3.Error, ValueError, TypeError, AttributeError, zlib.error) as error:
             logger.debug("compilediag: the key history %s: %s", path, error)
-            self._failed(path, error)
+            self._report_failure(path, error)
             return None
         finally:
             if db is not None:
                 db.close()
 
-    def _failed(self, path: Path, error: Exception) -> None:
+    def _report_failure(self, path: Path, error: Exception) -> None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return

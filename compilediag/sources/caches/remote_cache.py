@@ -45,8 +45,8 @@ class RemoteCache(Source):
         return [
             self.watch(torch_api.REMOTE_GET, self._got, self._before_get),
             self.watch(torch_api.REMOTE_PUT, self._put, self._before_put),
-            self.watch(torch_api.BACKEND_GET, self._received, self._before_transfer),
-            self.watch(torch_api.BACKEND_PUT, self._sent, self._before_transfer),
+            self.watch(torch_api.BACKEND_GET, self._on_received, self._before_transfer),
+            self.watch(torch_api.BACKEND_PUT, self._on_sent, self._before_transfer),
             self.watch(torch_api.REDIS_CREATED, self._cache_created),
         ]
 
@@ -75,15 +75,15 @@ class RemoteCache(Source):
             transfer.client = torch_api.redis_client(args[0])
             transfer.fetch.is_given_up = transfer.client is None
 
-    def _received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_received(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._moved(args[0], result)
+            self._count_bytes(args[0], result)
 
-    def _sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_sent(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is None:
-            self._moved(args[0], call_argument(args, kwargs, 2, "data"))
+            self._count_bytes(args[0], call_argument(args, kwargs, 2, "data"))
 
-    def _moved(self, backend: Any, data: Any) -> None:
+    def _count_bytes(self, backend: Any, data: Any) -> None:
         transfer = self._transfer.get()
         if transfer is None or transfer.fetch.is_given_up:
             return

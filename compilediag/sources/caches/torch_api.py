@@ -92,7 +92,7 @@ MAX_ELEMENTS = 16
 
 def is_fx_graph_miss(error: BaseException) -> bool:
     """True for the error that a graph of an AOTAutograd entry is not in FxGraphCache any more: counted as a miss."""
-    return isinstance(error, FX_GRAPH_MISS.loaded())
+    return isinstance(error, FX_GRAPH_MISS.get_loaded())
 
 
 def cache_logger() -> logging.Logger:
@@ -312,7 +312,7 @@ def _text(pickler: Any, part: Any) -> str:
     if isinstance(part, torch.fx.GraphModule):
         return str(part.code)
     if isinstance(part, torch.Tensor):
-        return str(TENSOR_METADATA.loaded()(part))
+        return str(TENSOR_METADATA.get_loaded()(part))
     if isinstance(part, bytes):
         return part.hex()
     reduce = pickler.dispatch_table.get(type(part))

@@ -25,12 +25,12 @@ class TritonBundle(Source):
 
     def patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.BUNDLE_COLLECTED, self._collected),
+            self.watch(torch_api.BUNDLE_COLLECTED, self._on_collected),
             self.watch(torch_api.BUNDLE_READ, self._read),
-            self.watch(torch_api.LAUNCHERS_LOADED, self._loaded),
+            self.watch(torch_api.LAUNCHERS_LOADED, self._on_loaded),
         ]
 
-    def _collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A bundle of files (local), and of launchers that need no triton (memory)."""
         if error is not None:
             self._emit_row("store", "local", "failed", error)
@@ -53,7 +53,7 @@ class TritonBundle(Source):
                 there = len(bundle.kernel_artifacts) - len(written)
                 self._emit_row("look_up", "local", "hit", kernels=there, reason="the files already exist")
 
-    def _loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         wanted = call_argument(args, kwargs, 1, "static_autotuners") or ()
         if error is not None:
             self._emit_row("look_up", "memory", "failed", error)

@@ -64,7 +64,7 @@ class Replays(Source):
         torch_api.require_cuda()
 
     def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.REPLAYED, self._replayed)]
+        return [self.watch(torch_api.REPLAYED, self._on_replayed)]
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         return {torch_api.TREES: self._tree_patches}
@@ -73,8 +73,8 @@ class Replays(Source):
         return [
             self.watch(torch_api.FUNCTION_RUN, self._ran, self._before_run),
             self.watch(torch_api.REPLAYED_IN_TREE, self._replayed_in_tree),
-            self.watch(torch_api.WARMED_UP, self._captured),
-            self.watch(torch_api.RECORDED, self._captured),
+            self.watch(torch_api.WARMED_UP, self._on_captured),
+            self.watch(torch_api.RECORDED, self._on_captured),
         ]
 
     def open(self) -> None:
@@ -97,7 +97,7 @@ class Replays(Source):
             manager, _, function_id = args
             self._count(manager, function_id, "eager", manager, function_id, None)
 
-    def _captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._call.get().is_seen = True
 
     def _replayed_in_tree(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -106,7 +106,7 @@ class Replays(Source):
             manager, node, _ = args
             self._count(node, None, "replays", manager, node.wrapped_function.id, node.id.id)
 
-    def _replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_replayed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A replay outside a call of a tree is of a graph that the tree does not own."""
         if self._call.get().depth == 0 and error is None:
             counts = self._of.setdefault(args[0], {})

@@ -50,21 +50,21 @@ class CudaGraphSkips(Source):
 
     def patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.GRAPH_BUILT, self._built, self._before_graph),
-            self.watch(torch_api.GRAPH_FINISHED, self._finished, self._before_graph),
+            self.watch(torch_api.GRAPH_BUILT, self._on_built, self._before_graph),
+            self.watch(torch_api.GRAPH_FINISHED, self._on_finished, self._before_graph),
         ]
 
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         skips = {point.module: functools.partial(self._skip_patches, point) for point in torch_api.SKIPS}
-        return {**skips, torch_api.SCHEDULER: lambda: [self.watch(torch_api.GRAPH_PARTITIONED, self._partitioned)]}
+        return {**skips, torch_api.SCHEDULER: lambda: [self.watch(torch_api.GRAPH_PARTITIONED, self._on_partitioned)]}
 
     def _skip_patches(self, point: HookPoint) -> list[Patch]:
-        return [self.watch(point, self._announced)]
+        return [self.watch(point, self._on_announced)]
 
     def _current_key(self) -> str | None:
         return compile_keys(self.recorder).current()[1]
 
-    def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch says that it skips: at compile time, or at run time from within a tree."""
         self._thread.skips += 1
         message = args[0] if args else kwargs["msg"]
@@ -87,14 +87,14 @@ class CudaGraphSkips(Source):
         wanted = bool(options.get("cudagraphs"))
         self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": _mode(known)})
 
-    def _built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A skip that torch counts without a message, since nothing of the graph is on a GPU."""
         begun, graph = self._thread.begun.pop(), args[0]
         reason = graph.disabled_cudagraphs_reason if error is None and graph.cudagraph_info is None else None
         if reason and begun["wanted"] and begun["skips"] == self._thread.skips:
             self._emit_silent(reason, begun["mode"], counted=True)
 
-    def _finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         begun, graph = self._thread.begun.pop(), args[0]
         key, cuts = self._thread.cuts
         self._thread.cuts = (None, [])
@@ -125,7 +125,7 @@ class CudaGraphSkips(Source):
         else:
             self._emit_silent("no part of the graph can be captured", begun["mode"], counted=False, cuts=cuts)
 
-    def _partitioned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_partitioned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Which operations cannot be captured, and why; the row is written when the compile is done."""
         if error is not None or not torch_api.is_capture_wanted():
             return

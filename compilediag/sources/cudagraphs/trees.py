@@ -49,15 +49,15 @@ class CudaGraphs(Source):
 
     def _tree_patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.FUNCTION_WRAPPED, self._wrapped),
-            self.watch(torch_api.RECORDED, self._recorded, self._before_recording),
+            self.watch(torch_api.FUNCTION_WRAPPED, self._on_wrapped),
+            self.watch(torch_api.RECORDED, self._on_recorded, self._before_recording),
             self.watch(torch_api.WARMED_UP, self._warmed_up, self._before_warm_up),
             self.watch(torch_api.OUTPUTS_INVALIDATED, _ignore, self._before_invalidation),
             self.watch(torch_api.START_CHECKED, self._start_checked, self._before_start_check),
             self.watch(torch_api.CAPTURE_ENDS, _ignore, self._before_capture_end),
         ]
 
-    def _wrapped(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_wrapped(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if "compile_id" not in kwargs:
             backend_ids[args[0]] = current_compile_id()
 
@@ -89,7 +89,7 @@ class CudaGraphs(Source):
         if begun and "known" in begun[-1]:
             begun[-1]["known"]["nodes"] = torch_api.count_nodes()
 
-    def _recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         begun, times = self._end()
         manager, _, function_id = args
         known = {**times, **begun["known"]}

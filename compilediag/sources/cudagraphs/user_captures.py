@@ -32,8 +32,8 @@ class UserCaptures(Source):
 
     def patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.CAPTURE_STARTS, self._started, self._before_start),
-            self.watch(torch_api.CAPTURE_ENDS, self._ended, self._before_end),
+            self.watch(torch_api.CAPTURE_STARTS, self._on_started, self._before_start),
+            self.watch(torch_api.CAPTURE_ENDS, self._on_ended, self._before_end),
         ]
 
     def _before_start(self, args: Args, kwargs: Kwargs) -> None:
@@ -52,7 +52,7 @@ class UserCaptures(Source):
             },
         }
 
-    def _started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         if error is not None and (begun := self._running.get().pop(id(args[0]), None)):
             self.emit(_make_row, begun["known"], "failed", describe_error(error))
 
@@ -62,7 +62,7 @@ class UserCaptures(Source):
             begun["known"]["nodes"] = torch_api.count_nodes()
             begun["broken"] = sys.exc_info()[1]
 
-    def _ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         begun = self._running.get().pop(id(args[0]), None)
         if begun is None:
             return

@@ -49,14 +49,14 @@ class CompiledCalls(Source):
     def patches(self) -> list[Patch]:
         return [
             self.watch(torch_api.CONVERSION_RESULT, self._got_result),
-            self.watch(torch_api.METRICS_RECORDED, self._compiled),
+            self.watch(torch_api.METRICS_RECORDED, self._on_compiled),
         ]
 
     def open(self) -> None:
         """Start, with what was compiled before."""
         for hook in self._counter.hooks():
             torch_api.leave_alone(hook)
-        self._counter.begin(torch_api.FRAME_CALLBACK.loaded())
+        self._counter.begin(torch_api.FRAME_CALLBACK.get_loaded())
         for code in torch_api.compiled_codes():
             entries = torch_api.entries_of(code)
             for entry in entries:
@@ -80,7 +80,7 @@ class CompiledCalls(Source):
             compile_keys(self.recorder).assign(entry.compile_id)
             self._count(entry.code, False, entry.compile_id, code)
 
-    def _compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """A compile is over: its time is not part of a call, and if it made no entry the function itself runs next."""
         metrics = call_argument(args, kwargs, 0, "c")
         if None not in (metrics.start_time_us, metrics.end_time_us):

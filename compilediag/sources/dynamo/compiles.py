@@ -19,9 +19,9 @@ class Compiles(Source):
     needs = (torch_api.METRICS_RECORDED, torch_api.COMPILE_CONTEXT)
 
     def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.METRICS_RECORDED, self._recorded)]
+        return [self.watch(torch_api.METRICS_RECORDED, self._on_recorded)]
 
-    def _recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = call_argument(args, kwargs, 0, "c")
         key = compile_keys(self.recorder).match(metrics.compile_id)
         # Not a copy: the writer's thread adds the call stack to it.

@@ -18,9 +18,9 @@ class DynamicDecisions(Source):
     needs = (torch_api.INSTANT_EVENT, torch_api.COMPILE_CONTEXT)
 
     def patches(self) -> list[Patch]:
-        return [self.watch(torch_api.INSTANT_EVENT, self._announced)]
+        return [self.watch(torch_api.INSTANT_EVENT, self._on_announced)]
 
-    def _announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:
             _, key = compile_keys(self.recorder).current()

@@ -65,8 +65,8 @@ class DynamoCache(Source):
             self.watch(torch_api.CONVERSION_STARTS, self._conversion_started),
             self.watch(torch_api.LIMIT_CHECK, self._limit_checked),
             self.watch(torch_api.CONVERSION_RESULT, self._got_result),
-            self.watch(torch_api.METRICS_RECORDED, self._compiled),
-            self.watch(torch_api.ENTRY_INVALIDATED, self._invalidated, self._before_invalidation),
+            self.watch(torch_api.METRICS_RECORDED, self._on_compiled),
+            self.watch(torch_api.ENTRY_INVALIDATED, self._on_invalidated, self._before_invalidation),
             *(self.watch(point, self._reset, self._before_reset) for point in torch_api.RESET_CODE),
             self.watch(torch_api.PACKAGE_LOOKED_UP, self._package_looked_up, self._before_package_look_up),
             self.watch(torch_api.PACKAGE_READ, self._package_read),
@@ -102,7 +102,7 @@ class DynamoCache(Source):
             if args[0].apply_to_code:  # Else the frame is looked up again at each call, and skipped each time.
                 self._emit_conversion(done, "bypass", _why_skipped(args[0]))
 
-    def _compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics, running = call_argument(args, kwargs, 0, "c"), self._open.get()
         key = compile_keys(self.recorder).match(metrics.compile_id)
         if not running or metrics.is_forward is False or key not in [c.compile_key for c in running]:
@@ -136,7 +136,7 @@ class DynamoCache(Source):
         entry = getattr(guards, "cache_entry", None)
         self._dying.set(None if entry is None else self._entry_columns(entry))
 
-    def _invalidated(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_invalidated(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         entry = self._dying.take()
         if entry is not None and torch_api.entry_guards(args[0]) is None:
             gone = call_argument(args, kwargs, 1, "obj_str")

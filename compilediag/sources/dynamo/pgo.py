@@ -26,7 +26,7 @@ class Profiles(Source):
     def patches(self) -> list[Patch]:
         return [
             self.watch(torch_api.PROFILE_READ, self._read),
-            self.watch(torch_api.PROFILE_WRITTEN, self._written),
+            self.watch(torch_api.PROFILE_WRITTEN, self._on_written),
         ]
 
     def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -44,7 +44,7 @@ class Profiles(Source):
             columns = {"outcome": "hit", "bytes": size}
         self._emit_row("look_up", key, error, columns)
 
-    def _written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         columns = {"outcome": "saved", "bytes": result[1]} if result is not None else OFF
         self._emit_row("store", call_argument(args, kwargs, 0, "cache_key"), error, columns)
 

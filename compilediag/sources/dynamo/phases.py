@@ -73,8 +73,8 @@ class Phases(Source):
 
     def patches(self) -> list[Patch]:
         return [
-            self.watch(torch_api.EVENT_START, self._started),
-            self.watch(torch_api.EVENT_END, self._ended),
+            self.watch(torch_api.EVENT_START, self._on_started),
+            self.watch(torch_api.EVENT_END, self._on_ended),
         ]
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Phases(Source):
     # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
     # cheap because they touch little.
 
-    def _started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, time_ns, metadata = args[1], args[2], args[3]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
@@ -105,7 +105,7 @@ class Phases(Source):
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
-    def _ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, end_ns, start_ns = args[1], args[2], args[4]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)

@@ -82,7 +82,7 @@ def current_compile_id() -> Any:
 
     torch restores the same object for the lazy backward of a compile, in whatever thread that runs.
     """
-    context = COMPILE_CONTEXT.loaded()()
+    context = COMPILE_CONTEXT.get_loaded()()
     return None if context is None else context.compile_id
 
 
@@ -139,7 +139,7 @@ def cache_entries(entries: Any) -> list[Any]:
 
 def entries_of(code: types.CodeType) -> list[Any]:
     """The compiled entries of a code object."""
-    return list(CACHE_ENTRIES.loaded()(code))
+    return list(CACHE_ENTRIES.get_loaded()(code))
 
 
 def compiled_codes() -> list[types.CodeType]:
@@ -183,7 +183,7 @@ def interpreter_exits(depth: int = 12) -> bool:
 
 def profile_bytes(key: str) -> int | None:
     """Bytes of the profile on disk; None if there is no such file, -1 if torch keeps none on disk."""
-    path = PROFILE_PATH.loaded()(key)
+    path = PROFILE_PATH.get_loaded()(key)
     if path is None:
         return -1
     return os.path.getsize(path) if os.path.exists(path) else None
@@ -191,8 +191,8 @@ def profile_bytes(key: str) -> int | None:
 
 def leave_alone(function: types.MethodType) -> None:
     """Dynamo runs this function of ours as it is, also where it would compile everything that is called."""
-    action = FRAME_ACTION.loaded()
-    SET_STRATEGY.loaded()(function.__func__.__code__, FRAME_STRATEGY.loaded()(action.SKIP, action.DEFAULT))
+    action = FRAME_ACTION.get_loaded()
+    SET_STRATEGY.get_loaded()(function.__func__.__code__, FRAME_STRATEGY.get_loaded()(action.SKIP, action.DEFAULT))
 
 
 def max_entries() -> int:

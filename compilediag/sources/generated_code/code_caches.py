@@ -69,14 +69,14 @@ class CodeCaches(Source):
         return [
             self.watch(torch_api.MODULE_LOADED, self._module_loaded, self._before_module),
             self.watch(torch_api.LIBRARY_LOADED, self._library_loaded, self._before_cached_call),
-            self.watch(torch_api.CPP_BUILT, self._built, self._before_build),
+            self.watch(torch_api.CPP_BUILT, self._on_built, self._before_build),
             self.watch(torch_api.CUDA_COMPILED, self._cuda_compiled, self._before_cached_call),
             self.watch(torch_api.CPP_ORDERED, self._cpp_ordered),
             self.watch(torch_api.CPP_BINDING_ORDERED, self._cpp_ordered),
             self.watch(torch_api.KERNEL_LOOKED_UP, self._kernel_looked_up),
             self.watch(torch_api.TRITON_ORDERED, self._triton_ordered, self._before_triton),
             self.watch(torch_api.KERNEL_COMPILED, self._kernel_compiled),
-            self.watch(torch_api.KERNELS_AWAITED, self._awaited, self._before_wait),
+            self.watch(torch_api.KERNELS_AWAITED, self._on_awaited, self._before_wait),
         ]
 
     def _begin(self, found: Any) -> None:
@@ -125,7 +125,7 @@ class CodeCaches(Source):
         targets = torch_api.target_files(call_argument(args, kwargs, 1, "cpp_builders"))
         self._begin(all(os.path.exists(target) for target in targets))
 
-    def _built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         began = self._end()
         if began is None:
             return
@@ -212,7 +212,7 @@ class CodeCaches(Source):
         awaited = {n: v for n, v in scope.items() if id(v) in self._ordered or torch_api.is_future(v)}
         self._thread.get().awaited = awaited
 
-    def _awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    def _on_awaited(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """If the wait raised, the first kernel that is still a future is the one that failed."""
         thread = self._thread.get()
         awaited, thread.awaited = thread.awaited, {}

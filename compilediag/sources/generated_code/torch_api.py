@@ -77,12 +77,12 @@ def key_of_lock(lock_path: str) -> str:
 
 def is_future(value: Any) -> bool:
     """True for a kernel that a worker still compiles."""
-    return isinstance(value, FUTURE.loaded())
+    return isinstance(value, FUTURE.get_loaded())
 
 
 def is_from_bundle(value: Any) -> bool:
     """True for a kernel that came compiled out of a cache entry."""
-    return isinstance(value, BUNDLED_FUTURE.loaded())
+    return isinstance(value, BUNDLED_FUTURE.get_loaded())
 
 
 def is_broken_pool(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ class Patch:
     """`owner.name`, a function or method of torch, observed after each call, and before it if need be.
 
     The program's own call happens exactly once, and its result or exception passes through. `shield` runs the
-    observer (see `Source.guarded`). After `remove` the original is back; where another tool has installed its
+    observer (see `Source.run_shielded`). After `remove` the original is back; where another tool has installed its
     own wrapper on top of ours, that one stays and ours only passes calls through.
     """
 
@@ -40,7 +40,7 @@ class Patch:
 
     def _wrap(self, original: Callable[..., Any], observe: Observer, shield: Callable[..., None]) -> Any:
         @functools.wraps(original)
-        def watched(*args: Any, **kwargs: Any) -> Any:
+        def watch_call(*args: Any, **kwargs: Any) -> Any:
             if self._before is not None and self._live:
                 shield(self._before, args, kwargs)
             try:
@@ -53,7 +53,7 @@ class Patch:
                 shield(observe, args, kwargs, result, None)
             return result
 
-        return self._binding(watched) if self._binding else watched
+        return self._binding(watch_call) if self._binding else watch_call
 
     def install(self) -> None:
         setattr(self.owner, self.name, self._wrapper)

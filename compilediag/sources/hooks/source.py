@@ -73,7 +73,7 @@ class Source:
 
     def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
         """A hook on a function of torch."""
-        return Patch(point.owner(), point.name, observe, self.guarded, before)
+        return Patch(point.owner(), point.name, observe, self.run_shielded, before)
 
     def begin(self, requested: bool = False) -> None:
         """Install everything; on failure nothing stays, and the status says why. Never raises."""
@@ -166,7 +166,7 @@ class Source:
         """Hand over an event that is complete."""
         self.recorder.put(self, _as_is, event)
 
-    def guarded(self, observe: Callable[..., None], *args: Any) -> None:
+    def run_shielded(self, observe: Callable[..., None], *args: Any) -> None:
         """Call one of our own hooks: its time is counted, and nothing that it raises leaves it."""
         begin = time.perf_counter_ns()
         try:

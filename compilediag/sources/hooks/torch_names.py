@@ -62,7 +62,7 @@ class TorchName:
             return False
         return True
 
-    def loaded(self) -> Any:
+    def get_loaded(self) -> Any:
         """The value of the name in a module that is already imported. Fast: for use inside hooks."""
         value: Any = sys.modules[self.module]
         for part in self.path.split("."):

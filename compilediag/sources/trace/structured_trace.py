@@ -125,7 +125,7 @@ class _Listeners(list[logging.Handler]):
         if asked is None:
             return True
         if asked[0] in BUILT:
-            self._source.guarded(self._source.build, *asked)
+            self._source.run_shielded(self._source.build, *asked)
         return False
 
 
@@ -137,7 +137,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
         if isinstance(metadata, dict):
-            self._source.guarded(self._source.receive, metadata, getattr(record, "payload", None))
+            self._source.run_shielded(self._source.receive, metadata, getattr(record, "payload", None))
 
 
 def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:

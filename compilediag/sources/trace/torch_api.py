@@ -82,5 +82,5 @@ def read_variables(kind: str, metadata: Callable[[], Any]) -> dict[str, Any] | N
         env = cells["self"].cell_contents if "self" in cells else None
         found["sources"] = list(getattr(env, "var_to_sources", {}).get(found["symbol"], ()))
     else:
-        found["user_stack"] = TRACING_CONTEXT.loaded()()
+        found["user_stack"] = TRACING_CONTEXT.get_loaded()()
     return found
