@@ -35,7 +35,8 @@ class Redactor:
 
     def get_change(self, kind: type[Event], column: str) -> Change | None:
         """What to do with the cells of a column; None if they may be shown as they are."""
-        user_data: UserData | None = columns(kind).get(column, {}).get("user_data")
+        spec = columns(kind).get(column)
+        user_data: UserData | None = spec["user_data"] if spec else None
         if user_data is None:
             return None
         changes: dict[UserData, Change] = {"path": self.replace_file, "source": _remove_literals}
