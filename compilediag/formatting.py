@@ -114,16 +114,6 @@ def format_share(value: float | None, signed: bool = False) -> str:
     return f"{sign}{text if float(text) < 10 else f'{int(_round(size, 0)):,}'} %"
 
 
-def format_ratio(value: float | None) -> str:
-    """Format how many times as large something is, with three digits: `1.02x`, `12.5x`, `134x`."""
-    if value is None or not math.isfinite(value):
-        return MISSING
-    for digits, bound in ((2, 10), (1, 100)):
-        if abs(float(text := _round(value, digits))) < bound:
-            return f"{text}x"
-    return f"{format_count(value)}x"
-
-
 def _round_below_1000(value: float) -> str | None:
     """Round to one decimal below 10, else to a whole number; None if that gives 1,000 or more."""
     if value >= 1000:

@@ -24,8 +24,6 @@ FORMAT = """async ([source, kind, cases]) => {
   const numbers = { NaN, Infinity, "-Infinity": -Infinity };
   return kind in formatters ? cases.map(([value]) => formatters[kind](numbers[value] ?? value)) : null;
 }"""
-#: Formatters of Python that no page needs.
-ONLY_IN_PYTHON = {"ratio"}
 
 
 def test_numbers_are_formatted_as_in_python(new_page):
@@ -34,4 +32,4 @@ def test_numbers_are_formatted_as_in_python(new_page):
     source = esm.join_modules("core/format.js")
     for kind, cases in CASES.items():
         made = page.evaluate(FORMAT, [source, kind, cases])
-        assert made == (None if kind in ONLY_IN_PYTHON else [text for _, text in cases]), kind
+        assert made == [text for _, text in cases], kind

@@ -17,7 +17,6 @@ FORMATTERS = {
     "bytes": formatting.format_bytes,
     "share": formatting.format_share,
     "signed_share": lambda value: formatting.format_share(value, signed=True),
-    "ratio": formatting.format_ratio,
     "place": lambda arguments: formatting.format_place(*arguments),
 }
 
@@ -43,7 +42,7 @@ def test_numbers_of_numpy_and_pandas_are_formatted():
 
 @pytest.mark.parametrize("value", [1e300, -1e300, 5e-324, 2**63])
 def test_no_number_is_too_large_or_small(value):
-    for kind in ("seconds", "milliseconds", "count", "bytes", "share", "ratio"):
+    for kind in ("seconds", "milliseconds", "count", "bytes", "share"):
         assert FORMATTERS[kind](value)
 
 
