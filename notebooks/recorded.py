@@ -10,7 +10,7 @@ from pathlib import Path
 import compilediag as cd
 
 
-def session_of(name):
+def open_session(name):
     """The session `name` ("autotune", "cudagraphs"), and what was written beside it (a dict, or None).
 
     It is recorded now, by `record_NAME.py`, if there is a GPU here; else it is the one that comes with the notebooks.
