@@ -1,5 +1,7 @@
-"""Four ordinary ways to make torch.compile compile again, each in a few lines; runs on a CPU in about a minute.
-Why it is slow is told by `compilediag run --report demo.html notebooks/demo.py`."""
+"""A small program that is slow because of recompiles and a graph break. It runs on a CPU in about a minute.
+
+`compilediag run --report demo.html notebooks/demo.py` shows why it is slow.
+"""
 
 import time
 
@@ -7,7 +9,7 @@ import torch
 
 
 class Scaler(torch.nn.Module):
-    """Counts its own steps: the count is a guard, so a new value is a new compile."""
+    """Count steps in an integer. The compiled code has a guard on it, so each new value causes a recompile."""
 
     def __init__(self):
         super().__init__()
@@ -21,26 +23,26 @@ class Scaler(torch.nn.Module):
 
 @torch.compile(dynamic=False)
 def normalize(batch):
-    """Every new batch size fails the size guard; dynamic=False keeps torch from making it dynamic by itself."""
+    """Fail the size guard at every new batch size. With dynamic=False, torch does not make the size dynamic."""
     return (batch - batch.mean(dim=0)) / (batch.std(dim=0) + 1e-5)
 
 
 @torch.compile
 def activate(x, mode):
-    """A string argument is compared by value."""
+    """Fail the guard on the value of the string argument at every new mode."""
     return torch.tanh(x) if mode == "tanh" else torch.sigmoid(x) * len(mode)
 
 
 @torch.compile
 def clip(x):
-    """A branch on what a tensor holds breaks the graph in two."""
+    """Break the graph: the branch depends on the data of a tensor."""
     if x.abs().max() > 1:
         return x / x.abs().max()
     return x
 
 
-def calls():
-    """What the program does: one call after the other."""
+def make_calls():
+    """Yield the calls of the program in order."""
     for size in (4, 6, 7, 9, 12):
         yield lambda size=size: normalize(torch.randn(size, 16))
 
@@ -58,12 +60,12 @@ def calls():
 def main():
     torch.manual_seed(0)
     seconds = []
-    for call in calls():
+    for call in make_calls():
         begin = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - begin)
     slow = sum(s > 0.1 for s in seconds)
-    print(f"demo: {len(seconds)} small calls took {sum(seconds):.0f} s; {slow} of them were slow, not only the first")
+    print(f"demo: {len(seconds)} small calls took {sum(seconds):.0f} s; {slow} of them took more than 0.1 s")
 
 
 if __name__ == "__main__":

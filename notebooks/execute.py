@@ -1,4 +1,4 @@
-"""Run notebooks anew and keep their outputs, cleaned for git: no widget that only a live kernel could draw.
+"""Execute notebooks and store their outputs without the widgets, which only a running kernel can show.
 
 python notebooks/execute.py [NOTEBOOK...]
 """
@@ -17,8 +17,8 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def execute(path: Path, timeout_s: int = 1200, **parameters: object) -> nbformat.NotebookNode:
-    """Run the notebook from top to bottom in a kernel and a folder of its own, which has the recorded sessions and the
-    scripts beside it. `BACKEND="eager"` replaces the value that a cell assigns to this name.
+    """Run the notebook from top to bottom in a new kernel, in a temporary folder with the recorded sessions and the
+    scripts. `BACKEND="eager"` replaces the value that a cell assigns to this name.
 
     Raises CellExecutionError if a cell fails, and ValueError if no cell assigns a parameter.
     """
@@ -44,7 +44,7 @@ def _assign(notebook: nbformat.NotebookNode, name: str, value: object) -> None:
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take out in place what is of this run alone: widgets (their text stays) and times of execution."""
+    """Remove what is specific to this run, in place: widgets (their text stays) and execution times."""
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", ()):

@@ -1,9 +1,9 @@
-"""Records the session of `02_autotune.ipynb` on a machine with a GPU: `python notebooks/record_autotune.py OUT.cdiag`.
+"""Record the session of `02_autotune.ipynb` on a GPU: `python notebooks/record_autotune.py OUT.cdiag`.
 
-It tunes matrix products of several sizes and kinds, a convolution, a kernel of Inductor's and one of a user's own, with
-choices that fail because the GPU has no room for them. Beside the session it writes OUT.json: how long a call of each
-function takes tuned and not tuned, in how many rounds of calls tuned was the faster, and how long its compile took.
-All that gives the number of calls after which tuning pays.
+The script tunes matrix products of several sizes and kinds, a convolution, a kernel that Inductor generates, and a
+Triton kernel of its own, with choices that fail because they need more shared memory than the GPU has. It also writes
+OUT.json: for each function, the time of a call and of the compile, tuned and not tuned, and in how many rounds of calls
+the tuned function was faster. These give the number of calls after which tuning pays off.
 """
 
 import json
@@ -18,7 +18,7 @@ CACHE = tempfile.TemporaryDirectory()
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = CACHE.name
 os.environ["TRITON_CACHE_DIR"] = os.path.join(CACHE.name, "triton")
 
-import torch  # noqa: E402 the caches have to be set first
+import torch  # noqa: E402 the cache folders must be set before the import
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
@@ -41,7 +41,7 @@ TILES = [triton.Config({"TILE": tile}, num_warps=warps, num_stages=1) for tile i
 @triton.autotune(configs=TILES, key=["n"])
 @triton.jit
 def tile_product(x, y, out, n, TILE: tl.constexpr):
-    """One tile of a product of square matrices. Tiles of 256 x 256 of float32 need more shared memory than there is."""
+    """Compute one tile of a product of square matrices. 256 x 256 tiles of float32 exceed shared memory."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     columns = tl.program_id(1) * TILE + tl.arange(0, TILE)
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
@@ -80,41 +80,45 @@ def softmax_of_transposed(x):
     return torch.softmax(x.t() + x, dim=-1)
 
 
-def numbers(*sizes, dtype=torch.float32):
+def make_tensor(*sizes, dtype=torch.float32):
     return torch.randn(*sizes, device="cuda", dtype=dtype)
 
 
-def programs():
-    """Name, function and inputs of what is tuned."""
+def make_programs():
+    """Yield the name, the function and the inputs of each program."""
     half = torch.bfloat16
-    yield "product_512", product, (numbers(512, 512), numbers(512, 512))
-    yield "product_2048", product, (numbers(2048, 2048), numbers(2048, 2048))
-    yield "product_bf16", product, (numbers(4096, 4096, dtype=half), numbers(4096, 4096, dtype=half))
-    yield "long_sum", product, (numbers(32, 65536), numbers(65536, 32))
-    yield "product_and_more", product_and_more, (numbers(2048, 2048, dtype=half), numbers(2048, 2048, dtype=half))
-    yield "biased", biased, (numbers(1024), numbers(1024, 1024), numbers(1024, 1024))
-    yield "products", products, (numbers(64, 256, 256), numbers(64, 256, 256))
-    yield "sum_of_products", sum_of_products, (numbers(1024, 1024), numbers(1024, 1024))
-    yield "pointwise_convolution", pointwise_convolution, (numbers(16, 128, 64, 64), numbers(128, 128, 1, 1))
-    yield "softmax_of_transposed", softmax_of_transposed, (numbers(4096, 4096),)
+    yield "product_512", product, (make_tensor(512, 512), make_tensor(512, 512))
+    yield "product_2048", product, (make_tensor(2048, 2048), make_tensor(2048, 2048))
+    yield "product_bf16", product, (make_tensor(4096, 4096, dtype=half), make_tensor(4096, 4096, dtype=half))
+    yield "long_sum", product, (make_tensor(32, 65536), make_tensor(65536, 32))
+    yield (
+        "product_and_more",
+        product_and_more,
+        (make_tensor(2048, 2048, dtype=half), make_tensor(2048, 2048, dtype=half)),
+    )
+    yield "biased", biased, (make_tensor(1024), make_tensor(1024, 1024), make_tensor(1024, 1024))
+    yield "products", products, (make_tensor(64, 256, 256), make_tensor(64, 256, 256))
+    yield "sum_of_products", sum_of_products, (make_tensor(1024, 1024), make_tensor(1024, 1024))
+    yield "pointwise_convolution", pointwise_convolution, (make_tensor(16, 128, 64, 64), make_tensor(128, 128, 1, 1))
+    yield "softmax_of_transposed", softmax_of_transposed, (make_tensor(4096, 4096),)
 
 
-def named(function, name):
-    """The same function under a name of its own, by which the session tells its compile."""
+def rename(function, name):
+    """Return a copy of the function with another name, by which the session identifies its compile."""
     return types.FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
 
 
-def compiled(function, name, inputs):
-    """A compiled function, and how long its first call took, in seconds."""
-    ready = torch.compile(named(function, name), dynamic=False)
+def compile_and_call(function, name, inputs):
+    """Return the compiled function and the seconds of its first call."""
+    compiled = torch.compile(rename(function, name), dynamic=False)
     began = time.perf_counter()
-    ready(*inputs)
+    compiled(*inputs)
     torch.cuda.synchronize()
-    return ready, time.perf_counter() - began
+    return compiled, time.perf_counter() - began
 
 
-def call_ms(function, inputs):
-    """The time of one call among many, in ms."""
+def measure_call_ms(function, inputs):
+    """Return the mean time of a call in ms."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(CALLS):
@@ -124,37 +128,39 @@ def call_ms(function, inputs):
     return begin.elapsed_time(end) / CALLS
 
 
-def compared(plain, tuned, inputs):
-    """What calls of the two take, in turn, so that a busy machine is busy for both; after a first round for nothing."""
-    rounds = [(call_ms(plain, inputs), call_ms(tuned, inputs)) for _ in range(ROUNDS + 1)][1:]
+def compare_calls(plain, tuned, inputs):
+    """Measure calls of both functions in alternating rounds, so that other load affects both. Skip the first."""
+    rounds = [(measure_call_ms(plain, inputs), measure_call_ms(tuned, inputs)) for _ in range(ROUNDS + 1)][1:]
     not_tuned_ms, tuned_ms = (statistics.median(times) for times in zip(*rounds, strict=True))
     faster = sum(tuned < plain for plain, tuned in rounds)
     return {"not_tuned_ms": not_tuned_ms, "tuned_ms": tuned_ms, "rounds": ROUNDS, "tuned_faster": faster}
 
 
-def users_kernel():
-    """Launch the user's own kernel with sizes that are tuned one by one."""
+def tune_user_kernel():
+    """Launch the user-defined kernel with two sizes; each size is tuned separately."""
     for n in (256, 512):
-        x, y = numbers(n, n), numbers(n, n)
+        x, y = make_tensor(n, n), make_tensor(n, n)
         out = torch.empty_like(x)
         tile_product[lambda meta, n=n: (triton.cdiv(n, meta["TILE"]), triton.cdiv(n, meta["TILE"]))](x, y, out, n)
 
 
 def record(path):
-    """Record all of the above into the session file `path`, and what calls take into the JSON file beside it."""
+    """Record all programs in the session file `path`, and write the times of calls to the JSON file next to it."""
     torch.manual_seed(0)
     calls = []
-    compiled(product, "first", (numbers(64, 64), numbers(64, 64)))  # What torch does once is no function's.
+    compile_and_call(
+        product, "first", (make_tensor(64, 64), make_tensor(64, 64))
+    )  # The first compile includes torch's initialization.
     with torch.no_grad(), cd.watch(path, detail="lean") as session:
-        for name, function, inputs in programs():
-            plain, plain_s = compiled(function, f"{name}_not_tuned", inputs)
+        for name, function, inputs in make_programs():
+            plain, plain_s = compile_and_call(function, f"{name}_not_tuned", inputs)
             with torch._inductor.config.patch(TUNED):
-                tuned, tuned_s = compiled(function, name, inputs)
-            times = compared(plain, tuned, inputs)
+                tuned, tuned_s = compile_and_call(function, name, inputs)
+            times = compare_calls(plain, tuned, inputs)
             calls.append({"function": name, **times, "not_tuned_compile_s": plain_s, "tuned_compile_s": tuned_s})
             torch._dynamo.reset()
             print(calls[-1], flush=True)
-        users_kernel()
+        tune_user_kernel()
     about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
     Path(path).with_suffix(".json").write_text(json.dumps({**about, "calls": calls}, indent=1) + "\n")
     print(session.autotune.groupby("tuner")[["time_ms", "fail_reason"]].count().to_string())

@@ -1,7 +1,7 @@
 """Record a session of CUDA graphs on a GPU: `python notebooks/record_cudagraphs.py OUT.cdiag`.
 
-Small programs that are captured and replayed, captured again and again, cut, skipped and given up, each as it
-happens in a training or inference loop. The notebook 03_cudagraphs reads the session.
+The session has small programs, written like training and inference loops, whose CUDA graphs are replayed, captured
+repeatedly, partitioned, skipped, or disabled by torch. The notebook 03_cudagraphs reads the session.
 """
 
 import warnings
@@ -39,44 +39,44 @@ class Collected(Net):
         return self.second(self.first(x)) - x
 
 
-def batch(size=16):
+def make_batch(size=16):
     return torch.randn(size, WIDTH, device="cuda")
 
 
-def captured(function, **options):
+def capture(function, **options):
     return torch.compile(function, mode="reduce-overhead", **options)
 
 
 def train(steps=300):
-    """Forward, backward, step: warmed up, recorded, and from then on replayed."""
+    """Run forward, backward and optimizer step. The graphs are warmed up, captured, and then replayed."""
     net = Net().cuda()
-    model = captured(net)
+    model = capture(net)
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
     for _ in range(steps):
         optimizer.zero_grad(set_to_none=True)
-        model(batch()).square().mean().backward()
+        model(make_batch()).square().mean().backward()
         optimizer.step()
     return model
 
 
 def encode(sizes=(8, 12, 16, 20, 24, 28, 32, 40, 48, 64), calls=12):
-    """Batches of many sizes: a graph for each, as symbolic sizes do not save a capture."""
-    model = captured(Encoder().cuda().eval(), dynamic=True)
+    """Run batches of many sizes. Each size needs its own graph: dynamic shapes do not avoid captures."""
+    model = capture(Encoder().cuda().eval(), dynamic=True)
     for size in sizes:
         for _ in range(calls):
-            model(batch(size))
+            model(make_batch(size))
     for size in sizes * 4:
-        model(batch(size))
+        model(make_batch(size))
     return model
 
 
 def average(swaps=8, calls=6):
-    """Weights in new memory every few calls, as moving averages often do it: recorded again each time."""
+    """Move the weights to new memory every few calls, as moving averages often do. Each move causes another capture."""
     net = Averaged().cuda().eval()
-    model = captured(net)
+    model = capture(net)
     for _ in range(swaps):
         for _ in range(calls):
-            model(batch())
+            model(make_batch())
         net.first.weight.data = net.first.weight.data.clone()
     return model
 
@@ -87,10 +87,10 @@ def update_cache(cache, x):
 
 
 def decode(calls=40):
-    """A cache that is an input and is written to: skipped when it runs."""
-    model, cache = captured(update_cache), batch()
+    """Write to a cache that is an input. torch skips CUDA graphs when the function runs."""
+    model, cache = capture(update_cache), make_batch()
     for _ in range(calls):
-        model(cache, batch())
+        model(cache, make_batch())
     return model
 
 
@@ -103,13 +103,13 @@ def scale_on_host(x, scale):
 
 
 def from_host(calls=40):
-    """A tensor of the CPU: the graph is cut around its copy, or skipped where cutting is switched off."""
-    cut, skipped, mask = captured(mask_on_host), captured(scale_on_host), torch.ones(16, WIDTH)
+    """Use a CPU tensor. torch partitions the graph at the copy, or skips CUDA graphs if partitioning is off."""
+    cut, skipped, mask = capture(mask_on_host), capture(scale_on_host), torch.ones(16, WIDTH)
     for _ in range(calls):
-        cut(batch(), mask)
+        cut(make_batch(), mask)
     with torch._inductor.config.patch(graph_partition=False):
         for _ in range(calls):
-            skipped(batch(), mask)
+            skipped(make_batch(), mask)
     return cut, skipped
 
 
@@ -125,11 +125,11 @@ def normalised(x):
     return log_norm(x.sin()).cos() + 1
 
 
-def normalise(calls=40):
-    """An operation that says it can't be captured: two graphs with it between them."""
-    model = captured(normalised)
+def normalize(calls=40):
+    """Call an operator with the tag `cudagraph_unsafe`. torch captures one graph before it and one after it."""
+    model = capture(normalised)
     for _ in range(calls):
-        model(batch())
+        model(make_batch())
     return model
 
 
@@ -142,27 +142,27 @@ def tail(y):
 
 
 def route(calls=40):
-    """The output of one graph that goes into another is a different one each time, until torch gives up."""
+    """Pass a different output of the first graph to the second at each call, until torch stops capturing it."""
     limits = torch._inductor.config.patch({"triton.cudagraph_unexpected_rerecord_limit": 2})
-    first, second = captured(heads), captured(tail)
+    first, second = capture(heads), capture(tail)
     with limits, torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
         for call in range(calls):
             torch.compiler.cudagraph_mark_step_begin()
-            second(first(batch())[0 if call < 10 else call % 5])
+            second(first(make_batch())[0 if call < 10 else call % 5])
     return first, second
 
 
 def collect(calls=12):
-    """Outputs that still need their backward pile up: never captured."""
-    model = captured(Collected().cuda())
+    """Keep outputs whose backward has not run. torch never captures the function."""
+    model = capture(Collected().cuda())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model, [model(batch()) for _ in range(calls)]
+        return model, [model(make_batch()) for _ in range(calls)]
 
 
-def by_hand(calls=100):
-    """A graph that the program captures itself."""
-    x, graph = batch(), torch.cuda.CUDAGraph()
+def capture_manually(calls=100):
+    """Capture and replay a graph in the program itself."""
+    x, graph = make_batch(), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         x.sin() + 1
     for _ in range(calls):
@@ -171,12 +171,12 @@ def by_hand(calls=100):
 
 
 def record(path):
-    """Record all of the above into the session file `path`."""
+    """Record all programs in the session file `path`."""
     torch.manual_seed(0)
     with cd.watch(path, detail="lean", replays=True) as session:
         kept = [train()]
         with torch.no_grad():
-            kept += [program() for program in (encode, average, decode, from_host, normalise, route, by_hand)]
+            kept += [program() for program in (encode, average, decode, from_host, normalize, route, capture_manually)]
         kept.append(collect())
     print(session.cudagraphs["action"].value_counts().to_string())
     print(f"{path}: {Path(path).stat().st_size / 1000:.0f} kB")

@@ -1,4 +1,4 @@
-"""The sessions that the notebooks read: recorded on a GPU and kept in `data`, or recorded anew where there is one."""
+"""Open the sessions that the notebooks read: the ones in `data`, or new ones if this machine has a GPU."""
 
 import importlib.util
 import json
@@ -11,22 +11,24 @@ import compilediag as cd
 
 
 def open_session(name):
-    """The session `name` ("autotune", "cudagraphs"), and what was written beside it (a dict, or None).
+    """Return the session `name` ("autotune" or "cudagraphs") and the content of its JSON file (a dict, or None).
 
-    It is recorded now, by `record_NAME.py`, if there is a GPU here; else it is the one that comes with the notebooks.
-    The line that it prints says which.
+    If this machine has a GPU, `record_NAME.py` records a new session; otherwise the session in `data` is used. The
+    printed line says which.
+
+    Raises RuntimeError if the recording fails.
     """
     path = Path("data") / f"{name}.cdiag"
     if has_gpu():
         path = Path(tempfile.mkdtemp()) / path.name
-        done = subprocess.run([sys.executable, f"record_{name}.py", str(path)], capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"record_{name}.py failed:\n{done.stderr[-3000:]}")
+        process = subprocess.run([sys.executable, f"record_{name}.py", str(path)], capture_output=True, text=True)
+        if process.returncode:
+            raise RuntimeError(f"record_{name}.py failed:\n{process.stderr[-3000:]}")
     session = cd.load(path)
     when = "now, on the GPU of this machine," if has_gpu() else "earlier, on a machine with a GPU,"
     print(f"recorded {when} with torch {session.meta['torch_version']}")
-    beside = path.with_suffix(".json")
-    return session, json.loads(beside.read_text()) if beside.exists() else None
+    measurements = path.with_suffix(".json")
+    return session, json.loads(measurements.read_text()) if measurements.exists() else None
 
 
 def has_gpu():
