@@ -1,4 +1,4 @@
-"""What watching costs while torch compiles: four workloads, all variants in turn in one process."""
+"""Measure the cost of watching while torch compiles: four workloads, all variants alternating in one process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from measure import Estimate, estimate, excess, in_turn, timed
+from measure import Estimate, alternate, estimate, estimate_excess, time_call
 from torch._dynamo.utils import compilation_time_metrics
 from torch._inductor import config
 from torch._inductor.utils import fresh_cache
 from variants import VARIANTS
 
 ENTRIES = 8
-#: Of `self.step`, never the same twice: no text of a guard is met again, as in a first run.
+#: Values of `self.step`. No value repeats, so no guard text repeats, as in a first run.
 _steps = itertools.count(2)
-#: What a linear layer is tuned with: on a CPU it has choices only once its weights are frozen.
+#: Settings to tune a linear layer. On a CPU, it has choices only if its weights are frozen.
 TUNING = {
     "max_autotune": True,
     "freezing": not torch.cuda.is_available(),
@@ -29,7 +29,7 @@ TUNING = {
 
 
 class Model(torch.nn.Module):
-    """Two layers and a number that torch specializes on: about 50 guards, one of which fails at each new `step`."""
+    """Two layers and an integer that torch specializes on: about 50 guards; one of them fails at each new `step`."""
 
     def __init__(self, width: int = 16):
         super().__init__()
@@ -44,28 +44,28 @@ class Model(torch.nn.Module):
 
 @dataclass(frozen=True)
 class Workload:
-    """`ready()` sets the place for one round of `work()`, in which torch compiles `compiles` times."""
+    """`prepare()` is the context of one round of `work()`, in which torch compiles `compiles` times."""
 
     name: str
     compiles: int
     work: Callable[[], None]
-    ready: Callable[[], contextlib.AbstractContextManager[object]]
+    prepare: Callable[[], contextlib.AbstractContextManager[object]]
 
 
 @contextlib.contextmanager
-def workloads() -> Iterator[list[Workload]]:
-    """The four workloads; the cache of the warm one lives as long as this context. Tuning is done on a GPU, if any."""
+def make_workloads() -> Iterator[list[Workload]]:
+    """Yield the four workloads. The warm cache exists as long as this context. Tuning uses a GPU if there is one."""
     model, x = Model(), torch.ones(4, 16)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layer, wide = torch.nn.Linear(512, 512, device=device), torch.ones(64, 512, device=device)
 
-    def storm() -> None:
+    def recompile() -> None:
         compiled = torch.compile(model, backend="eager")
         for _ in range(ENTRIES):
             model.step = next(_steps)
             compiled(x)
 
-    def once() -> None:
+    def compile_once() -> None:
         model.step = 1
         with torch.no_grad():
             torch.compile(model)(x)
@@ -75,20 +75,20 @@ def workloads() -> Iterator[list[Workload]]:
             torch.compile(layer)(wide)
 
     with fresh_cache():
-        once()
+        compile_once()
         yield [
-            Workload("Dynamo-only recompiles", ENTRIES, storm, contextlib.nullcontext),
-            Workload("Inductor, warm cache", 1, once, contextlib.nullcontext),
-            Workload("Inductor, cold", 1, once, fresh_cache),
+            Workload("Dynamo-only recompiles", ENTRIES, recompile, contextlib.nullcontext),
+            Workload("Inductor, warm cache", 1, compile_once, contextlib.nullcontext),
+            Workload("Inductor, cold", 1, compile_once, fresh_cache),
             Workload("Inductor, cold, max-autotune", 1, tune, fresh_cache),
         ]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One variant in one workload. Shares are of the unwatched time, `own` of the compile time beside it.
+    """One variant in one workload. Shares are relative to the unwatched time, `own` to the compile time of its round.
 
-    `guards`: the part of `own` that went into failing guards and their values.
+    `guards` is the part of `own` spent on failing guards and their values.
     """
 
     variant: str
@@ -110,45 +110,45 @@ class _Round:
     guards_s: float | None
 
 
-def compare(workload: Workload, cycles: int) -> list[Row]:
-    """A row a variant, after first rounds that do not count: those of `full` import all that is imported."""
+def compare_variants(workload: Workload, cycles: int) -> list[Row]:
+    """Return one row per variant. Warm-up rounds, which include all imports, are not counted."""
     rounds: dict[str, list[_Round]] = defaultdict(list)
     for name in ("unwatched", "full"):
-        _round(workload, name)
-    for name in in_turn(list(VARIANTS), cycles):
-        rounds[name].append(_round(workload, name))
-    return [_row(name, rounds[name], rounds["unwatched"], workload) for name in VARIANTS]
+        _measure_round(workload, name)
+    for name in alternate(list(VARIANTS), cycles):
+        rounds[name].append(_measure_round(workload, name))
+    return [_make_row(name, rounds[name], rounds["unwatched"], workload) for name in VARIANTS]
 
 
-def _round(workload: Workload, variant: str) -> _Round:
+def _measure_round(workload: Workload, variant: str) -> _Round:
     torch._dynamo.reset()
-    with workload.ready(), VARIANTS[variant]() as meter:
-        own, guards, compile_s = meter.own_s(), meter.guards_s(), _compile_s()
+    with workload.prepare(), VARIANTS[variant]() as meter:
+        own, guards, compile_s = meter.own_s(), meter.guards_s(), _sum_compile_s()
 
-        def all_of_it() -> None:
+        def work_and_settle() -> None:
             workload.work()
             meter.settle()
 
-        wall_s, cpu_s = timed(all_of_it)
+        wall_s, cpu_s = time_call(work_and_settle)
         spent = None if own is None else meter.own_s() - own
         on_guards = None if guards is None else meter.guards_s() - guards
-        return _Round(wall_s, cpu_s, _compile_s() - compile_s, spent, on_guards)
+        return _Round(wall_s, cpu_s, _sum_compile_s() - compile_s, spent, on_guards)
 
 
-def _compile_s() -> float:
-    """Seconds in compiles of frames so far, as torch times them itself."""
+def _sum_compile_s() -> float:
+    """Return the seconds that torch has spent compiling frames so far, from torch's own metrics."""
     return sum(compilation_time_metrics.get("_compile.compile_inner", ()))
 
 
-def _row(name: str, rounds: list[_Round], base: list[_Round], workload: Workload) -> Row:
+def _make_row(name: str, rounds: list[_Round], base: list[_Round], workload: Workload) -> Row:
     own = [r.own_s for r in rounds if r.own_s is not None]
     guards = [r.guards_s / r.compile_s for r in rounds if r.guards_s is not None]
     return Row(
         variant=name,
         wall_s=estimate([r.wall_s for r in rounds]).value,
         compile_s=estimate([r.compile_s for r in rounds]).value / workload.compiles,
-        more_cpu=excess([r.cpu_s for r in rounds], [r.cpu_s for r in base]),
-        more_wall=excess([r.wall_s for r in rounds], [r.wall_s for r in base]),
+        more_cpu=estimate_excess([r.cpu_s for r in rounds], [r.cpu_s for r in base]),
+        more_wall=estimate_excess([r.wall_s for r in rounds], [r.wall_s for r in base]),
         own=estimate([o / r.compile_s for o, r in zip(own, rounds, strict=True)]) if own else None,
         own_ms=estimate(own).value * 1e3 / workload.compiles if own else None,
         guards=estimate(guards) if guards else None,

@@ -1,4 +1,4 @@
-"""Figures with their bounds. How fast a machine is, is no reason for a test to fail: bounds are checked here."""
+"""Figures with their bounds. Bounds on speed are checked here and not in tests: tests must pass on any machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number. `bound` is the most that it may be, or the least if `is_rate`."""
+    """One measured number. `bound` is its maximum, or its minimum if `is_rate` is true."""
 
     name: str
     value: float

@@ -1,4 +1,4 @@
-"""Single functions that have to stay quick: parsing, tables, findings, and the way of an event into its file.
+"""Measure functions that must stay fast: parsing, tables, findings, and writing an event to its file.
 
 python benchmarks/functions.py
 """
@@ -22,58 +22,61 @@ EVENTS = 100_000
 
 def main() -> None:
     figures = [
-        Figure("parsing a guard of 20,000 repeated pieces", parsing_s(), 10, "s"),
-        Figure("describing a large value", describing_s() * 1e3, 20, "ms"),
-        Figure("decoding a damaged log", damaged_s(), 2, "s"),
-        Figure("the findings of 2,000 recompiles of 200 functions", findings_s(), 2, "s"),
-        *(Figure(f"a table of 100,000 {name}", table_s(name), 1.5, "s") for name in ("compiles", "guard_failures")),
-        Figure("a table of 100,000 recompiles", table_s("recompiles"), 1.5, "s"),
-        Figure("events a second that are recorded and none dropped", recording_rate(), 5_000, "1/s", is_rate=True),
-        Figure("until an event is in the file", visible_s(), 1, "s"),
+        Figure("parse a guard of 20,000 repeated pieces", measure_parsing_s(), 10, "s"),
+        Figure("describe a large value", measure_describing_s() * 1e3, 20, "ms"),
+        Figure("decode a damaged log", measure_damaged_log_s(), 2, "s"),
+        Figure("find the causes of 2,000 recompiles of 200 functions", measure_findings_s(), 2, "s"),
+        *(
+            Figure(f"build a table of 100,000 {name}", measure_table_s(name), 1.5, "s")
+            for name in ("compiles", "guard_failures")
+        ),
+        Figure("build a table of 100,000 recompiles", measure_table_s("recompiles"), 1.5, "s"),
+        Figure("events recorded per second, none dropped", measure_recording_rate(), 5_000, "1/s", is_rate=True),
+        Figure("delay until an event is in the file", measure_visibility_s(), 1, "s"),
     ]
-    print_figures(figures + tuning_figures())
+    print_figures(figures + measure_tuning())
 
 
-def _seconds(work: Callable[[], Any]) -> float:
+def _time_cpu_s(work: Callable[[], Any]) -> float:
     gc.collect()
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
-def parsing_s() -> float:
+def measure_parsing_s() -> float:
     from compilediag.decode.guards.guard_text import parse_guard
 
     pieces = ["(", "[", "'", "L['", "((", ".a", " == ", "a.b(", "# ", "  # f.py:1 in g", "tensor '"]
-    return max(_seconds(lambda piece=piece: parse_guard(piece * 20_000)) for piece in pieces)
+    return max(_time_cpu_s(lambda piece=piece: parse_guard(piece * 20_000)) for piece in pieces)
 
 
-def describing_s() -> float:
+def measure_describing_s() -> float:
     from compilediag.sources.guards.guarded_values import describe
 
     values = [list(range(10**6)), {i: i for i in range(10**5)}, "x" * 10**7, 10**100_000, set(range(10**5))]
-    return max(_seconds(lambda value=value: describe(value)) for value in values)
+    return max(_time_cpu_s(lambda value=value: describe(value)) for value in values)
 
 
-def damaged_s() -> float:
+def measure_damaged_log_s() -> float:
     from tests.unit.log_builder import decode
     from tests.unit.test_ingest_bad import mutated, pieces
 
     random_, parts = random.Random(20), pieces()
     logs = [mutated(random_, b"".join(random_.sample(parts, 4))) for _ in range(300)]
-    return max(_seconds(lambda log=log: decode(log)) for log in logs)
+    return max(_time_cpu_s(lambda log=log: decode(log)) for log in logs)
 
 
-def findings_s() -> float:
+def measure_findings_s() -> float:
     from compilediag.diagnosis import diagnose
     from tests.unit.tables_builder import tables
     from tests.unit.test_diagnosis import many_recompiles
 
     many = tables(*many_recompiles())
-    return _seconds(lambda: diagnose(many))
+    return _time_cpu_s(lambda: diagnose(many))
 
 
-def table_s(table: str) -> float:
+def measure_table_s(table: str) -> float:
     from compilediag.events import BY_TABLE, GUARD_KINDS
     from compilediag.session import load
     from tests.unit.session_builder import saved
@@ -82,10 +85,10 @@ def table_s(table: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         events = (BY_TABLE[table](time_ns=n, compile_id=f"{n}/0", **kinds) for n in range(EVENTS))
         session = load(saved(Path(folder), *events).path)
-        return _seconds(lambda: getattr(session, table))
+        return _time_cpu_s(lambda: getattr(session, table))
 
 
-def _recording(folder: str) -> tuple[Any, Any, Any]:
+def _open_recording(folder: str) -> tuple[Any, Any, Any]:
     from compilediag.recording import Recorder
     from compilediag.session import load
     from tests.unit.session_builder import META, Feed
@@ -94,12 +97,12 @@ def _recording(folder: str) -> tuple[Any, Any, Any]:
     return recorder, load(Path(folder) / "run.cdiag"), Feed()
 
 
-def recording_rate() -> float:
-    """Events a second from the first put to the end of the file; 0 if any was dropped."""
+def measure_recording_rate() -> float:
+    """Return events per second from the first `put` until the file is complete; 0 if any was dropped."""
     from compilediag.events import Phase
 
     with tempfile.TemporaryDirectory() as folder:
-        recorder, _, feed = _recording(folder)
+        recorder, _, feed = _open_recording(folder)
         began = time.perf_counter()
         for n in range(25_000):
             recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], n)
@@ -107,13 +110,13 @@ def recording_rate() -> float:
         return 0.0 if feed.dropped else 25_000 / (time.perf_counter() - began)
 
 
-def visible_s() -> float:
-    """The longest of ten waits until a reader of the file sees an event; a kill loses what is younger."""
+def measure_visibility_s() -> float:
+    """Return the longest of ten delays until a reader of the file sees an event. A kill loses newer events."""
     from compilediag.events import Phase
 
     waits = []
     with tempfile.TemporaryDirectory() as folder:
-        recorder, reader, feed = _recording(folder)
+        recorder, reader, feed = _open_recording(folder)
         for n in range(10):
             began = time.perf_counter()
             recorder.put(feed, lambda number: [Phase(time_ns=number, depth=number)], n)
@@ -124,13 +127,13 @@ def visible_s() -> float:
     return max(waits)
 
 
-def tuning_figures() -> list[Figure]:
-    """On a GPU: the share of a max-autotune compile that goes to watching its tuning."""
+def measure_tuning() -> list[Figure]:
+    """Measure, on a GPU, the share of a max-autotune compile that is spent watching its tuning."""
     import torch
     import torch._inductor.utils
 
     if not torch.cuda.is_available():
-        print("tuning is not measured: there is no GPU")
+        print("tuning is not measured: this machine has no GPU")
         return []
     import compilediag as cd
 
@@ -141,7 +144,7 @@ def tuning_figures() -> list[Figure]:
         seconds = time.perf_counter() - began
     tuners = {"select_algorithm", "triton_heuristics", "triton_autotune"}
     own = sum(row["overhead_s"] for row in session.status() if row["name"] in tuners)
-    return [Figure("watching the tuning of a max-autotune compile", 100 * own / seconds, 0.5, "%")]
+    return [Figure("watch the tuning of a max-autotune compile", 100 * own / seconds, 0.5, "%")]
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What reading logs costs, against tlparse: time, memory, files and bytes written.
+"""Compare ingesting logs with tlparse: time, memory, files and bytes written.
 
     python benchmarks/ingest.py [--tlparse PATH] [LOG ...]
     python benchmarks/ingest.py --ranks
 
-Without logs: the golden log of the tests, as it is and repeated with new ids to 256 MB. Both tools read each log in
-turn, logs interleaved, three times; the best time counts. A small log is read in this warm process, as a library; the
-large one by the command in a process of its own. Last, or with `--ranks` alone: 64 logs of 4 MB, a rank each, read by
-one process and by two, in turn.
+Without LOG, reads the golden log of the tests, unchanged and repeated with new ids up to 256 MB. Both tools read each
+log three times; the best time counts. The library reads a small log in this process,
+which is warm; the command reads the large log in a new process. Last, or alone with `--ranks`: reads 64 logs of 4 MB, one per rank, alternating
+between one process and two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import in_turn
+from measure import alternate
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "torch-2.13.log.gz"
@@ -34,79 +34,84 @@ ROUNDS = 3
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tlparse", default=shutil.which("tlparse"), help="the command; pip install tlparse")
-    parser.add_argument("--ranks", action="store_true", help="only the logs of many ranks")
+    parser.add_argument("--tlparse", default=shutil.which("tlparse"), help="path of tlparse; default: the one on PATH")
+    parser.add_argument("--ranks", action="store_true", help="measure only the logs of many ranks")
     parser.add_argument("logs", nargs="*", type=Path)
     args = parser.parse_args()
     if not args.ranks:
-        _against(args)
+        _compare_tools(args)
     if not args.logs:
-        _ranks()
+        _measure_ranks()
 
 
-def _against(args: argparse.Namespace) -> None:
+def _compare_tools(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        small = args.logs or [_golden(Path(folder))]
-        rows = [(log, _best(_library, log), args.tlparse and _best(_tlparse, log, args.tlparse)) for log in small]
+        small = args.logs or [_write_golden_log(Path(folder))]
+        rows = [
+            (log, _find_best(_ingest_in_process, log), args.tlparse and _find_best(_run_tlparse, log, args.tlparse))
+            for log in small
+        ]
         if not args.logs:
-            large = repeated(Path(folder), small[0].read_bytes())
-            rows.append((large, _command(large), args.tlparse and _tlparse(large, args.tlparse)))
+            large = write_repeated_log(Path(folder), small[0].read_bytes())
+            rows.append((large, _run_ingest(large), args.tlparse and _run_tlparse(large, args.tlparse)))
         for log, own, other in rows:
-            _print(log, own, other)
-        print(f"start of the command: {_start():.2f} s")
+            _print_comparison(log, own, other)
+        print(f"startup of the command: {_measure_start():.2f} s")
 
 
-def _ranks() -> None:
+def _measure_ranks() -> None:
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder, "logs")
         logs.mkdir()
-        size = _many(logs)
+        size = _write_rank_logs(logs)
         times: dict[int, list[float]] = {1: [], 2: []}
-        for number in in_turn(list(times), ROUNDS):
-            times[number].append(_command(logs, "-j", str(number))["s"])
+        for number in alternate(list(times), ROUNDS):
+            times[number].append(_run_ingest(logs, "-j", str(number))["s"])
         one, two = (min(times[number]) for number in (1, 2))
-        print(f"{RANKS} logs, {size / 2**20:.0f} MB: one process {one:.1f} s, two {two:.1f} s, {one / two:.2f} times")
+        print(
+            f"{RANKS} logs, {size / 2**20:.0f} MB: one process {one:.1f} s, two {two:.1f} s, speed-up {one / two:.2f}x"
+        )
 
 
-def _many(folder: Path) -> int:
-    """A log a rank, of one program: the same records of other processes. Their bytes in all."""
+def _write_rank_logs(folder: Path) -> int:
+    """Write one log per rank, with the same records but another process id. Return the total size in bytes."""
     data = gzip.decompress(GOLDEN.read_bytes())
-    data = b"".join(_renumbered(data, number * 100) for number in range(round(EACH / len(data))))
+    data = b"".join(_renumber(data, number * 100) for number in range(round(EACH / len(data))))
     for rank in range(RANKS):
         name = f"dedicated_log_torch_trace_rank_{rank}_x.log"
         (folder / name).write_bytes(re.sub(rb"(?m)^([VIWEC]\d{4} [\d:.]+ )4242 ", rb"\g<1>%d " % (5000 + rank), data))
     return sum(log.stat().st_size for log in folder.iterdir())
 
 
-def _golden(folder: Path) -> Path:
+def _write_golden_log(folder: Path) -> Path:
     log = folder / "golden.log"
     log.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
     return log
 
 
-def repeated(folder: Path, data: bytes, size: int = LARGE) -> Path:
-    """A long run: frames with numbers of their own, in one process."""
+def write_repeated_log(folder: Path, data: bytes, size: int = LARGE) -> Path:
+    """Write the log of a long run: the same records repeated in one process, each time with new frame ids."""
     log = folder / "large.log"
     times = size // len(data) + 1
     with log.open("wb") as file:
         for number in range(times):
-            file.write(_renumbered(data, number * 100))
+            file.write(_renumber(data, number * 100))
     return log
 
 
-def _renumbered(data: bytes, by: int) -> bytes:
-    """The log with other frames. Payloads with ids in them get the md5 that they then have."""
+def _renumber(data: bytes, by: int) -> bytes:
+    """Add `by` to all frame ids, and update the md5 of payloads that contain ids."""
 
-    def frame(match: re.Match[bytes]) -> bytes:
+    def renumber(match: re.Match[bytes]) -> bytes:
         return match[1] + str(int(match[2]) + by).encode() + match[3]
 
     records = []
     for record in re.split(rb"\n(?!\t)", data.rstrip(b"\n")):
         head, newline, body = record.partition(b"\n")
-        head = re.sub(rb'("frame_id": )(\d+)(, )', frame, head)
-        head = re.sub(rb'("compile_id": ")(\d+)(/)', frame, head)
+        head = re.sub(rb'("frame_id": )(\d+)(, )', renumber, head)
+        head = re.sub(rb'("compile_id": ")(\d+)(/)', renumber, head)
         if newline:
-            body = re.sub(rb'("compile_id": ")(\d+)(/)', frame, body)
+            body = re.sub(rb'("compile_id": ")(\d+)(/)', renumber, body)
             payload = body[1:].replace(b"\n\t", b"\n")
             digest = hashlib.md5(payload, usedforsecurity=False).hexdigest().encode()
             head = re.sub(rb'("has_payload": ")[0-9a-f]{32}', rb"\g<1>" + digest, head)
@@ -114,11 +119,11 @@ def _renumbered(data: bytes, by: int) -> bytes:
     return b"\n".join(records) + b"\n"
 
 
-def _best(measure, *args) -> dict[str, float]:
+def _find_best(measure, *args) -> dict[str, float]:
     return min((measure(*args) for _ in range(ROUNDS)), key=lambda found: found["s"])
 
 
-def _library(log: Path) -> dict[str, float]:
+def _ingest_in_process(log: Path) -> dict[str, float]:
     import compilediag as cd
 
     with tempfile.TemporaryDirectory() as folder:
@@ -128,24 +133,24 @@ def _library(log: Path) -> dict[str, float]:
         return {"s": time.perf_counter() - begin, "files": 1, "bytes": out.stat().st_size}
 
 
-def _command(log: Path, *options: str) -> dict[str, float]:
+def _run_ingest(log: Path, *options: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "run.cdiag")
         command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet", *options]
-        found = _run(command, {**os.environ, "PYTHONPATH": str(ROOT)})
+        found = _run_process(command, {**os.environ, "PYTHONPATH": str(ROOT)})
         return {**found, "files": 1, "bytes": out.stat().st_size}
 
 
-def _tlparse(log: Path, command: str) -> dict[str, float]:
+def _run_tlparse(log: Path, command: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
-        found = _run([command, str(log), "-o", str(out), "--no-browser"], dict(os.environ))
+        found = _run_process([command, str(log), "-o", str(out), "--no-browser"], dict(os.environ))
         files = [file for file in out.rglob("*") if file.is_file()]
         return {**found, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
 
 
-def _run(command: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """Seconds and peak memory of a process; its memory is told by a parent that has no other child."""
+def _run_process(command: list[str], environment: dict[str, str]) -> dict[str, float]:
+    """Return the seconds and peak memory of a process. A parent process without other children measures the memory."""
     code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=2, check=True); "
     code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     begin = time.perf_counter()
@@ -159,22 +164,22 @@ def _run(command: list[str], environment: dict[str, str]) -> dict[str, float]:
 _UNIT = 1 if sys.platform == "darwin" else 1024
 
 
-def _start() -> float:
+def _measure_start() -> float:
     command = [sys.executable, "-m", "compilediag", "--version"]
-    return min(_run(command, {**os.environ, "PYTHONPATH": str(ROOT)})["s"] for _ in range(ROUNDS))
+    return min(_run_process(command, {**os.environ, "PYTHONPATH": str(ROOT)})["s"] for _ in range(ROUNDS))
 
 
-def _print(log: Path, own: dict[str, float], other: dict[str, float] | None) -> None:
+def _print_comparison(log: Path, own: dict[str, float], other: dict[str, float] | None) -> None:
     size = log.stat().st_size
     print(f"{log.name}, {size / 2**20:.1f} MB")
-    print(f"  compilediag {_told(own, size)}")
+    print(f"  compilediag {_format_run(own, size)}")
     if other:
-        print(f"  tlparse     {_told(other, size)}")
+        print(f"  tlparse     {_format_run(other, size)}")
         memory = f", memory {own['mb'] / other['mb']:.2f}x" if "mb" in own else ""
         print(f"  ratio       time {own['s'] / other['s']:.2f}x{memory}")
 
 
-def _told(found: dict[str, float], size: int) -> str:
+def _format_run(found: dict[str, float], size: int) -> str:
     memory = f"{found['mb']:.0f} MB, " if "mb" in found else ""
     return f"{found['s']:.2f} s, {memory}{found['files']:.0f} files, {found['bytes'] / size:.2f}x the log's bytes"
 

@@ -1,6 +1,6 @@
-"""How long a key takes to show: run in the page before it is typed into."""
+"""JavaScript that measures how long a key takes to show. Run it in the page before typing."""
 
-#: From the key event to the frame in which its result was painted.
+#: Measures from the key event to the frame that paints its result, in ms.
 KEYSTROKES = """() => {
   window.keystrokes = [];
   document.querySelector(".cdiag-search").addEventListener("input", (event) => {

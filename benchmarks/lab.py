@@ -1,8 +1,8 @@
-"""How soon what happens in a cell is on the screen of a real JupyterLab, and how many events a second reach it.
+"""Measure how soon a compile appears in a real JupyterLab, and how many events per second reach the page.
 
     python benchmarks/lab.py
 
-Of three rounds of 30 compiles the best counts: other work shares the machine.
+Runs three rounds of 30 compiles and reports the best, because other work may share the machine.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ torch.compile(lambda x: x + 1)(torch.randn(5))
 """
 COMPILES = """
 if "board" in globals():
-    board.close()  # Each round has the page to itself.
+    board.close()  # Only one dashboard is open at a time.
 session = cd.start()
 board = session.dashboard()
 display(board)
-def function(k):
+def make_function(k):
     scope = {}
     exec(f"def small_ROUND_{k}(x):\\n    return x * {k} + x.sin().sum() - {k}.5", scope)
     return scope[f"small_ROUND_{k}"]
 time.sleep(4)
 with fresh_cache():
     for k in range(30):
-        torch.compile(function(k))(torch.randn(5))
+        torch.compile(make_function(k))(torch.randn(5))
 cd.stop()
 compiles = session.compiles
 ends = compiles["time"].astype("int64") / 1e6 + compiles["duration_s"] * 1e3
@@ -52,18 +52,18 @@ FLOOD = """
 session = cd.start()
 display(session.dashboard())
 time.sleep(2)
-def kernel(n):
+def make_event(n):
     return [KernelCompile(time_ns=time.time_ns(), name=str(n), outcome="compiled")]
 recorder = find_current().recorder
 began = time.perf_counter()
 for n in range(25_000):
     while time.perf_counter() - began < n / 5_000:
         pass
-    recorder.put(recorder.feeds[0], kernel, n)
+    recorder.put(recorder.feeds[0], make_event, n)
 print("RATE", 25_000 / (time.perf_counter() - began))
 cd.stop()
 """
-#: Notes for each row of the table when it was first painted, by the clock that the kernel has too.
+#: Records when each row of the table is first painted, by the same clock as the kernel's.
 WATCH_ROWS = """(rows) => {
   window.painted = {};
   new MutationObserver(() => {
@@ -81,7 +81,7 @@ WATCH_ROWS = """(rows) => {
 def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        print("JupyterLab is not measured: there is no Chromium")
+        print("JupyterLab is not measured: Chromium is not installed")
         return
     from playwright.sync_api import sync_playwright
 
@@ -93,7 +93,7 @@ def main() -> None:
             rounds = [COMPILES.replace("ROUND", name) for name in "abcdefgh"[:ROUNDS]]
             notebook = lab.open(page, [IMPORTS, *rounds])
             notebook.run(0)
-            p95 = min(p95_latency(notebook, index) for index in range(1, ROUNDS + 1))
+            p95 = min(measure_p95_ms(notebook, index) for index in range(1, ROUNDS + 1))
         with lab_page(browser, lab) as page:
             notebook = lab.open(page, [IMPORTS, FLOOD])
             notebook.run(0)
@@ -103,13 +103,13 @@ def main() -> None:
     print_figures(
         [
             Figure("from the end of a compile to its row on the screen, p95", p95, 250, "ms"),
-            Figure("events a second that reach the page of a running cell", rate, 4_500, "1/s", is_rate=True),
+            Figure("events per second that reach the page of a running cell", rate, 4_500, "1/s", is_rate=True),
         ]
     )
 
 
-def p95_latency(notebook: Any, index: int) -> float:
-    """ms from the end of a compile to its row on the screen, 95th percentile of 30 compiles in one cell."""
+def measure_p95_ms(notebook: Any, index: int) -> float:
+    """Return the 95th percentile of the ms from the end of a compile to its row on the screen, over 30 compiles."""
     page = notebook.page
     notebook.begin(index)
     cell = page.locator(".jp-CodeCell").nth(index)
@@ -119,8 +119,8 @@ def p95_latency(notebook: Any, index: int) -> float:
     cell.locator("[data-state=stopped]").wait_for()
     ends = json.loads(notebook.output(index).split("ENDS ")[1])
     painted = page.evaluate("window.painted")
-    late = sorted(painted[event] - end for event, end in ends.items() if painted.get(event))
-    return late[int(0.95 * len(late))]
+    delays = sorted(painted[event] - end for event, end in ends.items() if painted.get(event))
+    return delays[int(0.95 * len(delays))]
 
 
 if __name__ == "__main__":

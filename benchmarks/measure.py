@@ -1,4 +1,4 @@
-"""Rounds of several variants in turn, and what their ratios say."""
+"""Alternate rounds of several variants, and estimate their times and ratios."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class Estimate:
     high: float
 
     def shows_difference(self) -> bool:
-        """True if the interval leaves zero out."""
+        """Return True if the interval does not contain zero."""
         return not self.low <= 0 <= self.high
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The median of at least one value; the interval is only as good as their number."""
+    """Estimate the median of at least one value. Few values give an unreliable interval."""
     data = np.asarray(values, dtype=float)
     picks = np.random.default_rng(0).integers(0, len(data), (RESAMPLES, len(data)))
     low, high = np.percentile(np.median(data[picks], axis=1), [2.5, 97.5])
     return Estimate(float(np.median(data)), float(low), float(high))
 
 
-def excess(values: Sequence[float], base: Sequence[float]) -> Estimate:
-    """How much more, as a share of `base`: the median over the pairs that ran beside each other."""
+def estimate_excess(values: Sequence[float], base: Sequence[float]) -> Estimate:
+    """Estimate the excess over `base` as a share of it: the median over pairs of the same cycle."""
     return estimate([value / other - 1 for value, other in zip(values, base, strict=True)])
 
 
-def in_turn(names: Sequence[str], cycles: int) -> Iterator[str]:
-    """Every name once a cycle, each cycle beginning with the next one, so that no place in the order is one's own."""
+def alternate(names: Sequence[str], cycles: int) -> Iterator[str]:
+    """Yield every name once per cycle. Each cycle starts with the next name, so that the order favors no name."""
     for cycle in range(cycles):
-        at = cycle % len(names)
-        yield from (*names[at:], *names[:at])
+        start = cycle % len(names)
+        yield from (*names[start:], *names[:start])
 
 
-def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """(wall s, CPU s of the whole process, all threads) of one call, with no garbage of others in it."""
+def time_call(work: Callable[[], None]) -> tuple[float, float]:
+    """Return the wall s and the CPU s (whole process, all threads) of one call, after a garbage collection."""
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
     work()

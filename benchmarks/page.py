@@ -1,9 +1,9 @@
-"""How quick the page is in Chromium: opening a report, a key in the search, scrolling, frames under load.
+"""Measure the page in Chromium: opening a report, a key in the search, scrolling, frames under load.
 
     python benchmarks/page.py [--large]
 
-With `--large` also the report of a log of 100 MB. Other work shares the machine: of keys, the median counts or the
-slowest but one; of openings the best.
+`--large` also measures the report of a 100 MB log. Other work may share the machine, so the figure for keys is the
+median or the second slowest, and the figure for opening a report is the best.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figure, print_figures
-from ingest import GOLDEN, ROOT, repeated
+from ingest import GOLDEN, ROOT, write_repeated_log
 from keystrokes import KEYSTROKES
 
 LARGE = 100_000_000
 ROUNDS = 3
-#: When what the first painting drew is on the screen, ms since the page was asked for.
+#: Resolves when the first paint is on the screen, to the ms since the start of the navigation.
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)))"
-#: Notes when the first row was painted, in ms from the start of the navigation.
+#: Records when the first row is painted, in ms since the start of the navigation.
 FIRST_ROW = """() => new MutationObserver((_, watcher) => {
   if (!document.querySelector(".cdiag-row")) return;
   watcher.disconnect();
@@ -45,25 +45,25 @@ FRAMES = """() => {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--large", action="store_true", help="also the report of a log of 100 MB")
+    parser.add_argument("--large", action="store_true", help="also measure the report of a 100 MB log")
     args = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        print("the page is not measured: there is no Chromium")
+        print("the page is not measured: Chromium is not installed")
         return
     from playwright.sync_api import sync_playwright
 
     measurements = [measure_search, measure_scrolling, measure_frames, measure_report, measure_log, measure_explorer]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        figures = [figure for measure in measurements for figure in _in_folder(measure, browser)]
+        figures = [figure for measure in measurements for figure in _measure_in_folder(measure, browser)]
         if args.large:
-            figures += _in_folder(measure_large_log, browser)
+            figures += _measure_in_folder(measure_large_log, browser)
         browser.close()
     print_figures(figures)
 
 
-def _in_folder(measure: Callable[[Any, Path], list[Figure]], browser: Any) -> list[Figure]:
+def _measure_in_folder(measure: Callable[[Any, Path], list[Figure]], browser: Any) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         page = browser.new_page(viewport={"width": 1300, "height": 1000})
         try:
@@ -72,7 +72,7 @@ def _in_folder(measure: Callable[[Any, Path], list[Figure]], browser: Any) -> li
             page.close()
 
 
-def _session(folder: Path) -> Any:
+def _record_session(folder: Path) -> Any:
     from tests.browser.conftest import Recorded
 
     recorded = Recorded(folder / "run.cdiag")
@@ -80,8 +80,8 @@ def _session(folder: Path) -> Any:
     return recorded
 
 
-def _keys(page: Any, text: str) -> list[float]:
-    """ms from each key to the frame that shows its result, sorted."""
+def _measure_keys(page: Any, text: str) -> list[float]:
+    """Return the ms from each key to the frame that shows its result, sorted."""
     page.evaluate(KEYSTROKES)
     page.click(".cdiag-search")
     page.keyboard.type(text, delay=120)
@@ -93,10 +93,10 @@ def measure_search(page: Any, folder: Path) -> list[Figure]:
     from tests.browser.conftest import show_widget
     from tests.browser.many_events import many_events
 
-    recorded = _session(folder)
+    recorded = _record_session(folder)
     recorded.add(*many_events(50_000, recorded.clock))
     show_widget(page, recorded.snapshot())
-    keys = _keys(page, "forward_7 x.size")
+    keys = _measure_keys(page, "forward_7 x.size")
     recorded.stop()
     return [Figure("a key in the search over 10,000 rows, median", keys[len(keys) // 2], 50, "ms")]
 
@@ -105,7 +105,7 @@ def measure_scrolling(page: Any, folder: Path) -> list[Figure]:
     from compilediag.events import Compile
     from tests.browser.conftest import show_widget
 
-    recorded = _session(folder)
+    recorded = _record_session(folder)
     common = {"function": "f", "outcome": "ok", "duration_s": 0.001}
     recorded.add(
         *(Compile(time_ns=recorded.clock + n * 1_000_000, compile_id=f"0/{n}", **common) for n in range(100_000))
@@ -115,9 +115,9 @@ def measure_scrolling(page: Any, folder: Path) -> list[Figure]:
     began = time.perf_counter()
     page.evaluate("() => { const s = document.querySelector('.cdiag-scroller'); s.scrollTop = s.scrollHeight; }")
     page.wait_for_selector('.cdiag-row:has-text("f 0/0")')
-    took = time.perf_counter() - began
+    seconds = time.perf_counter() - began
     recorded.stop()
-    return [Figure("to the last of 100,000 rows", took, 1, "s")]
+    return [Figure("scroll to the last of 100,000 rows", seconds, 1, "s")]
 
 
 def measure_frames(page: Any, folder: Path) -> list[Figure]:
@@ -125,7 +125,7 @@ def measure_frames(page: Any, folder: Path) -> list[Figure]:
     from tests.browser.conftest import show_widget
     from tests.browser.many_events import many_events
 
-    recorded = _session(folder)
+    recorded = _record_session(folder)
     show_widget(page, recorded.snapshot())
     recorded.model.patch()
     events = list(many_events(25_000, recorded.clock))
@@ -140,12 +140,12 @@ def measure_frames(page: Any, folder: Path) -> list[Figure]:
     frames = sorted(page.evaluate("window.frames_ms"))
     recorded.stop()
     return [
-        Figure("events a second that the page takes in", rate, 4_500, "1/s", is_rate=True),
-        Figure("a frame meanwhile, 95th percentile", frames[int(0.95 * len(frames))], 100, "ms"),
+        Figure("events per second that the page processes", rate, 4_500, "1/s", is_rate=True),
+        Figure("a frame under this load, 95th percentile", frames[int(0.95 * len(frames))], 100, "ms"),
     ]
 
 
-def _first_row_ms(page: Any, report: Path) -> float:
+def _measure_first_row_ms(page: Any, report: Path) -> float:
     page.add_init_script(f"({FIRST_ROW})()")
     page.goto(report.as_uri())
     page.wait_for_function("() => window.paintedAt !== undefined")
@@ -156,44 +156,44 @@ def measure_report(page: Any, folder: Path) -> list[Figure]:
     from compilediag.views.report import write_report
     from tests.browser.many_events import many_events, many_texts
 
-    recorded = _session(folder)
+    recorded = _record_session(folder)
     recorded.add(*many_events(10_000, recorded.clock))
     many_texts(recorded)
     report = write_report(recorded.session.data, folder / "report.html")
     recorded.stop()
-    return [Figure("first row of the report of 10,000 events", _first_row_ms(page, report), 1_000, "ms")]
+    return [Figure("first row of the report of 10,000 events", _measure_first_row_ms(page, report), 1_000, "ms")]
 
 
 def measure_log(page: Any, folder: Path) -> list[Figure]:
-    """A sixteenth of the 100 MB that `--large` opens."""
+    """Measure the report of a log of 6.25 MB, one sixteenth of the log of `--large`."""
     import compilediag
 
     log, records = folder / "long.log", gzip.decompress(GOLDEN.read_bytes())
-    log.write_bytes(b"".join(_renumbered(records, 100 * n) for n in range(6_250_000 // len(records))))
-    first = _first_row_ms(page, compilediag.ingest(log).report(folder / "report.html"))
-    keys = _keys(page, "forward size")
+    log.write_bytes(b"".join(_renumber(records, 100 * n) for n in range(6_250_000 // len(records))))
+    first = _measure_first_row_ms(page, compilediag.ingest(log).report(folder / "report.html"))
+    keys = _measure_keys(page, "forward size")
     return [
         Figure("first row of the report of a log of 6 MB", first, 1_000, "ms"),
         Figure("a key in its search, the slowest but two", keys[-3], 100, "ms"),
     ]
 
 
-def _renumbered(log: bytes, by: int) -> bytes:
-    """The log with other frames: as if the run went on."""
+def _renumber(log: bytes, by: int) -> bytes:
+    """Add `by` to all frame ids, as if the run continued."""
     return re.sub(rb'("(?:frame_id|compile_id)": "?)(\d+)', lambda m: m[1] + b"%d" % (int(m[2]) + by), log)
 
 
 def measure_explorer(page: Any, folder: Path) -> list[Figure]:
     from tests.browser.test_explorer import add_functions, show_explorer
 
-    recorded = _session(folder)
+    recorded = _record_session(folder)
     add_functions(recorded, 200, 10)
     show_explorer(page, recorded.snapshot())
     painted = page.evaluate("window.paintedAfter")
-    keys = _keys(page, "forward_7 x.size")
+    keys = _measure_keys(page, "forward_7 x.size")
     recorded.stop()
     return [
-        Figure("the explorer of 2,000 recompiles of 200 functions", painted, 1_000, "ms"),
+        Figure("open the explorer of 2,000 recompiles of 200 functions", painted, 1_000, "ms"),
         Figure("a key in its search, median", keys[len(keys) // 2], 50, "ms"),
     ]
 
@@ -201,21 +201,21 @@ def measure_explorer(page: Any, folder: Path) -> list[Figure]:
 def measure_large_log(page: Any, folder: Path) -> list[Figure]:
     import compilediag as cd
 
-    log = repeated(folder, gzip.decompress(GOLDEN.read_bytes()), LARGE)
+    log = write_repeated_log(folder, gzip.decompress(GOLDEN.read_bytes()), LARGE)
     session = cd.ingest(log, folder / "run.cdiag")
     report = session.report(folder / "report.html")
-    found = [_opened(page, report) for _ in range(ROUNDS)]
+    found = [_measure_opening(page, report) for _ in range(ROUNDS)]
     return [
-        Figure("the report of a log of 100 MB opens", min(ms for ms, _ in found), 2_000, "ms"),
-        Figure("a key in its search, the slowest but one", min(keys[-2] for _, keys in found), 100, "ms"),
+        Figure("open the report of a 100 MB log", min(ms for ms, _ in found), 2_000, "ms"),
+        Figure("a key in its search, second slowest", min(keys[-2] for _, keys in found), 100, "ms"),
     ]
 
 
-def _opened(page: Any, report: Path) -> tuple[float, list[float]]:
+def _measure_opening(page: Any, report: Path) -> tuple[float, list[float]]:
     page.goto("about:blank")
     page.goto(report.as_uri())
     page.wait_for_selector(".cdiag [data-total]", state="attached")
-    return page.evaluate(PAINTED), _keys(page, "forward size")
+    return page.evaluate(PAINTED), _measure_keys(page, "forward size")
 
 
 if __name__ == "__main__":

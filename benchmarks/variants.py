@@ -1,7 +1,7 @@
-"""The ways to watch a compile that are compared: compilediag, TORCH_TRACE, TORCH_LOGS and none.
+"""The variants that the benchmarks compare: compilediag, TORCH_TRACE, TORCH_LOGS, and unwatched.
 
-Each is a context manager that gives a `Meter`. All run in one process: torch's two are switched on as
-their environment variables do it at import (read in torch/_logging/_internal.py of 2.11 and 2.13).
+Each variant is a context manager that yields a `Meter`. All run in one process: torch's two are enabled in the same
+way as their environment variables do at import (torch/_logging/_internal.py of 2.11 and 2.13).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from compilediag.active_recording import find_current
 
 @dataclass(frozen=True)
 class Meter:
-    """`settle()` writes what still waits; `own_s()` is the seconds spent so far, None if nobody counts them.
+    """`settle()` writes pending events; `own_s()` returns the overhead in s so far, None if it is not counted.
 
-    `guards_s()`: of these the seconds that went into failing guards and their values.
+    `guards_s()` returns the part of it spent on failing guards and their values.
     """
 
     settle: Callable[[], None] = lambda: None
@@ -32,13 +32,13 @@ class Meter:
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[Meter]:
+def watch_nothing() -> Iterator[Meter]:
     yield Meter()
 
 
 @contextlib.contextmanager
-def watched(detail: str) -> Iterator[Meter]:
-    """compilediag; its account is what `session.status()` shows, read before it is rounded and written."""
+def watch_with_compilediag(detail: str) -> Iterator[Meter]:
+    """Watch with compilediag. The overhead is the value in `session.status()` before rounding."""
     with compilediag.watch(detail=detail) as session:
         feeds = find_current().recorder.feeds
         (guards,) = (feed for feed in feeds if feed.name == "recompiles")
@@ -47,10 +47,10 @@ def watched(detail: str) -> Iterator[Meter]:
 
 
 @contextlib.contextmanager
-def torch_trace() -> Iterator[Meter]:
-    """TORCH_TRACE: `_init_logs` gives the trace's logger this handler with this formatter, and does no more.
+def enable_torch_trace() -> Iterator[Meter]:
+    """Enable TORCH_TRACE: add the same handler and formatter to the trace logger as torch's `_init_logs`.
 
-    Its account is torch's own, of which each compile's share is `structured_logging_overhead_us` in its metrics.
+    The overhead is torch's own count; `structured_logging_overhead_us` in its metrics is the part of one compile.
     """
     with tempfile.TemporaryDirectory() as folder:
         handler = _internal.LazyTraceHandler(folder)
@@ -64,8 +64,8 @@ def torch_trace() -> Iterator[Meter]:
 
 
 @contextlib.contextmanager
-def torch_logs() -> Iterator[Meter]:
-    """TORCH_LOGS=recompiles, to nowhere instead of a terminal. torch keeps no account of it."""
+def enable_torch_logs() -> Iterator[Meter]:
+    """Enable TORCH_LOGS=recompiles and discard its output. torch does not count its overhead."""
     with open(os.devnull, "w") as nowhere:
         with contextlib.redirect_stderr(nowhere):
             torch._logging.set_logs(recompiles=True)
@@ -76,11 +76,11 @@ def torch_logs() -> Iterator[Meter]:
 
 
 VARIANTS: dict[str, Callable[[], contextlib.AbstractContextManager[Meter]]] = {
-    "unwatched": unwatched,
-    # The same once more: what it differs by is what the machine's noise can do.
-    "unwatched again": unwatched,
-    "lean": lambda: watched("lean"),
-    "full": lambda: watched("full"),
-    "TORCH_TRACE": torch_trace,
-    "TORCH_LOGS=recompiles": torch_logs,
+    "unwatched": watch_nothing,
+    # The same again: its difference is the noise of the machine.
+    "unwatched again": watch_nothing,
+    "lean": lambda: watch_with_compilediag("lean"),
+    "full": lambda: watch_with_compilediag("full"),
+    "TORCH_TRACE": enable_torch_trace,
+    "TORCH_LOGS=recompiles": enable_torch_logs,
 }
