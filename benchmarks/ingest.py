@@ -4,9 +4,9 @@
     python benchmarks/ingest.py --ranks
 
 Without LOG, reads the golden log of the tests, unchanged and repeated with new ids up to 256 MB. Both tools read each
-log three times; the best time counts. The library reads a small log in this process,
-which is warm; the command reads the large log in a new process. Last, or alone with `--ranks`: reads 64 logs of 4 MB, one per rank, alternating
-between one process and two.
+log three times; the best time counts. The library reads a small log in this process, which is warm; the command reads
+the large log in a new process. Last, or alone with `--ranks`: reads 64 logs of 4 MB, one per rank, alternating between
+one process and two.
 """
 
 from __future__ import annotations
