@@ -63,3 +63,12 @@ def test_the_site_builds_without_a_warning(python, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     api = (tmp_path / "site" / "api" / "index.html").read_text()
     assert "compilediag.watch.watch" in api and "compilediag.session.Session" in api
+
+
+@pytest.mark.parametrize(
+    "document", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name
+)
+def test_files_that_are_named_exist(document):
+    folders = "compilediag|tests|docs|notebooks|benchmarks|sources|storage|views|logs|decode|diagnosis|trials|events"
+    named = re.findall(rf"`((?:{folders})/[\w/.-]+\.(?:py|js|md|ipynb|gz))`", document.read_text())
+    assert [file for file in named if not (ROOT / file).exists() and not (ROOT / "compilediag" / file).exists()] == []

@@ -35,6 +35,27 @@ except Exception as error:
     assert done.stdout.count("\n") == 1
 
 
+def test_a_torch_that_is_too_old_is_one_line_with_its_version(python, tmp_path):
+    """A folder that comes first on the path, with an older torch in it as an installer would leave it."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("__version__ = '2.9.1'\n")
+    metadata = tmp_path / "torch-2.9.1.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1\n")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import compilediag as cd
+try:
+    cd.start()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = python("-c", code)
+    assert done.stdout.startswith("CompilediagError torch 2.9.1 is too old"), done.stdout + done.stderr
+    assert done.stdout.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["report", "--help"], ["doctor", "--help"]])
 def test_help_loads_nothing_heavy(python_without, arguments):
     code = f"from compilediag.cli import main; main({arguments!r})"
