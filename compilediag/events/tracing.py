@@ -20,7 +20,7 @@ EXPORT_PROBLEMS = ("data_dependent", "constraint", "missing_fake_kernel", "misma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFrame(Event):
-    """A frame of a call stack. Stacks share their outer frames, so each frame is told once, with the one around it."""
+    """A frame of a call stack. Stacks share their outer frames, so each frame is stored once, with its caller."""
 
     kind: ClassVar[str] = "stack_frame"
     table: ClassVar[str] = "stacks"

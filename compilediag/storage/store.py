@@ -362,7 +362,7 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
             store = Store(uri, path)
             try:
                 if cut_off:
-                    # SQLite refuses a file that is shorter than its header says, unless it is told not to mind.
+                    # SQLite refuses a file that is shorter than its header says, unless writable_schema is set.
                     store.connection.execute("PRAGMA writable_schema=ON")
                 store.connection.execute(NORMAL)
                 store.connection.execute(CHECKPOINT)

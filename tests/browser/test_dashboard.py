@@ -57,7 +57,7 @@ def test_a_quiet_session_gives_signs_of_life_only(recorded, pump):
     assert {message["type"] for message in sent[before:]} <= {"alive"}
 
 
-def test_an_error_is_told_in_the_widget_and_ends_nothing_else(recorded):
+def test_an_error_is_shown_in_the_widget_and_stops_nothing_else(recorded):
     sent = []
 
     class Broken:

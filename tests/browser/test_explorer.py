@@ -74,9 +74,9 @@ def recompiled(begin, frame, number, failures, seconds=0.5, function="step", lin
     columns = {"closest_compile_id": closest, "entries_checked": len(failures), **place}
     yield event(Recompile, at, begin, compile_id=compile_id, **columns, **main)
     for entry, failed in failures.items():
-        for position, told in enumerate(failed):
+        for position, values in enumerate(failed):
             more = {"entry_compile_id": entry, "is_first": position == 0, "fail_count": 1 - min(position, 1)}
-            yield event(GuardFailure, at, begin, compile_id=compile_id, **more, **told)
+            yield event(GuardFailure, at, begin, compile_id=compile_id, **more, **values)
     yield compiled(begin, frame, number, seconds, function, line)
 
 
@@ -172,7 +172,7 @@ def called(begin, ran, number, count, each):
     )
 
 
-def test_entries_tell_their_calls_where_they_were_counted(story, open_explorer):
+def test_entries_show_their_calls_if_they_were_counted(story, open_explorer):
     begin = story.clock
     story.add(event(SourceStatus, 0, begin, name="calls", status="active"))
     story.add(*(called(begin, "compiled", n, count, 0.0002) for n, count in enumerate((5000, 1, 40))))
@@ -200,7 +200,7 @@ def test_what_an_entry_never_wins_is_said(story, open_explorer):
     assert (column("saved")[-1], column("break-even calls")) == ("-10 ms", ["–", "–", "–", "never"])
 
 
-def test_a_guards_page_tells_values_company_and_verdict(story, open_explorer):
+def test_a_guards_page_shows_values_other_failures_and_verdict(story, open_explorer):
     page = open_explorer(story.snapshot())
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
     assert heading(page) == "Bx.size(0)"

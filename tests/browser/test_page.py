@@ -161,7 +161,7 @@ def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(record
     assert page.locator(".cdiag-pages pre").is_visible()
 
 
-def test_compile_ids_that_begin_again_after_a_reset_are_told_apart(recorded, open_widget):
+def test_compile_ids_that_restart_after_a_reset_are_distinguished(recorded, open_widget):
     recorded.compile(0, function="before")
     recorded.graph_break("in the first")
     recorded.clock += 10**9
@@ -199,7 +199,7 @@ def test_everything_can_be_done_from_the_keyboard(recorded, open_widget):
     assert page.locator(".cdiag-timeline .cdiag-link").is_hidden()
 
 
-def test_the_timeline_zooms_by_dragging_tells_numbers_and_opens_compiles(recorded, open_widget):
+def test_the_timeline_zooms_by_dragging_shows_numbers_and_opens_compiles(recorded, open_widget):
     for number in range(3):
         recorded.compile(number, seconds=2.0)
     page = open_widget(recorded.snapshot())

@@ -116,7 +116,7 @@ def test_an_extern_kernel_that_wins_gains_nothing(run, open_widget):
     assert "from the local cache" in text(page, ".cdiag-lead")
 
 
-def test_a_compile_tells_its_tunings_captures_and_kernels(run, open_widget):
+def test_a_compile_shows_its_tunings_captures_and_kernels(run, open_widget):
     run.add(*shifted(1.5, graph("record", compile_id="0/0")))
     page = open_widget(run.snapshot())
     open_tab(page, "compiles", "forward 0/0")

@@ -181,7 +181,7 @@ def test_a_line_of_a_graph_lights_what_it_became(session, open_report, tmp_path)
     assert page.locator(".cdiag-detail").is_visible() and not page.locator(".cdiag-provenance").is_visible()
 
 
-def test_a_graph_that_torch_did_not_trace_still_tells_the_users_lines(session, open_report, tmp_path):
+def test_a_graph_that_torch_did_not_trace_still_shows_the_users_lines(session, open_report, tmp_path):
     page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
     open_graphs(page)
     page.click("text=graph 2 of 2")

@@ -62,7 +62,7 @@ def test_every_choice_of_mm_with_its_time_its_compile_and_the_winner(fresh_induc
 
 
 @pytest.mark.parametrize("threads", [1, 2], ids=["in this process", "in the pool, if it is ready"])
-def test_a_choice_without_room_is_told_with_the_reason(fresh_inductor_cache, threads):
+def test_a_choice_that_exceeds_shared_memory_is_recorded_with_the_reason(fresh_inductor_cache, threads):
     x, y = square(), square()
     with config.patch(compile_threads=threads):
         seen = in_parity(lambda: tuned(mm, x, y, sizes=(*GOOD, TOO_BIG)))
@@ -257,7 +257,7 @@ def test_a_tuner_for_each_device_says_which_one_it_used(fresh_inductor_cache):
     assert used and used <= {f"cuda:{n}" for n in range(torch.cuda.device_count())}
 
 
-def test_a_pipelined_tuning_is_told_when_its_times_are_there(fresh_inductor_cache):
+def test_a_pipelined_tuning_is_recorded_when_its_times_are_available(fresh_inductor_cache):
     x, y = square(), square()
     options = {"pipeline_max_autotune_gemm": True, "benchmark_epilogue_fusion": False}
     try:

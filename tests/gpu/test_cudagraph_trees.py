@@ -88,7 +88,7 @@ def test_each_size_is_warmed_up_and_recorded():
     assert len({row["function_id"] for row in rows(seen)}) == 3
 
 
-def test_without_trees_the_capture_is_told_too():
+def test_without_trees_the_capture_is_recorded_too():
     (record,) = rows(in_graph_parity(programs.without_trees))
     assert (record["action"], record["backend"], record["nodes"]) == ("record", "no_trees", 1)
 
@@ -191,7 +191,7 @@ def test_such_an_operation_is_skipped_where_graphs_are_not_cut():
     assert skip["reason"].startswith("incompatible op compilediag_tests.unsafe") and "unsafe(" in user_line(skip)
 
 
-def test_a_cut_graph_from_the_cache_is_told_again(fresh_inductor_cache):
+def test_a_partitioned_graph_from_the_cache_is_recorded_again(fresh_inductor_cache):
     def run():
         for _ in range(2):
             torch._dynamo.reset()
@@ -269,7 +269,7 @@ def test_an_output_that_is_used_after_it_was_overwritten():
     assert used["reason"].endswith("has been overwritten by a subsequent run.")
 
 
-def test_a_capture_that_fails_is_told_and_fails_as_it_would():
+def test_a_failing_capture_is_recorded_and_fails_as_without_a_watch():
     _, plain = programs.failing_capture()
     torch._dynamo.reset()
     seen = in_parity(programs.failing_capture)
@@ -281,7 +281,7 @@ def test_a_capture_that_fails_is_told_and_fails_as_it_would():
     assert failed[0]["reason"].startswith(f"{type(results[1]).__name__}: ") and failed[0]["duration_ms"] > 0
 
 
-def test_a_capture_without_memory_is_told():
+def test_a_capture_without_memory_is_recorded():
     """torch does not get over it: it fails once more when there is memory again."""
     seen = in_parity(programs.out_of_memory)
     _, (first, *later) = seen.result
@@ -350,7 +350,7 @@ def test_calls_without_a_graph_are_counted_beside_them():
     assert sum(row["count"] for row in eager if row["function"] == "function") == 4
     assert sum(row["count"] for row in eager if row["function_id"] == limited and row["function"] != "function") > 0
     told = rows(session, "warmup", "record", "rerecord", "replays", "eager")
-    assert sum(row["count"] or 1 for row in told) == 4 + 2 * 12, "every call is told of once"
+    assert sum(row["count"] or 1 for row in told) == 4 + 2 * 12, "every call is counted once"
 
 
 # The source itself

@@ -12,7 +12,7 @@ ACTIONS = {
 }
 
 
-def test_it_holds_every_action_is_small_and_tells_nothing_of_the_machine(python, tmp_path):
+def test_it_has_every_action_is_small_and_contains_nothing_about_the_machine(python, tmp_path):
     ran = python(ROOT / "notebooks" / "record_cudagraphs.py", tmp_path / "out.cdiag")
     assert ran.returncode == 0, ran.stderr
     session = cd.load(tmp_path / "out.cdiag")

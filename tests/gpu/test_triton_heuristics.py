@@ -101,7 +101,7 @@ def test_coordinate_descent_is_a_stage_of_the_same_run(fresh_inductor_cache):
     assert taken["time_ms"].iloc[0] <= rows(seen)["time_ms"].min()
 
 
-def test_configurations_that_spill_registers_are_told_as_failed(fresh_inductor_cache):
+def test_configurations_that_spill_registers_are_recorded_as_failed(fresh_inductor_cache):
     """Sine needs room on the stack, which counts as spilling; a threshold that low passes over all of them."""
     seen = in_parity(run(lambda x: x.sin() + x.t().sin(), matrix(), **{"triton.spill_threshold": 0}))
     failed = rows(seen)[rows(seen)["fail_reason"].notna()]
@@ -135,7 +135,7 @@ def test_without_the_server_of_the_remote_cache_all_goes_on_as_it_does_unwatched
 
 
 @pytest.mark.parametrize("in_pool", [False, True], ids=["in this process", "in the pool"])
-def test_a_configuration_that_does_not_assemble_is_told_wherever_it_was_compiled(fresh_inductor_cache, in_pool):
+def test_a_configuration_that_does_not_assemble_is_recorded_wherever_it_was_compiled(fresh_inductor_cache, in_pool):
     """A process of the pool gives back what it could compile, and no more than the number of all."""
     pytest.importorskip("triton")
     from tests.gpu import triton_kernels

@@ -83,7 +83,7 @@ def capture_and_raise(x):
 
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 @pytest.mark.parametrize("failing", [capture_and_wait, capture_and_raise])
-def test_a_capture_that_fails_is_told_and_fails_as_it_would(x, failing):
+def test_a_failing_capture_is_recorded_and_fails_as_without_a_watch(x, failing):
     with pytest.raises(Exception) as plain:
         failing(x)
     torch.cuda.synchronize()

@@ -32,7 +32,7 @@ def test_one_fix_that_does_it_all_is_enough():
     assert "costs: one kernel for all sizes can be slower" in str(found)
 
 
-def test_two_causes_that_block_each_other_are_mended_together():
+def test_two_causes_that_block_each_other_are_fixed_together():
     def work():
         f = compiled(lambda x, k: x * k, dynamic=False)
         first = [f(torch.ones(n, 3), 2) for n in (4, 6)]
@@ -69,7 +69,7 @@ def test_a_fix_that_changes_results_is_never_chosen():
     assert [f.rule for f in found.left] == ["size_changes"]
 
 
-def test_nothing_to_mend_and_nothing_to_compare():
+def test_nothing_to_fix_and_nothing_to_compare():
     f = compiled(lambda x: x * 2)
     assert str(advised(lambda: f(torch.ones(3)))) == "No setting to try for this workload."
     numbers = itertools.count()

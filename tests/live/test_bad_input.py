@@ -60,7 +60,7 @@ def test_hostile_values_and_names_are_recorded_and_shown(text):
     assert session.summary().encode()
 
 
-def test_a_value_of_10_mb_is_told_in_bounds():
+def test_a_value_of_10_mb_is_described_within_limits():
     function = programs.compiled(lambda x, text: x + len(text))
     with cd.watch() as session:
         for n in (1, 10_000_000):

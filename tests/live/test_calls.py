@@ -351,7 +351,7 @@ def test_a_tool_of_somebody_elses_is_left_alone():
 
 
 @needs_monitoring
-def test_a_missing_private_api_is_told_by_its_name(monkeypatch):
+def test_a_missing_private_api_is_reported_by_name(monkeypatch):
     with monkeypatch.context() as patch:
         patch.delattr(torch._dynamo.convert_frame, "input_codes")
         session = cd.start(calls=True)
@@ -438,7 +438,7 @@ def test_without_monitoring_it_is_unavailable_and_nothing_is_called_0(monkeypatc
     assert "Its eager calls were not counted; watch(calls=True) counts them" in limit.suggestion
 
 
-def test_nobody_who_did_not_ask_is_told_of_it():
+def test_calls_are_reported_only_on_request():
     with cd.watch(detail="lean") as session:
         compiled(renamed(by_name, "f"))(torch.ones(2), "n")
     assert (state(session)["status"], state(session)["reason"]) == ("off", "not requested")

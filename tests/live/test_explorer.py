@@ -75,7 +75,7 @@ def test_objects_are_named_and_never_by_an_address(rows):
 def test_every_line_of_a_guard_tree_is_of_a_known_form(rows):
     lines = [line for row in rows["trees"] for line in row[2]]
     assert len(rows["trees"]) == 6 and len(lines) > 50
-    assert [told for _, what, told, *_ in lines if not what and not told.startswith("KeyValueManager")] == []
+    assert [text for _, what, text, *_ in lines if not what and not text.startswith("KeyValueManager")] == []
     assert max(depth for depth, *_ in lines) >= 3
     shared = sum(len(row[2]) for row in rows["trees"][1:3])
     assert shared < len(rows["trees"][0][2]) / 2, "entries of one function share most lines"

@@ -1,4 +1,4 @@
-"""Failing guards of real cache entries: what is told for each kind, and that looking changes nothing."""
+"""Failing guards of real cache entries: what is recorded for each kind, and that reading them changes nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def at_once(manager, f_locals) -> FailingGuards | None:
 
 
 class Seen(list):
-    """What failing_guards told of each earlier entry at each recompile, in order."""
+    """What `failing_guards` returned for each earlier entry at each recompile, in order."""
 
     @property
     def all(self) -> FailingGuards:
@@ -167,7 +167,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize(("before", "now", "expected"), TENSORS.values(), ids=TENSORS)
-def test_every_differing_property_of_a_tensor_is_told(seen, before, now, expected):
+def test_every_differing_property_of_a_tensor_is_shown(seen, before, now, expected):
     call = compiled(double)
     call(before())
     call(now())
@@ -293,7 +293,7 @@ VALUES = {
 @pytest.mark.parametrize(
     ("function", "before", "now", "kind", "source", "expected", "actual"), VALUES.values(), ids=VALUES
 )
-def test_values_are_told_as_they_were_and_are(seen, function, before, now, kind, source, expected, actual):
+def test_values_are_shown_before_and_after(seen, function, before, now, kind, source, expected, actual):
     call = compiled(function)
     call(randn(2), before)
     call(randn(2), now)
@@ -321,7 +321,7 @@ def test_key_that_is_gone(seen):
     assert told(seen.all) == [("dict_keys", "k['a']", "present", "missing")]
 
 
-def test_enum_member_is_told_by_name(seen):
+def test_enum_member_is_described_by_name(seen):
     call = compiled(use_mode)
     call(randn(2), Mode.FAST)
     call(randn(2), Mode.SLOW)
@@ -329,7 +329,7 @@ def test_enum_member_is_told_by_name(seen):
     assert seen.first.kind in ("value", "identity")
 
 
-def test_functions_are_told_by_name_and_place(seen):
+def test_functions_are_described_by_name_and_line(seen):
     call = compiled(use_function)
     call(randn(2), plus_one)
     call(randn(2), plus_two)
@@ -785,7 +785,7 @@ def test_user_code_that_raises_is_not_our_failure(monkeypatch):
     assert ("tensor_size", "x.size()[0]", "2", "3") in told(found)
 
 
-def test_missing_attribute_is_told():
+def test_missing_attribute_is_reported():
     call = compiled(use_attribute)
     call(randn(2), Plain(1))
     [entry] = _entries_of(use_attribute)

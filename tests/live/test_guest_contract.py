@@ -513,7 +513,7 @@ def test_a_call_that_hits_enters_nothing_of_ours(detail):
 # 6. Works from threads (processes: test_processes.py)
 
 
-def test_compiles_of_two_threads_at_once_are_all_told_apart():
+def test_concurrent_compiles_of_two_threads_are_distinguished():
     def work(number):
         def function(x, name):
             return x * len(name) + number

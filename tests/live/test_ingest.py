@@ -49,7 +49,7 @@ def test_compiles_are_the_same(both):
     assert log["backend"].isna().all() and len(log) > 45
 
 
-def test_call_stacks_are_the_same_as_far_as_the_log_tells_them(both):
+def test_call_stacks_agree_where_the_log_has_them(both):
     live, log = both
     pairs = [row for row in zip(live.compiles["stack"], log.compiles["stack"], strict=True) if not pd.isna(row[1])]
     assert len(pairs) > 40

@@ -133,7 +133,7 @@ def test_a_forked_childs_compiles_are_in_the_session_under_its_pid(forked):
     assert forked["functions"]["pooled"] == [forked["pooled"]]
     assert (forked["counts"]["forked"], forked["counts"]["pooled"]) == (3, 3)
     assert (forked["recompiles"]["forked"], forked["recompiles"]["pooled"]) == (2, 2)
-    assert forked["lost"], "lost seconds are told apart by process"
+    assert forked["lost"], "lost seconds are attributed to the right process"
 
 
 def test_the_parent_goes_on_recording_around_its_children(forked):

@@ -262,7 +262,7 @@ def test_a_branch_on_data_is_explained_as_in_torchs_log():
     assert row["user_code"] == "if y.sum() > 3:" and "dynamic control flow" in row["explanation"]
 
 
-def test_what_torch_makes_dynamic_by_itself_is_told():
+def test_sizes_that_torch_makes_dynamic_by_itself_are_recorded():
     session, _ = metrics_of(programs.sizes)
     row = session.dynamic_decisions.iloc[0]
     assert (row["source"], row["dim"], row["cached"], row["new"]) == ("L['x']", "0", "3", "4")
@@ -425,7 +425,7 @@ def test_sources_say_what_they_did_and_what_it_cost():
     for name, table in told.items():
         assert found[name]["events"] == len(getattr(session, table)), name
     assert found["recompiles"]["events"] == len(session.recompiles) + len(session.guard_failures)
-    # Of call stacks each frame is told once, by whichever of the two meets it first.
+    # Each frame of a call stack is recorded once, by whichever of the two sees it first.
     both = (session.phases, session.artifacts, session.symbolic_shapes, session.stacks)
     assert found["phases"]["events"] + found["trace"]["events"] == sum(map(len, both))
     own = sum(row["overhead_s"] for row in found.values())

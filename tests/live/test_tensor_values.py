@@ -35,7 +35,7 @@ class Net(torch.nn.Linear):
         raise AssertionError("extra_repr ran")
 
 
-def test_tensors_are_told_by_dtype_shape_and_device():
+def test_tensors_are_described_by_dtype_shape_and_device():
     assert describe(torch.zeros(2, 3)) == "Tensor float32[2, 3] cpu"
     assert describe(torch.zeros(4, dtype=torch.bool, device="meta")) == "Tensor bool[4] meta"
     assert describe(torch.nn.Parameter(torch.zeros(2))) == "Parameter float32[2] cpu"
@@ -46,7 +46,7 @@ def test_no_code_of_a_tensor_subclass_runs():
     assert describe(torch.zeros(2).as_subclass(Loud)) == "Loud float32[2] cpu"
 
 
-def test_modules_are_told_by_their_class():
+def test_modules_are_described_by_their_class():
     assert describe(Net(2, 2)) == "Net module"
     assert describe(torch.nn.Sequential(Net(1, 1))) == "Sequential module"
 
@@ -101,7 +101,7 @@ def test_no_operator_runs_while_failing_guards_are_found(monkeypatch):
 @pytest.mark.parametrize(
     "value", [torch.float16, torch.device("cpu"), torch.device("cuda", 1), torch.strided, torch.channels_last], ids=repr
 )
-def test_torch_constants_are_told_exactly(value):
+def test_torch_constants_are_described_exactly(value):
     assert describe(value) == repr(value)
 
 

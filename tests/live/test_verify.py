@@ -122,7 +122,7 @@ class Speechless(Exception):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad\nbatch"), Speechless()])
-def test_a_workload_that_raises_is_told_in_one_line(error):
+def test_a_workload_that_raises_is_reported_in_one_line(error):
     _, f, session, finding = sized()
 
     def work():
@@ -149,7 +149,7 @@ def test_a_workload_that_raises_with_the_fix_only():
     assert verified.note.startswith("with the fix the workload raises: ValueError: no such size")
 
 
-def test_results_that_differ_by_chance_are_told():
+def test_results_that_differ_by_chance_are_reported():
     _, f, session, finding = sized()
     numbers = itertools.count()
     verified = session.verify(finding, lambda: (sizes(f, 4, 6), next(numbers)))
@@ -157,7 +157,7 @@ def test_results_that_differ_by_chance_are_told():
     assert verified.note == "two runs without the fix differ by chance: the result[1] was 0, then 1"
 
 
-def test_recompiles_that_differ_by_chance_are_told():
+def test_recompiles_that_differ_by_chance_are_reported():
     _, f, session, finding = sized()
     lengths = itertools.count(5)
     verified = session.verify(finding, lambda: sizes(f, *range(4, next(lengths))) and None)

@@ -17,7 +17,7 @@ asked = []
 
 def decode(metadata, text, compile_id, time_ns):
     told = metadata["sample_record"]
-    yield GraphBreak(time_ns=time_ns, compile_id=compile_id, reason=f"told by {told['by']}", user_line=7)
+    yield GraphBreak(time_ns=time_ns, compile_id=compile_id, reason=f"recorded by {told['by']}", user_line=7)
     yield "sample_text", f"the text was {text!r}"
 
 

@@ -1,4 +1,4 @@
-"""Files of notebook cells are told by the cell's number."""
+"""Files of notebook cells are shown with the cell's number."""
 
 import sys
 import types

@@ -43,7 +43,7 @@ def test_other_announcements_are_none(name):
     assert parse_cache_event(name, {}, 1) is None
 
 
-def test_seconds_are_told_from_either_unit_and_missing_is_missing():
+def test_seconds_are_read_from_either_unit_and_missing_is_missing():
     assert parse_cache_event("fx_graph_cache_hit", {"time_saved_ns": 2_500_000_000}, 1).saved_s == 2.5
     assert parse_cache_event("autograd_cache_hit", {"time_saved_ms": 1500}, 1).saved_s == 1.5
     found = parse_cache_event("fx_graph_cache_miss", {"time_taken_ns": 500_000_000, "compile_id": "None"}, 1)
@@ -116,7 +116,7 @@ def test_a_guard_miss_of_the_servers_entry_is_one_of_both():
     assert told(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']"), ("miss", None)]
 
 
-def test_entries_that_could_not_be_loaded_are_told_of_their_tier():
+def test_entries_that_could_not_be_loaded_are_recorded_with_their_tier():
     broken = Trouble("UnpicklingError", "UnpicklingError: truncated")
     (row,) = make_lookup_rows(look_up(troubles={"local": broken}))
     assert (row.outcome, row.exception_type) == ("miss", "UnpicklingError")

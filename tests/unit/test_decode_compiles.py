@@ -1,4 +1,4 @@
-"""CompilationMetrics as torch 2.13 writes them, told as a compile. The metrics here are cut from real ones."""
+"""Decode CompilationMetrics as torch 2.13 writes them. The metrics here are shortened from real ones."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_backward_is_no_recompile_of_its_own():
     assert (found.trigger, found.is_recompile, found.outcome, found.attempt) == ("lazy_backward", None, "ok", None)
 
 
-def test_compiled_autograd_is_told_by_its_id():
+def test_compiled_autograd_is_identified_by_its_id():
     assert event(compile_id="!2/0/1").trigger == "compiled_autograd"
 
 

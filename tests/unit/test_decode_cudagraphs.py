@@ -91,7 +91,7 @@ def test_the_inputs_that_broke_an_invariant():
     }
 
 
-def test_of_many_inputs_the_first_are_told():
+def test_of_many_inputs_the_first_are_shown():
     lines = (f"input name: p{i}. data pointer changed from 1 to 2. input stack trace: None" for i in range(5))
     text = "cudagraph managed tensor data pointer changed.\n" + "\n".join(lines)
     told = parse_mismatch(text, ())

@@ -74,7 +74,7 @@ def test_an_object_keeps_its_name_and_another_gets_another():
 
 
 @pytest.mark.parametrize("text", ["", "no tree at all", "+- ", "+- \ud800\0", "| | +- ?", "+- X: " + "y" * 9999])
-def test_a_text_of_unknown_form_is_told_as_it_stands(text):
+def test_a_text_of_unknown_form_is_shown_unchanged(text):
     for line in split_tree(text):
         told = parse_tree_line(line, ObjectNames())
         assert len(told.description) <= 600 and told.depth <= 2

@@ -377,7 +377,7 @@ def test_leaf_settles_the_kind_of_an_unknown_text(leaf, kind):
         ("x.size()[0]", "x.size()[0]"),
     ],
 )
-def test_sources_are_told_as_users_write_them(source, told):
+def test_sources_are_written_as_users_write_them(source, told):
     assert format_source(source) == told
 
 

@@ -1,4 +1,4 @@
-"""Which earlier key a missed one is told against."""
+"""Which earlier key a missed key is compared with."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_the_first_key_has_nothing_to_differ_from():
     assert (found.nearest_key, found.nearest_session, found.key_diff) == (None, None, None)
 
 
-def test_a_miss_is_told_against_the_nearest_earlier_key():
+def test_a_miss_is_compared_with_the_nearest_earlier_key():
     history = KeyHistory()
     looked_up(history, "far", a="9", b="9", c="9")
     looked_up(history, "near", a="1", b="2", c="9")
@@ -72,7 +72,7 @@ def test_a_key_that_was_seen_before_and_misses_has_no_difference():
     "other",
     [{"cache": "aot_autograd"}, {"function": "g"}, {"line": 2}, {"function": None}, {"fx_kwargs__is_backward": "True"}],
 )
-def test_only_keys_of_the_same_cache_function_and_direction_are_told_against_each_other(other):
+def test_only_keys_of_the_same_cache_function_and_direction_are_compared(other):
     history = KeyHistory()
     looked_up(history, "k1", a="1")
     assert looked_up(history, "k2", **{"a": "2", **other}).nearest_key is None
@@ -90,7 +90,7 @@ def test_what_a_look_up_does_not_bring_along_is_noted_beforehand():
     assert looked_up(history, "k3", gm="def f(): 1").key_diff[0] == "constant[c]: (absent) -> [2.0]"
 
 
-def test_without_components_nothing_is_told():
+def test_without_components_no_key_is_compared():
     history = KeyHistory()
     looked_up(history, "k1", a="1")
     assert looked_up(history, "k2").nearest_key is None
@@ -115,7 +115,7 @@ def test_keys_share_their_configuration():
     assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known[0].settings)
 
 
-def test_the_bytes_that_stand_for_torchs_version_are_told_as_the_version():
+def test_the_bytes_that_stand_for_torchs_version_are_shown_as_the_version():
     first, second = KeyHistory(torch_version="2.11.0"), KeyHistory(torch_version="2.13.0")
     looked_up(first, "k1", torch_version="\x01\x02")
     second._owners = first._owners

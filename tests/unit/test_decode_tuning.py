@@ -49,7 +49,7 @@ def test_other_descriptions(text, told):
     assert parse_parameters(text) == told
 
 
-def test_inputs_are_told_from_torchs_key():
+def test_inputs_are_read_from_torchs_key():
     key = "[('cpu', 'torch.float32', 4, 32, 8, 256, 8, 1, 0), ('cuda', 'torch.bfloat16', 0)]"
     assert parse_inputs(key) == ["float32[4, 32, 8] strides [256, 8, 1] cpu", "bfloat16[] strides [] cuda"]
     assert format_input("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"

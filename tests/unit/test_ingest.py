@@ -188,7 +188,7 @@ def test_a_process_has_its_rank_from_the_beginning(ingested):
     assert session.compiles[["pid", "rank"]].fillna(-1).values.tolist() == [[100, 2], [100, 2], [101, -1]]
 
 
-def test_interleaved_processes_are_told_apart(ingested):
+def test_interleaved_processes_are_distinguished(ingested):
     """The same compile ids, numbers of strings and phases at once, in one file."""
     both = [string(), string("/other.py", pid=101), start(), start(0.1, "g", pid=101)]
     both += [event("B", "inner", 0.2), event("B", "inner", 0.3, pid=101), event("E", "inner", 0.5)]
@@ -218,7 +218,7 @@ def test_ranks_mixed_in_one_file_under_one_pid(ingested):
     ]
 
 
-def test_payloads_of_two_processes_that_got_mixed_are_mended(ingested):
+def test_mixed_payloads_of_two_processes_are_repaired(ingested):
     one = record("dynamo_output_graph", {}, "first\nsecond\nthird").splitlines(keepends=True)
     other = record("dynamo_output_graph", {}, "other\ngraph", pid=101)
     session = ingested("".join([*one[:2], other, *one[2:]]), strict=True)
@@ -283,7 +283,7 @@ def test_look_ups_of_logs_that_announce_none(ingested):
     assert session.cache_lookups[["cache", "outcome", "key"]].values.tolist() == [["fx_graph", "miss", "fabc"]]
 
 
-def test_guards_as_older_logs_list_them_tell_the_new_value(ingested):
+def test_guards_of_older_logs_give_the_new_value(ingested):
     guards = [{"code": "L['n'] == 2", "stack": None, "user_stack": None}]
     log = compile_() + reasons("0/0: L['n'] == 1", at=2) + start(2, compile_id="0/1")
     session = ingested(log + record("dynamo_guards", {}, guards, compile_id="0/1", at=2) + metrics(4, "0/1"))
@@ -305,7 +305,7 @@ def test_metrics_as_older_logs_have_them(ingested):
     assert session.graph_breaks["reason"].tolist() == ["'skip function g'"]
 
 
-def test_what_a_log_does_not_tell_is_not_observed(ingested):
+def test_data_that_a_log_does_not_have_is_not_collected(ingested):
     session = ingested(golden())
     states = session.sources.set_index("name")
     assert {"compiles", "recompiles", "graph_breaks"} <= set(states.index[states["status"] == "active"])

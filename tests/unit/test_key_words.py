@@ -1,4 +1,4 @@
-"""The parts of a key, and how two of them are told apart in words."""
+"""The parts of a key, and how the differences of two keys are described."""
 
 import pytest
 
@@ -111,7 +111,7 @@ def test_texts_are_cut_and_stay_different():
 # Differences
 
 
-def test_a_configuration_is_told_as_old_and_new():
+def test_a_configuration_is_shown_as_old_and_new():
     assert told({"inductor_config__epilogue_fusion": "True"}, {"inductor_config__epilogue_fusion": "False"}) == [
         "inductor_config[epilogue_fusion]: True -> False"
     ]
@@ -125,14 +125,14 @@ def test_what_comes_and_goes_is_absent():
     assert sorted(found) == ["gone: x -> (absent)", "new: (absent) -> y"]
 
 
-def test_of_an_input_only_the_fields_that_differ_are_told():
+def test_of_an_input_only_the_fields_that_differ_are_shown():
     found = told(
         {"example_inputs__0": tensor("2, 4", "4, 1")}, {"example_inputs__0": tensor("2, 4", "1, 2", grad=True)}
     )
     assert found == ["example_inputs[0] stride: [4, 1] -> [1, 2]", "example_inputs[0] requires_grad: False -> True"]
 
 
-def test_an_input_that_is_no_tensor_any_more_is_told_whole():
+def test_an_input_that_is_no_longer_a_tensor_is_shown_whole():
     assert told({"example_inputs__0": tensor("2", "1")}, {"example_inputs__0": "('s3',)"}) == [
         "example_inputs[0]: float32 [2], stride [1], cpu -> s3"
     ]
@@ -160,7 +160,7 @@ def graph(middle):
     return GRAPH.format(middle=middle)
 
 
-def test_the_line_of_a_graph_that_differs_is_told_with_its_number():
+def test_the_line_of_a_graph_that_differs_is_shown_with_its_number():
     found = told({"gm": graph("    b = a * 2;  a = None\n")}, {"gm": graph("    b = a * 3;  a = None\n")})
     assert found == ["graph line 3: b = a * 2 -> b = a * 3"]
 
@@ -190,7 +190,7 @@ def test_a_graph_that_was_cut_before_it_differs_says_so():
     assert "later lines are not stored" in found or "characters" in found
 
 
-def test_constants_are_told_where_the_graph_has_the_same_code_and_another_digest():
+def test_constants_are_shown_if_the_graph_has_the_same_code_and_another_digest():
     then, now = (
         {**parse_components([f"[{n}] gm: def f(): c"]), **key(constant__c=f"[{n}.0]", constant__d="[5.0]")}
         for n in (1, 2)

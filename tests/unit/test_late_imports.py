@@ -40,7 +40,7 @@ def watching():
         hook.remove()
 
 
-def test_it_is_told_once_when_the_module_is_there_in_the_importing_thread(package, watching):
+def test_the_callback_runs_once_after_the_import_in_the_importing_thread(package, watching):
     calls, _ = watching(f"{package}.inner")
     importlib.import_module(package)
     assert calls == []
@@ -67,7 +67,7 @@ def test_a_module_that_fails_to_import_fails_as_it_would(package, watching):
     assert calls == []
 
 
-def test_two_that_wait_for_one_module_are_both_told(package, watching):
+def test_two_callbacks_for_one_module_both_run(package, watching):
     calls, _ = watching(f"{package}.inner")
     watching(f"{package}.inner")
     importlib.import_module(f"{package}.inner")
@@ -84,7 +84,7 @@ def test_taken_out_it_is_gone(package, watching):
 
 
 class Late(Source):
-    """A source that hooks `inner.shout`, and `inner.whisper` if it is told to need that."""
+    """A source that hooks `inner.shout`, and `inner.whisper` if `needs_whisper` is set."""
 
     name = "late"
     needs_whisper = False
@@ -136,7 +136,7 @@ def test_a_module_that_comes_after_the_end_is_left_alone(late, shouting):
     assert not hasattr(shouting().shout, "__wrapped__")
 
 
-def test_what_a_later_module_lacks_costs_the_source_and_is_told(late, shouting):
+def test_a_missing_attribute_of_a_later_module_disables_the_source_and_is_reported(late, shouting):
     late.needs_whisper = True
     late.begin()
     assert late.status().status == "active"

@@ -21,7 +21,7 @@ def built(duration_s=2.0, fail_reason=None, where="thread"):
 
 
 @pytest.mark.parametrize("asked_first", [True, False])
-def test_a_look_up_is_told_once_with_its_owner(asked_first):
+def test_a_lookup_is_recorded_once_with_its_owner(asked_first):
     libraries, row = LibraryLookUps(), looked(taken_s=2.0)
     steps = [lambda: libraries.ask("k", OWNER), lambda: libraries.answer(row)]
     told = [event for step in (steps if asked_first else steps[::-1]) for event in step()]
@@ -30,7 +30,7 @@ def test_a_look_up_is_told_once_with_its_owner(asked_first):
     assert list(libraries.answer(looked(outcome="hit"))) == [], "it is looked for once more when it is loaded"
 
 
-def test_a_library_that_is_asked_for_again_is_told_again():
+def test_a_library_that_is_requested_again_is_recorded_again():
     libraries = LibraryLookUps()
     libraries.ask("k", OWNER)
     libraries.answer(looked())
@@ -39,7 +39,7 @@ def test_a_library_that_is_asked_for_again_is_told_again():
     assert (again.outcome, again.compile_id) == ("hit", "1/0")
 
 
-def test_libraries_that_nobody_tells_of_are_forgotten(monkeypatch):
+def test_libraries_that_are_never_reported_are_forgotten(monkeypatch):
     monkeypatch.setattr(cpp_libraries, "MAX_REMEMBERED", 2)
     libraries = LibraryLookUps()
     for key in "abc":
@@ -81,7 +81,7 @@ def test_a_build_that_failed():
 
 
 @pytest.mark.parametrize("claimed_first", [True, False])
-def test_a_cpp_wrapper_is_told_when_it_is_built(claimed_first):
+def test_a_cpp_wrapper_is_recorded_when_it_is_built(claimed_first):
     builds = LibraryBuilds()
     steps = [lambda: builds.claim(WRAPPER, "k", IDS), lambda: builds.finish("k", built())]
     [kernel] = [event for step in (steps if claimed_first else steps[::-1]) for event in step()]

@@ -114,7 +114,7 @@ def test_totals_are_what_the_tables_say(tmp_path):
 
 
 def lookups(*items):
-    """Look-ups, each told by its cache, tier, outcome and compile id."""
+    """Lookups, each given by its cache, tier, outcome and compile id."""
     names = ("cache", "tier", "outcome", "compile_id")
     return [add_keys(lookup(**dict(zip(names, item, strict=True)))) for item in items]
 

@@ -124,7 +124,7 @@ def test_partitions_can_not_be_read_without_pyarrow(python_without, logs, tmp_pa
     assert "partitions need the package pyarrow: pip install" in python_without({"pyarrow"}, code).stdout
 
 
-def test_marks_tell_what_was_read(logs, tmp_path):
+def test_marks_record_what_was_read(logs, tmp_path):
     read_all(logs, tmp_path / "parts")
     mark = json.loads((tmp_path / "parts" / "logs" / "00001.json").read_text())
     assert mark["tally"]["unread"] == {"no log line": 1} and mark["log"].endswith("rank_1_x.log")

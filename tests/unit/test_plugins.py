@@ -35,7 +35,7 @@ def test_nothing_is_imported_before_it_is_used(installed):
     assert "sample_plugin" not in sys.modules
 
 
-def test_what_fails_is_told_once_counted_and_left_out_after_five_errors(installed):
+def test_a_failing_plugin_is_reported_once_counted_and_disabled_after_five_errors(installed):
     for _ in range(9):
         assert [f.rule for f in diagnose(tables(compiled()))] == ["many_compiles"]
     failed = {plugin.name: (plugin.failures, plugin.reason) for plugin in plugins.list_failed()}
@@ -75,7 +75,7 @@ def test_a_record_that_only_a_plugin_knows_is_decoded_and_one_that_nobody_knows_
     log.write_text(LOG)
     session = compilediag.ingest(log)
     (row,) = session.graph_breaks.to_dict("records")
-    assert (row["reason"], row["user_line"], row["compile_id"]) == ("told by us", 7, "0/0")
+    assert (row["reason"], row["user_line"], row["compile_id"]) == ("recorded by us", 7, "0/0")
     texts = session.artifacts.set_index("name")["event_id"]
     assert session.artifact(texts["sample_text"]) == "the text was 'hello'"
     told = " ".join(str(row["reason"]) for row in session.status())

@@ -48,7 +48,7 @@ def test_a_compile_has_the_stack_that_it_was_called_from(session):
     assert own.startswith("/home/user/project/tests/live/recorded.py:") and own.endswith(" branch")
 
 
-def test_frames_that_stacks_share_are_told_once(session):
+def test_frames_that_stacks_share_are_stored_once(session):
     stacks = session("shapes").stacks
     assert stacks["stack"].is_unique and set(stacks["caller"].dropna()) <= set(stacks["stack"])
     assert not stacks[["caller", "file", "line", "function"]].duplicated().any() and len(stacks) > 100
@@ -125,7 +125,7 @@ def test_a_guard_says_what_its_symbols_stand_for(session):
     assert told["(s86 >= 0) & (s86 <= s77)"] == "s86 = L['n'], s77 = L['x'].size()[0]"
 
 
-def test_a_guard_that_torch_logs_twice_is_told_once(session):
+def test_a_guard_that_torch_logs_twice_is_recorded_once(session):
     """torch logs each guard as guard_added and as guard_added_fast where it is asked for all."""
     shapes = session("shapes").symbolic_shapes
     assert (shapes["action"] == "guarded").sum() == 15
@@ -141,11 +141,11 @@ def test_a_specialization_says_what_fixed_it(session):
     assert fixed["reason"] == "range_refined_to_singleton" and fixed["user_code"] == "return x + torch.ones(5)"
 
 
-def test_a_value_that_only_data_can_tell(session):
+def test_a_value_that_depends_on_data(session):
     shapes = session("failures").symbolic_shapes
     assert shapes["action"].tolist() == ["unbacked", "guarded", "undecided"]
     assert shapes["expression"].tolist()[1:] == ["u0 > 1", "u0 > 2"]
-    # Of what only torch's stack was told of the user's line is not known: there it is the call of the whole function.
+    # If only torch's stack was recorded, the user's line is unknown and the row names the call of the whole function.
     assert shapes["user_code"].isna().tolist() == [False, False, True]
 
 

@@ -209,7 +209,7 @@ def test_the_state_of_a_source_in_an_older_file_gets_the_code_of_its_reason(stat
 # Two threads
 
 
-def test_two_threads_with_one_id_are_told_apart(tmp_path):
+def test_two_threads_with_one_id_are_distinguished(tmp_path):
     """torch counts the entries of a code object: two threads that compile it at once may be given the same id."""
     both = {"compile_id": "0/1", "function": "f"}
     events = [

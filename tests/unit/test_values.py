@@ -29,7 +29,7 @@ def function(x):
     [None, True, 0, -7, 1.5, float("inf"), 2 + 3j, "text", "", b"bytes", ..., (), [], {}, set(), (1,), [1, "a"]],
     ids=repr,
 )
-def test_plain_values_are_told_exactly(value):
+def test_plain_values_are_described_exactly(value):
     assert describe(value) == repr(value)
 
 
@@ -55,11 +55,11 @@ def test_plain_values_are_told_exactly(value):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_other_values_are_told_in_bounds(value, told):
+def test_other_values_are_described_within_limits(value, told):
     assert describe(value) == told
 
 
-def test_functions_are_told_by_name_and_place():
+def test_functions_are_described_by_name_and_line():
     line = function.__code__.co_firstlineno
     assert describe(function) == f"function at test_values.py:{line}"
     assert describe(lambda: 0).startswith("<lambda> at test_values.py:")
@@ -144,7 +144,7 @@ def test_no_code_of_the_metaclass_runs():
     assert type_name(cls) == "Odd"
 
 
-def test_a_class_with_a_strange_module_is_told_by_its_name():
+def test_a_class_with_a_strange_module_is_described_by_its_name():
     cls = type("Odd", (), {"__module__": property(_raise)})
     assert describe(cls()) == "<Odd object>"
 

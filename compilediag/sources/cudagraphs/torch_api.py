@@ -186,7 +186,7 @@ def count_copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> in
 def find_broken_invariant(manager: Any, function_id: Any, inputs: list[Any]) -> Broken | None:
     """Why no earlier recording of a function fits these inputs here; None if this is the first.
 
-    Of several recordings the one with the fewest differences is told. The list is copied: on success, which is
+    Of several recordings, the one with the fewest differences is reported. The list is copied: on success, which is
     not to be expected here, torch would empty it.
     """
     node = manager.current_node

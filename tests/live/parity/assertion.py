@@ -64,12 +64,12 @@ def tables_say(seen: Observed) -> dict[tuple[str, str], int]:
     """The same numbers from the session's tables.
 
     A graph from a cache raises torch's counters as if it were compiled once more; the tables tell what was done, and of
-    the hit what torch counts again. Parts that are cut for CUDA graphs are told of each graph, cached or not.
+    the hit what torch counts again. Partitions for CUDA graphs are recorded for each graph, cached or not.
     """
     again = {("inductor", name): n for name, n in counted_again(seen.session).items() if name != "cudagraph_partitions"}
     return {
-        **{name: told(seen.session) + again.get(name, 0) for name, told in COUNTERS.items()},
-        **{("metrics", name): told(seen.session) for name, told in METRICS.items()},
+        **{name: count(seen.session) + again.get(name, 0) for name, count in COUNTERS.items()},
+        **{("metrics", name): count(seen.session) for name, count in METRICS.items()},
         **{
             ("cache_stats", f"{c} {n}"): count
             for c, told in STATS.items()

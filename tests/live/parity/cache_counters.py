@@ -86,10 +86,10 @@ def not_found(session, cache, tier):
 
 
 METRICS = {
-    f"{name}_{tier}_cache_{count}_count": lambda s, told=told, cache=cache, tier=tier: told(s, cache, tier)
+    f"{name}_{tier}_cache_{count}_count": lambda s, rows=rows, cache=cache, tier=tier: rows(s, cache, tier)
     for name, cache in (("inductor_fx", "fx_graph"), ("aotautograd", "aot_autograd"))
     for tier in ("local", "remote")
-    for count, told in (("hit", found), ("miss", not_found))
+    for count, rows in (("hit", found), ("miss", not_found))
 }
 
 

@@ -304,7 +304,7 @@ def test_an_entry_that_can_not_be_loaded_is_a_miss_with_its_reason(fresh_inducto
     assert_not_loaded(seen, "aot_autograd", with_why=not quiet)
 
 
-def test_directories_that_can_not_be_used_are_told_and_torch_goes_on(fresh_inductor_cache):
+def test_unusable_directories_are_recorded_and_torch_continues(fresh_inductor_cache):
     in_parity(inference)
     (folder,) = {file.parent for file in files_of(fresh_inductor_cache, "aotautograd")}
     shutil.rmtree(folder)

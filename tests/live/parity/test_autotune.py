@@ -239,7 +239,7 @@ def test_a_tuner_that_is_killed_costs_its_choice_and_is_started_anew(tuner):
     assert len(later) == 1 and later.iloc[0] != first and again.session.autotune["fail_reason"].isna().all()
 
 
-def test_a_choice_that_raises_is_told_with_its_error(fresh_inductor_cache):
+def test_a_choice_that_raises_is_recorded_with_its_error(fresh_inductor_cache):
     seen = in_parity(tuned_product)
     assert torch.allclose(*seen.result)
     timed = seen.session.autotune
@@ -250,7 +250,7 @@ def test_a_choice_that_raises_is_told_with_its_error(fresh_inductor_cache):
     assert failed["time_ms"].isna().all() and not failed["is_winner"].any() and len(winners(seen)) == 1
 
 
-def test_when_every_choice_fails_torch_says_so_and_each_reason_is_told(fresh_inductor_cache):
+def test_when_every_choice_fails_torch_raises_and_each_reason_is_recorded(fresh_inductor_cache):
     def run():
         with pytest.raises(Exception, match="NoValidChoicesError"):
             tuned_product(op="refused_product", fx_graph_cache=False)
@@ -361,7 +361,7 @@ def test_what_we_raise_reaches_nobody(fresh_inductor_cache):
         ("torch._inductor.scheduler", "Scheduler", "finalize_multi_template_buffers"),
     ],
 )
-def test_a_place_that_is_missing_is_told_by_its_name(module, cls, name, monkeypatch):
+def test_a_missing_hook_target_is_reported_by_name(module, cls, name, monkeypatch):
     owner = getattr(importlib.import_module(module), cls)
     with monkeypatch.context() as patch:
         patch.delattr(owner, name)

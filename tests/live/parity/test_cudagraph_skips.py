@@ -66,7 +66,7 @@ def test_the_backend_asks_again_for_each_graph():
     assert len(skips(seen)) == seen.counters["inductor"]["cudagraph_skips"] == 2
 
 
-def test_two_threads_that_compile_at_once_are_told_apart(settings_put_back):
+def test_two_threads_that_compile_at_once_are_distinguished(settings_put_back):
     def work(function):
         for size in range(2, 5):
             torch.compile(function, backend="cudagraphs", dynamic=False)(torch.ones(size))
@@ -95,7 +95,7 @@ def test_nobody_is_skipped_where_nothing_is_to_be_captured(fresh_inductor_cache)
 
 
 @pytest.mark.since_torch("2.13", "no option forbids a skip")
-def test_a_skip_that_the_user_forbids_is_told_and_fails_as_it_would():
+def test_a_skip_that_the_user_forbids_is_recorded_and_fails_as_without_a_watch():
     def run():
         forbidden = torch._inductor.config.patch({"triton.cudagraph_or_error": True})
         with forbidden, pytest.raises(Exception, match="cpu device"):

@@ -197,7 +197,7 @@ def test_a_cleared_cache_says_so_and_misses(fx_alone):
     assert lookups(seen.session, "fx_graph", "reason")[0] == "FxGraphCache.clear()"
 
 
-def test_a_fresh_cache_directory_is_told_at_both_ends():
+def test_a_fresh_cache_directory_is_recorded_at_both_ends():
     in_parity(inference)
 
     def run():

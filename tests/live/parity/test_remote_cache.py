@@ -131,7 +131,7 @@ def test_the_cache_of_tuned_configurations_goes_the_same_way(redis_server):
         (b"{no json", "the get raised JSONDecodeError"),
     ],
 )
-def test_damaged_entries_are_told_and_compiled_anew(redis_server, both_remote, value, reason):
+def test_damaged_entries_are_recorded_and_compiled_again(redis_server, both_remote, value, reason):
     in_parity_with(redis_server, afresh)
     redis_server.client.mset(dict.fromkeys(redis_server.client.keys(), value))
     seen = in_parity_with(redis_server, afresh)
@@ -155,7 +155,7 @@ def test_a_slow_server_shows_in_the_seconds(redis_server, fx_remote):
     assert 0.4 < waited < 15 and remote(seen, "outcome") == [("miss",), ("saved",)]
 
 
-def test_a_server_that_died_is_told_at_each_look_up_and_torch_goes_on(redis_server, both_remote):
+def test_a_dead_server_is_recorded_at_each_lookup_and_torch_continues(redis_server, both_remote):
     in_parity_with(redis_server, afresh)
     redis_server.stop()
     seen = in_parity(afresh)
@@ -185,7 +185,7 @@ class Stops(CustomGraphPass):
         return "stops"
 
 
-def test_a_server_that_dies_between_get_and_put_is_told(redis_server, fx_remote):
+def test_a_server_that_dies_between_get_and_put_is_recorded(redis_server, fx_remote):
     with config.patch(post_grad_custom_pre_pass=Stops(redis_server)):
         seen = in_parity(afresh)
     assert remote(seen, "action", "outcome") == [("look_up", "miss"), ("store", "failed")]
@@ -219,7 +219,7 @@ def test_a_put_that_raises_to_the_caller_passes_through(redis_server, both_remot
     assert the_row(seen.session, "aot_autograd", tier="local", action="store")["outcome"] == "saved"
 
 
-def test_a_missing_package_is_told(monkeypatch, fx_remote):
+def test_a_missing_package_is_reported(monkeypatch, fx_remote):
     monkeypatch.setattr(sys.modules["torch._inductor.remote_cache"], "redis", None)
     seen = in_parity(afresh)
     ((outcome, reason, key),) = remote(seen, "outcome", "reason", "key")

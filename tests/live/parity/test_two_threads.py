@@ -1,4 +1,4 @@
-"""Two threads that compile at once: still number for number, and each look-up is told of its own function."""
+"""Two threads that compile at once: the numbers still match torch's, and each lookup belongs to its function."""
 
 import contextvars
 import threading
