@@ -20,11 +20,11 @@ def pytest_report_header() -> list[str]:
     import torch
 
     versions = {name: version_of(name) for name in ("torch", "triton", "pandas", "pytest", "redis")}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    details = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     counted = ", ".join(f"{n} x {name}" for name, n in Counter(devices).items()) or "no GPU"
     today = datetime.datetime.now(datetime.UTC).date()
-    return [f"run of {today}: {counted}, CUDA {torch.version.cuda}, Python {platform.python_version()}, {told}"]
+    return [f"run of {today}: {counted}, CUDA {torch.version.cuda}, Python {platform.python_version()}, {details}"]
 
 
 def version_of(name: str) -> str | None:

@@ -138,8 +138,8 @@ def _wait_until_up(root: Path, token: str, server: subprocess.Popen[bytes]) -> L
     end = time.monotonic() + MOST_S
     while True:
         try:
-            (told,) = (root / "runtime").glob("jpserver-*.json")
-            base = f"http://127.0.0.1:{json.loads(told.read_text())['port']}"
+            (details,) = (root / "runtime").glob("jpserver-*.json")
+            base = f"http://127.0.0.1:{json.loads(details.read_text())['port']}"
             urllib.request.urlopen(f"{base}/api?token={token}", timeout=20).close()
             return Lab(root, base, token)
         except (OSError, ValueError, urllib.error.URLError):

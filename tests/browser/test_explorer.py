@@ -367,8 +367,8 @@ def test_hostile_text_is_text(recorded, open_explorer):
     evil = "</script><script>window.bitten = 1</script><img src=x onerror='window.bitten = 1'>\u2028\ud800"
     begin = recorded.clock
     recorded.add(compiled(begin, 0, 0, function=evil))
-    told = guard(evil, evil, evil, user_file=f"/home/{evil}.py", user_line=3, guard=evil)
-    recorded.add(*recompiled(begin, 0, 1, {"0/0": [told]}, function=evil))
+    details = guard(evil, evil, evil, user_file=f"/home/{evil}.py", user_line=3, guard=evil)
+    recorded.add(*recompiled(begin, 0, 1, {"0/0": [details]}, function=evil))
     at = {"compile_id": "0/0", "name": "dynamo_cpp_guards_str"}
     recorded.add(
         (event(Artifact, 1000, begin, **at), f"+- RootGuardManager\n| +- LAMBDA_GUARD: {evil}\n{evil}\n+- {evil}")

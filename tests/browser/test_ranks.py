@@ -14,10 +14,10 @@ def events_of(rank, seconds):
     """Two compiles of forward on a rank; a third on rank 1 alone."""
     common = {"rank": rank, "pid": 100 + rank}
     for number in range(2 + (rank == 1)):
-        told = {**common, "compile_id": f"0/{number}", "time_ns": (2 * number + 1) * SECOND}
+        details = {**common, "compile_id": f"0/{number}", "time_ns": (2 * number + 1) * SECOND}
         if number:
-            yield recompile("x.size()[0]", "tensor_size", str(3 + number), str(4 + number), number, **told)
-        yield compiled(**told, duration_s=seconds * (1 + number))
+            yield recompile("x.size()[0]", "tensor_size", str(3 + number), str(4 + number), number, **details)
+        yield compiled(**details, duration_s=seconds * (1 + number))
     yield lookup(("miss", "hit")[rank % 2], compile_id="0/0", time_ns=SECOND + 1, **common)
 
 

@@ -36,8 +36,8 @@ def called(recorded, number, *frames, **columns):
     places = [*frames, ("/home/ada/train.py", 30 + number, "step")]
     keys = ["/".join(f"{file}:{line}" for file, line, _ in places[: i + 1]) for i in range(len(places))]
     for i, (file, line, function) in enumerate(places):
-        told = {"stack": keys[i], "caller": keys[i - 1] if i else None, "code": f"{function}()" if i else None}
-        recorded.add(StackFrame(time_ns=BEGIN_NS, file=file, line=line, function=function, **told))
+        details = {"stack": keys[i], "caller": keys[i - 1] if i else None, "code": f"{function}()" if i else None}
+        recorded.add(StackFrame(time_ns=BEGIN_NS, file=file, line=line, function=function, **details))
     own = {"function": "step", "file": "/home/ada/train.py", "line": 30 + number, "outcome": "ok", "duration_s": 1.5}
     recorded.add(Compile(time_ns=BEGIN_NS + number, compile_id=f"{number}/0", stack=keys[-1], **{**own, **columns}))
 

@@ -294,20 +294,20 @@ def test_a_capture_without_memory_is_recorded():
 
 @pytest.mark.parametrize("program", programs.ALL, ids=lambda p: p.__name__)
 def test_it_computes_the_same_watched_or_not(program):
-    plain = told(program()[-1])
+    plain = to_comparable(program()[-1])
     torch._dynamo.reset()
     with cd.watch(replays=True) as session:
-        watched = told(program()[-1])
+        watched = to_comparable(program()[-1])
     assert watched == plain and len(plain)
     states = {row["status"] for row in session.status() if row["name"] in ("cudagraphs", "cudagraph_skips", "replays")}
     assert states == {"active"}
 
 
-def told(result):
+def to_comparable(result):
     """A result as it can be compared: numbers bit for bit, errors by their kind."""
     if isinstance(result, torch.Tensor):
         return result.detach().cpu().numpy().tobytes()
-    return [told(one) for one in result] if isinstance(result, (list, tuple)) else type(result)
+    return [to_comparable(one) for one in result] if isinstance(result, (list, tuple)) else type(result)
 
 
 # Replays
@@ -349,8 +349,8 @@ def test_calls_without_a_graph_are_counted_beside_them():
     (limited,) = {row["function_id"] for row in rows(session, "limit")}
     assert sum(row["count"] for row in eager if row["function"] == "function") == 4
     assert sum(row["count"] for row in eager if row["function_id"] == limited and row["function"] != "function") > 0
-    told = rows(session, "warmup", "record", "rerecord", "replays", "eager")
-    assert sum(row["count"] or 1 for row in told) == 4 + 2 * 12, "every call is counted once"
+    details = rows(session, "warmup", "record", "rerecord", "replays", "eager")
+    assert sum(row["count"] or 1 for row in details) == 4 + 2 * 12, "every call is counted once"
 
 
 # The source itself
@@ -388,8 +388,8 @@ def test_a_torch_that_lacks_a_place_costs_one_source(monkeypatch):
     programs.inference()
     cd.stop()
     state = {row["name"]: (row["status"], row["reason"]) for row in session.status()}
-    told = "this torch has no torch._inductor.cudagraph_trees.CUDAGraphTreeManager.run_eager"
-    assert state["cudagraphs"] == ("unavailable", told)
+    details = "this torch has no torch._inductor.cudagraph_trees.CUDAGraphTreeManager.run_eager"
+    assert state["cudagraphs"] == ("unavailable", details)
     assert state["cudagraph_skips"][0] == "active" and session.cudagraphs.empty
 
 

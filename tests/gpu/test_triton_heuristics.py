@@ -146,8 +146,8 @@ def test_a_configuration_that_does_not_assemble_is_recorded_wherever_it_was_comp
     assert torch.equal(seen.result, x * 2)
     failed = rows(seen, "precompile")
     assert len(failed) == 1 and failed["op"].iloc[0].startswith("small_blocks_assemble")
-    told = failed["fail_reason"].iloc[0]
-    assert told.startswith("did not compile in a process" if in_pool else "PTXASError")
+    details = failed["fail_reason"].iloc[0]
+    assert details.startswith("did not compile in a process" if in_pool else "PTXASError")
 
 
 @pytest.mark.parametrize("options", [{}, {"coordinate_descent_tuning": True}], ids=["tuned", "descended"])

@@ -344,9 +344,9 @@ def test_a_tool_of_somebody_elses_is_left_alone():
             sys.monitoring.free_tool_id(OTHER)
     finally:
         sys.monitoring.free_tool_id(OURS)
-    told = state(session)
-    assert told["status"] == "unavailable"
-    assert told["reason"] == "a profiler and a tracer use the free tool numbers of sys.monitoring"
+    details = state(session)
+    assert details["status"] == "unavailable"
+    assert details["reason"] == "a profiler and a tracer use the free tool numbers of sys.monitoring"
     assert len(session.calls) == 0 and sources.list_hooks() == []
 
 
@@ -413,8 +413,8 @@ def test_what_we_raise_at_a_call_stays_with_us(monkeypatch):
         (counter,) = find_current().recorder.counters
         monkeypatch.setattr(counter._counter, "_inside", {}.popitem)
         assert [function(torch.ones(2), "another").tolist() for _ in range(9)] == [[8.0, 8.0]] * 9
-    told = state(session)
-    assert told["status"] == "failed" and "switched off after 5 errors" in told["reason"]
+    details = state(session)
+    assert details["status"] == "failed" and "switched off after 5 errors" in details["reason"]
     assert sys.monitoring.get_tool(OURS) is None
 
 

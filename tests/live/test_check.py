@@ -71,8 +71,8 @@ def test_the_pytest_plugin_on_a_sample_project(python, tmp_path):
     assert "takes keyword arguments only: max_recompiles" in done.stdout and "assert 1 == 2" in done.stdout
     assert "compilediag: 3 tests recorded: 4 compiles, 1 recompile," in done.stdout
     cases = xml.etree.ElementTree.parse(tmp_path / "junit.xml").iter("testcase")
-    told = {case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")} for case in cases}
-    assert told["test_again"]["compilediag_recompiles"] == "1" and told["test_unwatched"] == {}
+    details = {case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")} for case in cases}
+    assert details["test_again"]["compilediag_recompiles"] == "1" and details["test_unwatched"] == {}
 
 
 def test_the_plugin_costs_nothing_where_nothing_is_marked(python, tmp_path):

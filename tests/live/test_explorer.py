@@ -68,8 +68,8 @@ def test_objects_are_named_and_never_by_an_address(rows):
     _, guards = document(rows, "apply")
     seen = [text for text, _ in guards["act"]["values"]]
     assert len(seen) == len(set(seen)) == 3 and all("<lambda> at test_explorer.py" in text for text in seen)
-    told = [guards["act"]["texts"], [line for row in rows["trees"] for line in row[2]], rows["text"]]
-    assert re.findall(r"\b\d{12,}\b|0x[0-9a-f]{6,}", repr(told)) == []
+    details = [guards["act"]["texts"], [line for row in rows["trees"] for line in row[2]], rows["text"]]
+    assert re.findall(r"\b\d{12,}\b|0x[0-9a-f]{6,}", repr(details)) == []
 
 
 def test_every_line_of_a_guard_tree_is_of_a_known_form(rows):

@@ -58,19 +58,19 @@ class Seen(list):
 
 @pytest.fixture
 def seen(monkeypatch) -> Seen:
-    told = Seen()
+    details = Seen()
     original = convert_frame.get_and_maybe_log_recompilation_reasons
 
     def wrapper(entries, frame, *args, **kwargs):
         for entry in _entries(entries):
             manager, f_locals = entry.guard_manager, frame.f_locals
             found = failing_guards(manager, f_locals, budget_s=60)
-            told.append((found, first_failing_guard(manager, f_locals)))
+            details.append((found, first_failing_guard(manager, f_locals)))
             assert at_once(manager, f_locals) in (None, walked(manager, f_locals)), "the short way and the walk differ"
         return original(entries, frame, *args, **kwargs)
 
     monkeypatch.setattr(convert_frame, "get_and_maybe_log_recompilation_reasons", wrapper)
-    return told
+    return details
 
 
 def _entries(entries):
@@ -90,7 +90,7 @@ def compiled(function: Callable, **options) -> Callable:
     return torch.compile(function, backend="eager", **{"dynamic": False, **options})
 
 
-def told(found: FailingGuards) -> list[tuple]:
+def describe_failures(found: FailingGuards) -> list[tuple]:
     return [(f.kind, f.source, f.expected, f.actual) for f in found]
 
 
@@ -171,7 +171,7 @@ def test_every_differing_property_of_a_tensor_is_shown(seen, before, now, expect
     call = compiled(double)
     call(before())
     call(now())
-    assert told(seen.all) == expected
+    assert describe_failures(seen.all) == expected
     assert [f.is_first for f in seen.all] == [True] + [False] * (len(expected) - 1)
     assert (seen.first.kind, seen.first.source, seen.first.actual) == (expected[0][0], expected[0][1], expected[0][3])
     assert {(f.user_file, f.user_line, f.user_code) for f in seen.all} == {(FILE, line_of(double), "return x * 2")}
@@ -191,7 +191,7 @@ def test_channels_last_is_a_stride(seen):
     call(randn(2, 3, 4, 4))
     call(channels_last())
     assert [f.kind for f in seen.all] == ["tensor_stride"] * 3
-    assert told(seen.all)[0] == ("tensor_stride", "x.stride()[1]", "16", "1")
+    assert describe_failures(seen.all)[0] == ("tensor_stride", "x.stride()[1]", "16", "1")
 
 
 class Mode(enum.Enum):
@@ -318,7 +318,7 @@ def test_key_that_is_gone(seen):
     call(randn(2), {"a": 1})
     with pytest.raises(KeyError):
         call(randn(2), {"b": 1})
-    assert told(seen.all) == [("dict_keys", "k['a']", "present", "missing")]
+    assert describe_failures(seen.all) == [("dict_keys", "k['a']", "present", "missing")]
 
 
 def test_enum_member_is_described_by_name(seen):
@@ -335,7 +335,7 @@ def test_functions_are_described_by_name_and_line(seen):
     call(randn(2), plus_two)
     place = "test_guard_tree.py"
     expected = f"plus_one at {place}:{line_of(plus_one, 0)}"
-    assert told(seen.all) == [("identity", "k", expected, f"plus_two at {place}:{line_of(plus_two, 0)}")]
+    assert describe_failures(seen.all) == [("identity", "k", expected, f"plus_two at {place}:{line_of(plus_two, 0)}")]
 
 
 def test_same_name_is_another_object(seen):
@@ -363,7 +363,7 @@ def test_globals(seen, monkeypatch):
     call(randn(2))
     monkeypatch.setitem(globals(), "GLOBAL", 4)
     call(randn(2))
-    assert told(seen.all) == [("value", "GLOBAL", "3", "4")]
+    assert describe_failures(seen.all) == [("value", "GLOBAL", "3", "4")]
     assert (seen.first.user_file, seen.first.user_line) == (FILE, line_of(read_global))
 
 
@@ -404,7 +404,7 @@ def test_module_state(seen, change, expected):
     call(randn(2, 4))
     change(net)
     call(randn(2, 4))
-    assert expected in told(seen.all)
+    assert expected in describe_failures(seen.all)
     assert "other" not in {f.kind for f in seen.all}
 
 
@@ -415,7 +415,7 @@ def test_all_of_several_failures_are_found(seen):
     net.steps, net.names = 7, ["a", "b", "c"]
     net.layers[2].eval()
     call(randn(3, 4))
-    assert sorted(told(seen.all)) == sorted(
+    assert sorted(describe_failures(seen.all)) == sorted(
         [
             ("tensor_size", "x.size()[0]", "2", "3"),
             ("value", "self.steps", "0", "7"),
@@ -504,7 +504,7 @@ def test_tensors_that_became_one(seen):
     same = randn(3)
     call(randn(3), randn(3))
     call(same, same)
-    assert told(seen.all) == [("alias", "x, y", "different tensors", "the same tensor")]
+    assert describe_failures(seen.all) == [("alias", "x, y", "different tensors", "the same tensor")]
     assert seen.first.kind == "alias" and seen.first.source == "x, y"
 
 
@@ -513,7 +513,7 @@ def test_tensor_that_became_two(seen):
     same = randn(3)
     call(same, same)
     call(randn(3), randn(3))
-    [(kind, source, expected, actual)] = told(seen.all)
+    [(kind, source, expected, actual)] = describe_failures(seen.all)
     assert (kind, actual) == ("alias", "another object")
     assert (source, expected) in [("x", "the same object as y"), ("y", "the same object as x")]
 
@@ -528,7 +528,7 @@ def test_storage_that_no_longer_overlaps(seen):
     base = randn(64)
     call(base[0:10], base[5:15])
     call(base[0:10], base[20:30])
-    assert told(seen.all) == [("alias", "x, y", "overlapping storage: x, y", "overlapping storage: none")]
+    assert describe_failures(seen.all) == [("alias", "x, y", "overlapping storage: x, y", "overlapping storage: none")]
     assert seen.first.kind == "alias" and seen.first.source == "x, y"
 
 
@@ -540,12 +540,12 @@ def test_symbolic_shapes(seen):
     call = compiled(small_or_large, dynamic=True)
     call(randn(4), randn(5))
     call(randn(14), randn(5))
-    assert told(seen.all) == [("symbolic_shape", "x.size()[0]", ">= 2 and <= 9", "14")]
+    assert describe_failures(seen.all) == [("symbolic_shape", "x.size()[0]", ">= 2 and <= 9", "14")]
     assert (seen.all[0].user_file, seen.all[0].user_line) == (FILE, line_of(small_or_large))
     seen.clear()
     call(randn(1), randn(1))
-    assert told(seen[0][0])[0] == ("symbolic_shape", "x.size()[0]", ">= 10", "1")
-    assert [t[0] for t in told(seen[1][0])] == ["symbolic_shape", "symbolic_shape"]
+    assert describe_failures(seen[0][0])[0] == ("symbolic_shape", "x.size()[0]", ">= 10", "1")
+    assert [t[0] for t in describe_failures(seen[1][0])] == ["symbolic_shape", "symbolic_shape"]
 
 
 def test_sizes_that_are_no_longer_equal(seen):
@@ -564,7 +564,7 @@ def test_marked_dimension(seen):
     marked = randn(4, 4)
     torch._dynamo.mark_dynamic(marked, 0)
     call(marked)
-    assert told(seen.all) == [("symbolic_shape", "x._dynamo_dynamic_indices", "absent", "present")]
+    assert describe_failures(seen.all) == [("symbolic_shape", "x._dynamo_dynamic_indices", "absent", "present")]
     assert seen.first.source == "x._dynamo_dynamic_indices"
 
 
@@ -636,9 +636,9 @@ def test_ambient_state(seen, context, expected):
     call(x)
     with context():
         call(x)
-    found = [t if t[0] != "default_device" else (*t[:3], "meta") for t in told(seen.all)]
+    found = [t if t[0] != "default_device" else (*t[:3], "meta") for t in describe_failures(seen.all)]
     assert found == expected
-    assert told([seen.first]) == expected[:1]
+    assert describe_failures([seen.first]) == expected[:1]
 
 
 def test_num_threads(seen):
@@ -688,13 +688,13 @@ def test_backend_change_fails_no_guard():
 
 def fail_counts(manager) -> list[tuple[str, int]]:
     """Sources with their counts, in the accessors' order."""
-    told = [(manager.get_source(), manager.fail_count())]
+    details = [(manager.get_source(), manager.fail_count())]
     for child in manager.get_child_managers():
-        told += fail_counts(child)
+        details += fail_counts(child)
     if hasattr(manager, "get_key_value_managers"):
         for _, pair in sorted(manager.get_key_value_managers().items(), key=lambda item: item[0]):
-            told += [t for part in pair if part is not None for t in fail_counts(part)]
-    return told
+            details += [t for part in pair if part is not None for t in fail_counts(part)]
+    return details
 
 
 def alias_workload() -> list[tuple]:
@@ -757,11 +757,11 @@ def test_a_short_budget_cuts_and_says_so(seen):
     [entry] = _entries_of(Net.forward)
     found = failing_guards(entry.guard_manager, {"self": net, "x": randn(3, 4)}, budget_s=0)
     assert found.truncated
-    assert told(found) == [("tensor_size", "x.size()[0]", "2", "3")]
+    assert describe_failures(found) == [("tensor_size", "x.size()[0]", "2", "3")]
 
 
 class Lazy:
-    """Raises from attribute access, once told so."""
+    """Raises from attribute access, once `broken` is set."""
 
     broken = False
 
@@ -782,7 +782,7 @@ def test_user_code_that_raises_is_not_our_failure(monkeypatch):
     [entry] = _entries_of(read_late)
     monkeypatch.setattr(Lazy, "broken", True)
     found = failing_guards(entry.guard_manager, {"x": randn(3), "k": lazy})
-    assert ("tensor_size", "x.size()[0]", "2", "3") in told(found)
+    assert ("tensor_size", "x.size()[0]", "2", "3") in describe_failures(found)
 
 
 def test_missing_attribute_is_reported():
@@ -802,7 +802,7 @@ def test_parameter_of_a_functional_call(seen):
     call = compiled(functional)
     call(randn(2, 4), torch.nn.Parameter(randn(3, 4)))
     call(randn(2, 4), torch.nn.Parameter(randn(5, 4)))
-    assert told(seen.all) == [("tensor_size", "w.size()[0]", "3", "5")]
+    assert describe_failures(seen.all) == [("tensor_size", "w.size()[0]", "3", "5")]
 
 
 def test_kinds_are_known_and_none_is_other(seen):

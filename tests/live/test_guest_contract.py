@@ -201,8 +201,8 @@ def test_the_hosts_exceptions_pass_through_unchanged(failing):
     with cd.watch() as session, pytest.raises(Exception) as watched:
         failing()
     assert watched.type is plain.type
-    told = [re.sub(r"0x[0-9a-f]+|line \d+|\d{6,}", "N", str(e.value)) for e in (plain, watched)]
-    assert told[0] == told[1]
+    details = [re.sub(r"0x[0-9a-f]+|line \d+|\d{6,}", "N", str(e.value)) for e in (plain, watched)]
+    assert details[0] == details[1]
     at_work = programs.at_work(session).values()
     assert all(state["status"] == "active" and not state["reason"] for state in at_work)
 
@@ -589,8 +589,8 @@ def test_torchs_own_trace_and_logs_are_the_same_watched_or_not(tmp_path, python)
         assert done.returncode == 0, done.stderr
         [trace] = folder.iterdir()
         records = re.findall(r"^V\d+ .*?\] (\{.*)$", trace.read_text(), re.M)
-        told = re.findall(r"\] (\[.*)$", done.stderr, re.M)
-        return [steady(shape(r)) for r in records], [steady(line) for line in told]
+        details = re.findall(r"\] (\[.*)$", done.stderr, re.M)
+        return [steady(shape(r)) for r in records], [steady(line) for line in details]
 
     plain_records, plain_logs = outputs("plain", "full")
     records, logs = outputs("watched", "full")

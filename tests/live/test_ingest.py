@@ -55,10 +55,10 @@ def test_call_stacks_agree_where_the_log_has_them(both):
     assert len(pairs) > 40
     for ours, logged in set(pairs):
         *callers, own = live.stack(ours)
-        *told, same = log.stack(logged)
-        assert same == own and callers[: len(told)] == told
+        *details, same = log.stack(logged)
+        assert same == own and callers[: len(details)] == details
         # The function that made the call, and what torch put around it.
-        assert 0 < len(callers) - len(told) <= 6
+        assert 0 < len(callers) - len(details) <= 6
 
 
 def test_symbolic_shapes_are_the_same(both):
@@ -79,8 +79,8 @@ def test_the_guards_that_torch_met_first_are_the_same(both):
     live, log = (session.guard_failures.query("is_first") for session in both)
     names = ["compile_id", "entry_compile_id", "guard_source", "guard_kind", "expected", "user_file", "user_line"]
     names += ["compile_key", "entry_compile_key"]
-    told = log["guard_kind"] != "global_state"  # Which part of the state it was, only a watch can tell.
-    assert sorted(rows(log[told], *names)) == sorted(rows(live[live["guard_kind"] != "global_state"], *names))
+    details = log["guard_kind"] != "global_state"  # Which part of the state it was, only a watch can tell.
+    assert sorted(rows(log[details], *names)) == sorted(rows(live[live["guard_kind"] != "global_state"], *names))
     assert len(log) == len(live) == len(both[1].guard_failures) > 45
 
 
@@ -89,9 +89,9 @@ def test_values_are_those_that_a_watch_met(both):
     live, log = (session.guard_failures.query("is_first and guard_kind != 'global_state'") for session in both)
     by = ["compile_id", "entry_compile_id"]
     merged = log.merge(live, on=by, suffixes=("_log", "_live"))
-    told = merged[merged["actual_log"].notna()]
-    assert told["actual_log"].tolist() == told["actual_live"].tolist()
-    assert len(told) > 0.8 * len(log)
+    details = merged[merged["actual_log"].notna()]
+    assert details["actual_log"].tolist() == details["actual_live"].tolist()
+    assert len(details) > 0.8 * len(log)
 
 
 def test_graph_breaks_are_the_same(both):

@@ -181,7 +181,7 @@ def test_the_explorer_notebook_shows_the_explorer_and_advises_settings_and_a_cha
     notebook = executed["04_guard_explorer.ipynb"]
     widgets = [o["data"] for o in get_outputs(notebook) if WIDGET in o.get("data", {})]
     assert len(widgets) == len(PROGRAMS)
-    assert all("recompiles, and what failed in which entry" in widget["text/plain"] for widget in widgets)
+    assert all("recompiles, and the guards that failed in each entry" in widget["text/plain"] for widget in widgets)
     advised = read_last_line(notebook)["advised"]
     assert advised["fix"]["dynamic_sources"] == "L['self'].step,L['tokens']"
     assert (advised["recompiles"], advised["left"]) == (4, 1)

@@ -115,10 +115,10 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def forked(tmp_path_factory):
-    return told(tmp_path_factory.mktemp("fork") / "fork.py", FORK)
+    return run_and_load(tmp_path_factory.mktemp("fork") / "fork.py", FORK)
 
 
-def told(script, code, *args):
+def run_and_load(script, code, *args):
     """What the script printed last, as JSON."""
     script.write_text(code)
     # CUDA can't be used in a forked process once its parent has used it, and dynamo uses it where it finds it.
@@ -155,7 +155,7 @@ def test_a_child_that_outlives_the_watch_loses_nothing(forked):
 
 
 def test_a_spawned_child_joins_by_path_and_its_stop_does_not_end_the_session(tmp_path):
-    found = told(tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
+    found = run_and_load(tmp_path / "spawn.py", SPAWN, str(tmp_path / "run.cdiag"))
     assert found["code"] == 0
     assert found["pids"] == {str(found["child"]): 3, str(found["parent"]): 1}
     assert found["recompiles"] == [found["child"]] * 2

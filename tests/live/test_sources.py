@@ -82,8 +82,8 @@ def test_a_backward_is_named_after_its_function():
         for n in (2, 3):
             function(torch.ones(n, requires_grad=True)).backward()
     frame = session.compiles
-    told = frame[["compile_id", "function", "trigger"]].values.tolist()
-    assert told == [[f"0/{n}", "loss", trigger] for n in (0, 1) for trigger in ("dynamo", "lazy_backward")]
+    details = frame[["compile_id", "function", "trigger"]].values.tolist()
+    assert details == [[f"0/{n}", "loss", trigger] for n in (0, 1) for trigger in ("dynamo", "lazy_backward")]
     assert (frame["line"] == loss.__code__.co_firstlineno).all() and (frame["backend"] == "aot_eager").all()
     [recompile] = session.recompiles.itertuples()
     assert recompile.lost_s == pytest.approx(frame["duration_s"][2:].sum()), "its backward is part of what it cost"
@@ -228,10 +228,10 @@ def test_the_reason_is_torchs_own_text_of_the_closest_entry():
     session, metrics = metrics_of(programs.sizes)
     theirs = [m.recompile_reason for m in metrics if m.recompile_reason]
     assert len(session.recompiles) == len(theirs) > 0
-    for reason, closest, told in zip(
+    for reason, closest, details in zip(
         session.recompiles["reason"], session.recompiles["closest_compile_id"], theirs, strict=True
     ):
-        assert reason.startswith(f"{closest}: ") and reason in told
+        assert reason.startswith(f"{closest}: ") and reason in details
 
 
 def test_the_users_line_is_where_the_guard_was_made():
@@ -377,8 +377,8 @@ def test_one_changed_configuration_is_named_as_the_difference(cached):
     missed = lookups(cached["changed"], "fx_graph").query("outcome == 'miss'")
     diffs = [diff for diff in missed["key_diff"] if diff]
     assert diffs.count(["inductor_config[max_fusion_size]: 63 -> 62"]) == 2, "forward and backward"
-    told = missed[[bool(diff) for diff in missed["key_diff"]]]
-    assert set(told["nearest_key"]) <= set(missed["key"]) and (told["nearest_key"] != told["key"]).all()
+    details = missed[[bool(diff) for diff in missed["key_diff"]]]
+    assert set(details["nearest_key"]) <= set(missed["key"]) and (details["nearest_key"] != details["key"]).all()
 
 
 def test_a_bypass_says_why(cached):
@@ -421,8 +421,8 @@ def test_sources_say_what_they_did_and_what_it_cost():
     at_work = programs.at_work(session).values()
     assert {(row["status"], row["reason"]) for row in at_work} == {("active", None)}
     assert {row["dropped"] for row in found.values()} == {0}
-    told = {"compiles": "compiles", "graph_breaks": "graph_breaks", "dynamic": "dynamic_decisions"}
-    for name, table in told.items():
+    details = {"compiles": "compiles", "graph_breaks": "graph_breaks", "dynamic": "dynamic_decisions"}
+    for name, table in details.items():
         assert found[name]["events"] == len(getattr(session, table)), name
     assert found["recompiles"]["events"] == len(session.recompiles) + len(session.guard_failures)
     # Each frame of a call stack is recorded once, by whichever of the two sees it first.

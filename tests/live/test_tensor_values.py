@@ -63,9 +63,9 @@ def test_no_operator_runs_so_that_nothing_waits_for_a_device():
     with NoOperators():
         with pytest.raises(AssertionError, match="_local_scalar_dense"):
             tensors[0].item()
-        told = [describe(tensor) for tensor in tensors]
+        details = [describe(tensor) for tensor in tensors]
         describe({"weights": tensors, "net": torch.nn.Module()})
-    assert told == [
+    assert details == [
         "Tensor float32[] cpu",
         "Tensor float32[3] cpu",
         "Parameter float32[2] cpu",

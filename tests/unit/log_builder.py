@@ -18,11 +18,11 @@ def golden():
     return gzip.decompress(GOLDEN.read_bytes())
 
 
-def record(kind, told=None, payload=None, at=0.0, pid=100, compile_id="0/0", **context):
+def record(kind, details=None, payload=None, at=0.0, pid=100, compile_id="0/0", **context):
     """One record, `at` seconds after the log's begin; `compile_id` None is outside of any compile."""
     seconds = 12 * 3600 + at
     stamp = f"0305 {int(seconds // 3600):02}:{int(seconds // 60 % 60):02}:{seconds % 60:09.6f}"
-    metadata = {kind: {} if told is None else told, **ids(compile_id), **context}
+    metadata = {kind: {} if details is None else details, **ids(compile_id), **context}
     if payload is not None:
         payload = payload if isinstance(payload, str) else json.dumps(payload)
         metadata.setdefault("has_payload", hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest())
@@ -39,39 +39,39 @@ def ids(compile_id):
     return {"compiled_autograd_id": int(autograd) if autograd else None, **of_frame, "attempt": 0}
 
 
-def event(stage, name, at=0.0, compile_id="0/0", **told):
+def event(stage, name, at=0.0, compile_id="0/0", **details):
     """A chromium event."""
-    args = {"compile_id": compile_id or "None", **told.pop("args", {})}
+    args = {"compile_id": compile_id or "None", **details.pop("args", {})}
     payload = {"name": name, "ts": BEGIN_US + at * 1e6, "args": args, "ph": stage, "cat": "dynamo_timed"}
-    return record("chromium_event", payload=payload, at=at, compile_id=compile_id, **told)
+    return record("chromium_event", payload=payload, at=at, compile_id=compile_id, **details)
 
 
-def start(at=0.0, function="f", **told):
+def start(at=0.0, function="f", **details):
     stack = [{"line": 30, "name": function, "filename": 0}]
-    return record("dynamo_start", {"stack": stack}, at=at, **told)
+    return record("dynamo_start", {"stack": stack}, at=at, **details)
 
 
-def string(text="/home/user/model.py", number=0, **told):
-    return record("str", [text, number], compile_id=None, **told)
+def string(text="/home/user/model.py", number=0, **details):
+    return record("str", [text, number], compile_id=None, **details)
 
 
-def metrics(at=1.0, compile_id="0/0", **told):
+def metrics(at=1.0, compile_id="0/0", **details):
     """The metrics of a compile that began a second before `at`."""
     end = BEGIN_US + int(at * 1e6)
     fields = {"compile_id": compile_id, "co_name": "f", "co_filename": "/home/user/model.py", "co_firstlineno": 30}
     fields |= {"start_time_us": end - 1_000_000, "end_time_us": end, "graph_op_count": 2, "recompile_reason": None}
-    context = {name: told.pop(name) for name in ("pid", "rank") if name in told}
-    return record("compilation_metrics", fields | told, at=at, compile_id=compile_id, **context)
+    context = {name: details.pop(name) for name in ("pid", "rank") if name in details}
+    return record("compilation_metrics", fields | details, at=at, compile_id=compile_id, **context)
 
 
-def reasons(payload, compile_id="0/1", **told):
+def reasons(payload, compile_id="0/1", **details):
     name = {"name": "recompile_reasons", "encoding": "json"}
-    return record("artifact", name, payload, compile_id=compile_id, **told)
+    return record("artifact", name, payload, compile_id=compile_id, **details)
 
 
-def compile_(compile_id="0/0", at=0.0, **told):
+def compile_(compile_id="0/0", at=0.0, **details):
     """All that a log has of one compile, at least."""
-    return start(at, compile_id=compile_id, **told) + metrics(at + 1, compile_id=compile_id, **told)
+    return start(at, compile_id=compile_id, **details) + metrics(at + 1, compile_id=compile_id, **details)
 
 
 class Bytes(io.BytesIO):

@@ -16,16 +16,16 @@ asked = []
 
 
 def decode(metadata, text, compile_id, time_ns):
-    told = metadata["sample_record"]
-    yield GraphBreak(time_ns=time_ns, compile_id=compile_id, reason=f"recorded by {told['by']}", user_line=7)
+    fields = metadata["sample_record"]
+    yield GraphBreak(time_ns=time_ns, compile_id=compile_id, reason=f"recorded by {fields['by']}", user_line=7)
     yield "sample_text", f"the text was {text!r}"
 
 
 def many_compiles(tables):
     count = len(tables.compiles)
     if count:
-        told = {"title": f"{count} compiles", "suggestion": "Compile less.", "evidence": ()}
-        yield Finding(rule="many_compiles", severity="low", seconds_lost=0.0, **told)
+        fields = {"title": f"{count} compiles", "suggestion": "Compile less.", "evidence": ()}
+        yield Finding(rule="many_compiles", severity="low", seconds_lost=0.0, **fields)
 
 
 def by_function(tables):

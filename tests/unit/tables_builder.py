@@ -71,8 +71,8 @@ def recompile(source, kind, expected=None, actual=None, number=1, **more):
         "closest_compile_id": f"0/{number - 1}",
         "lost_s": 1.0,
     }
-    told = {"guard_source": source, "guard_kind": kind, "expected": expected, "actual": actual}
-    return add_keys(Recompile(**{**defaults, **FORWARD, **told, **more}))
+    details = {"guard_source": source, "guard_kind": kind, "expected": expected, "actual": actual}
+    return add_keys(Recompile(**{**defaults, **FORWARD, **details, **more}))
 
 
 def changes(source, kind, *values, reason="{source} == {old}", **more):

@@ -44,7 +44,21 @@ MAY_IMPORT = {
 EVERYWHERE = {"formatting"}
 #: Past participles that do not end in -ed, and words in -ed that are none.
 PARTICIPLES = {
-    *("told", "made", "found", "kept", "given", "shown", "known", "taken", "begun", "written", "built", "read", "sent"),
+    *(
+        "details",
+        "made",
+        "found",
+        "kept",
+        "given",
+        "shown",
+        "known",
+        "taken",
+        "begun",
+        "written",
+        "built",
+        "read",
+        "sent",
+    ),
     *("left", "lost", "held", "put", "drawn", "seen", "met", "bound", "gone", "done", "said", "won", "run", "paid"),
 }
 NO_PARTICIPLES = {"embed", "feed", "need", "put", "read", "run", "seed", "settled", "speed"}

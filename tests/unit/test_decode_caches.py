@@ -58,9 +58,9 @@ def test_a_guard_miss_and_a_bypass_say_so():
 
 
 def test_a_guard_miss_that_is_only_announced_names_all_guards_of_the_entry():
-    told = {"cache_status_detailed": "guard_miss", "cache_status_guard_expr": "4 <= L['t0']"}
-    assert parse_cache_event("fx_graph_cache_miss", told, 1).guard == "4 <= L['t0']"
-    assert parse_cache_event("fx_graph_cache_hit", told, 1).guard is None
+    details = {"cache_status_detailed": "guard_miss", "cache_status_guard_expr": "4 <= L['t0']"}
+    assert parse_cache_event("fx_graph_cache_miss", details, 1).guard == "4 <= L['t0']"
+    assert parse_cache_event("fx_graph_cache_hit", details, 1).guard is None
 
 
 # Records of hooks as rows
@@ -76,7 +76,7 @@ def get(**known):
     return Fetch("fx_graph", False, "fkey", 6, "0/1", FRAME, duration_s=0.2, **known)
 
 
-def told(rows, *names):
+def select(rows, *names):
     return [tuple(getattr(row, name) for name in names) for row in rows]
 
 
@@ -96,7 +96,7 @@ def test_a_miss_has_no_bytes_and_no_seconds():
 
 def test_what_only_the_server_had_is_a_miss_here_and_a_hit_there():
     look = look_up(found="remote", bytes=7, outcome="hit", entry={"kernels": 2}, fetch=get(bytes=11))
-    assert told(make_lookup_rows(look), "tier", "outcome", "bytes", "kernels") == [
+    assert select(make_lookup_rows(look), "tier", "outcome", "bytes", "kernels") == [
         ("local", "miss", None, None),
         ("remote", "hit", 11, 2),
     ]
@@ -104,16 +104,16 @@ def test_what_only_the_server_had_is_a_miss_here_and_a_hit_there():
 
 def test_a_local_tier_that_is_off_says_so():
     look = look_up(is_local=False, found="remote", outcome="hit", fetch=get(bytes=11))
-    assert told(make_lookup_rows(look), "outcome", "reason") == [("disabled", LOCAL_OFF), ("hit", None)]
+    assert select(make_lookup_rows(look), "outcome", "reason") == [("disabled", LOCAL_OFF), ("hit", None)]
     look = look_up(is_local=False, fetch=get())
-    assert told(make_lookup_rows(look), "outcome", "reason") == [("miss", LOCAL_OFF), ("miss", None)]
+    assert select(make_lookup_rows(look), "outcome", "reason") == [("miss", LOCAL_OFF), ("miss", None)]
 
 
 def test_a_guard_miss_of_the_servers_entry_is_one_of_both():
     look = look_up(outcome="guard_miss", guard="4 <= L['t0']", fetch=get(bytes=11))
-    assert told(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']")] * 2
+    assert select(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']")] * 2
     look = look_up(outcome="guard_miss", guard="4 <= L['t0']", fetch=get())
-    assert told(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']"), ("miss", None)]
+    assert select(make_lookup_rows(look), "outcome", "guard") == [("guard_miss", "4 <= L['t0']"), ("miss", None)]
 
 
 def test_entries_that_could_not_be_loaded_are_recorded_with_their_tier():
@@ -129,7 +129,7 @@ def test_entries_that_could_not_be_loaded_are_recorded_with_their_tier():
 
 def test_an_entry_of_the_server_that_could_not_be_used_is_a_miss():
     look = look_up(found="remote", bytes=7, outcome="miss", reason="a graph is gone", fetch=get(bytes=11))
-    assert told(make_lookup_rows(look), "outcome", "reason") == [
+    assert select(make_lookup_rows(look), "outcome", "reason") == [
         ("miss", "a graph is gone"),
         ("failed", "a graph is gone"),
     ]
@@ -145,7 +145,7 @@ def test_gets_and_puts_by_what_became_of_them():
         *(make_fetch_row(f) for f in (get(bytes=3), get(), get(trouble=down), get(is_given_up=True))),
         *(make_fetch_row(f) for f in (put(bytes=3, taken_s=2.0), put(trouble=full, is_raised=True))),
     ]
-    assert told(rows, "tier", "action", "outcome") == [
+    assert select(rows, "tier", "action", "outcome") == [
         *[("remote", "look_up", outcome) for outcome in ("hit", "miss", "failed", "disabled")],
         *[("remote", "store", outcome) for outcome in ("saved", "failed")],
     ]
@@ -197,7 +197,7 @@ def evaluated(values):
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "details"),
     [
         ("4 <= L['t0']", "4 <= L['t0'] (L['t0'] is 3)"),
         ("2 <= L['t0'] and 4 <= L['t0'] and L['t1'] == 7", "4 <= L['t0'] (L['t0'] is 3)"),
@@ -207,7 +207,7 @@ def evaluated(values):
         ("no expression at all", "no expression at all"),
     ],
 )
-def test_only_guards_that_did_not_hold_are_named(expression, told):
+def test_only_guards_that_did_not_hold_are_named(expression, details):
     values = {"t0": 3, "t1": 7}
     names = {f"L['{name}']": value for name, value in values.items()}
-    assert describe_failing_guards(expression, evaluated(values), names) == told
+    assert describe_failing_guards(expression, evaluated(values), names) == details

@@ -94,19 +94,19 @@ def test_the_inputs_that_broke_an_invariant():
 def test_of_many_inputs_the_first_are_shown():
     lines = (f"input name: p{i}. data pointer changed from 1 to 2. input stack trace: None" for i in range(5))
     text = "cudagraph managed tensor data pointer changed.\n" + "\n".join(lines)
-    told = parse_mismatch(text, ())
-    assert (told["mismatch"], told["input"]) == ("CudagraphManagedIdxMismatch", "p0, p1, p2 and 2 more")
-    assert told["user_file"] is None
+    details = parse_mismatch(text, ())
+    assert (details["mismatch"], details["input"]) == ("CudagraphManagedIdxMismatch", "p0, p1, p2 and 2 more")
+    assert details["user_file"] is None
 
 
 def test_an_invariant_on_outputs_names_no_input():
-    told = parse_mismatch("expected dead indices before graph are live", NAMES)
-    assert (told["mismatch"], told["input"]) == ("ExpectedDeadIndicesBeforeGraphMismatch", None)
+    details = parse_mismatch("expected dead indices before graph are live", NAMES)
+    assert (details["mismatch"], details["input"]) == ("ExpectedDeadIndicesBeforeGraphMismatch", None)
 
 
 def test_an_invariant_of_a_later_torch_is_kept_in_its_own_words():
-    told = parse_mismatch("the moon is in the wrong house.\n", NAMES)
-    assert (told["mismatch"], told["reason"]) == (None, "the moon is in the wrong house")
+    details = parse_mismatch("the moon is in the wrong house.\n", NAMES)
+    assert (details["mismatch"], details["reason"]) == (None, "the moon is in the wrong house")
 
 
 def test_the_limit_of_re_records():
@@ -114,10 +114,10 @@ def test_the_limit_of_re_records():
         "skipping cudagraph due to function 3 exceeding max re-recording limit (=128) on cudagraph node None due to "
         f"{CHANGED}."
     )
-    told = parse_limit(message, NAMES)
-    assert (told["mismatch"], told["user_line"]) == ("StaticInputIdxMismatch", 12)
-    assert told["reason"] == "re-recorded more than 128 times, the last time as: static input data pointer changed"
-    assert told["input"] == "primals_2 (input 1), primals_4 (input 3)"
+    details = parse_limit(message, NAMES)
+    assert (details["mismatch"], details["user_line"]) == ("StaticInputIdxMismatch", 12)
+    assert details["reason"] == "re-recorded more than 128 times, the last time as: static input data pointer changed"
+    assert details["input"] == "primals_2 (input 1), primals_4 (input 3)"
     assert parse_limit("skipping cudagraphs due to mutated inputs (1 instances)", ()) is None
 
 
@@ -134,7 +134,7 @@ def test_the_error_of_an_overwritten_output(kind, advice):
         f"Stack trace: {STACK.strip()}. {advice}."
     )
     assert is_overwritten(message)
-    told = parse_overwritten(message)
-    assert told["reason"].endswith("has been overwritten by a subsequent run.")
-    assert {name: told[name] for name in AT_MODEL} == AT_MODEL
+    details = parse_overwritten(message)
+    assert details["reason"].endswith("has been overwritten by a subsequent run.")
+    assert {name: details[name] for name in AT_MODEL} == AT_MODEL
     assert not is_overwritten("CUDA out of memory")

@@ -55,8 +55,8 @@ def test_of_a_tensor_the_sizes_come_first():
         "check_tensor(L['x'], Tensor, DispatchKeySet(CPU, AutogradCPU), torch.float32, device=None, "
         "requires_grad=False, size=[4, None], stride=[8, 1])  # return x + 1  # m.py:3 in f"
     )
-    told = describe_guard(text, ObjectNames())
-    assert told == (
+    details = describe_guard(text, ObjectNames())
+    assert details == (
         "x: Tensor size=[4, None], stride=[8, 1], torch.float32, device=None, requires_grad=False, "
         "DispatchKeySet(CPU, AutogradCPU)"
     )
@@ -76,6 +76,6 @@ def test_an_object_keeps_its_name_and_another_gets_another():
 @pytest.mark.parametrize("text", ["", "no tree at all", "+- ", "+- \ud800\0", "| | +- ?", "+- X: " + "y" * 9999])
 def test_a_text_of_unknown_form_is_shown_unchanged(text):
     for line in split_tree(text):
-        told = parse_tree_line(line, ObjectNames())
-        assert len(told.description) <= 600 and told.depth <= 2
-        assert told.description.rstrip(".") in line
+        details = parse_tree_line(line, ObjectNames())
+        assert len(details.description) <= 600 and details.depth <= 2
+        assert details.description.rstrip(".") in line

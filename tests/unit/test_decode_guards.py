@@ -362,7 +362,7 @@ def test_leaf_settles_the_kind_of_an_unknown_text(leaf, kind):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "details"),
     [
         ("L['self']._modules['lin'].weight", "self.lin.weight"),
         ("L['self']._modules['layers']._modules['0']._parameters['weight']", "self.layers[0].weight"),
@@ -377,8 +377,8 @@ def test_leaf_settles_the_kind_of_an_unknown_text(leaf, kind):
         ("x.size()[0]", "x.size()[0]"),
     ],
 )
-def test_sources_are_written_as_users_write_them(source, told):
-    assert format_source(source) == told
+def test_sources_are_written_as_users_write_them(source, details):
+    assert format_source(source) == details
 
 
 def test_expected_and_actual_are_bounded():

@@ -11,8 +11,8 @@ def lines(parts):
 
 
 def looked_up(history, key, outcome="miss", cache="fx_graph", function="f", line=1, **parts):
-    told = {"function": function, "file": None if function is None else "/model.py", "line": line}
-    lookup = CacheLookup(time_ns=1, cache=cache, outcome=outcome, key=key, **told)
+    details = {"function": function, "file": None if function is None else "/model.py", "line": line}
+    lookup = CacheLookup(time_ns=1, cache=cache, outcome=outcome, key=key, **details)
     return history.compare(
         lookup, lines({name.replace("__", "[") + "]" * ("__" in name): v for name, v in parts.items()})
     )

@@ -44,9 +44,9 @@ def test_a_templates_description_gives_its_parameters():
     }
 
 
-@pytest.mark.parametrize(("text", "told"), [("", {}), (None, {}), ("as it is", {"description": "as it is"})])
-def test_other_descriptions(text, told):
-    assert parse_parameters(text) == told
+@pytest.mark.parametrize(("text", "details"), [("", {}), (None, {}), ("as it is", {"description": "as it is"})])
+def test_other_descriptions(text, details):
+    assert parse_parameters(text) == details
 
 
 def test_inputs_are_read_from_torchs_key():
@@ -55,9 +55,9 @@ def test_inputs_are_read_from_torchs_key():
     assert format_input("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"
 
 
-@pytest.mark.parametrize(("key", "told"), [(None, None), ("", None), ("[s0 + 1]", ["[s0 + 1]"]), ("[3]", ["[3]"])])
-def test_a_key_that_is_no_list_of_inputs_stays_as_it_is(key, told):
-    assert parse_inputs(key) == told
+@pytest.mark.parametrize(("key", "details"), [(None, None), ("", None), ("[s0 + 1]", ["[s0 + 1]"]), ("[3]", ["[3]"])])
+def test_a_key_that_is_no_list_of_inputs_stays_as_it_is(key, details):
+    assert parse_inputs(key) == details
 
 
 WORKER = """SubprocException: An exception occurred in a subprocess:
@@ -98,19 +98,19 @@ def test_a_time_that_is_no_number_is_a_failure_with_a_reason():
         TimedChoice("late", stage="precompile", fail_reason="TimeoutError: 3600 s"),
     ]
     tuning = TuningRecord("select_algorithm", "mm", 7, run_id="r", frame={"function": "f", "line": 3}, timed=timed)
-    told = make_choices(tuning)
-    assert [row.time_ms for row in told] == [0.5, None, None, None, None]
-    assert [row.fail_reason for row in told] == [
+    details = make_choices(tuning)
+    assert [row.time_ms for row in details] == [0.5, None, None, None, None]
+    assert [row.fail_reason for row in details] == [
         None,
         "timed as infinite",
         "timed as not a number",
         "out of resource",
         "TimeoutError: 3600 s",
     ]
-    assert {(row.run_id, row.op, row.tuner, row.function, row.line, row.time_ns) for row in told} == {
+    assert {(row.run_id, row.op, row.tuner, row.function, row.line, row.time_ns) for row in details} == {
         ("r", "mm", "select_algorithm", "f", 3, 7)
     }
-    assert [row.is_winner for row in told] == [True, None, None, None, None]
+    assert [row.is_winner for row in details] == [True, None, None, None, None]
 
 
 def test_what_a_choice_knows_better_than_its_tuning():

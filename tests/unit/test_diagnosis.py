@@ -383,8 +383,8 @@ def many_recompiles():
         kind, values = kinds[n % 6], [str(rng.randrange(1000)) for _ in range(2)]
         name = f"self.layers[{n % 48}].x"
         reason = f"0/{n}: {name} == {values[0]}  # y = x + k  # m.py:7 in f"
-        told = {"reason": reason, "user_file": "/home/ada/m.py", "user_line": 7, "user_code": "y = x + k"}
-        rows.append(recompile(name + ".size()[0]", kind, *values, n, **place, **told))
+        described = {"reason": reason, "user_file": "/home/ada/m.py", "user_line": 7, "user_code": "y = x + k"}
+        rows.append(recompile(name + ".size()[0]", kind, *values, n, **place, **described))
         rows.extend(failure(f"{name}.size()[{d}]", "tensor_size", n, guard=reason) for d in range(8))
     return rows
 

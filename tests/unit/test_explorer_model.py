@@ -114,8 +114,8 @@ def test_entries_know_how_often_they_were_called_where_that_was_counted(tmp_path
     assert (two["calls"], two["mean_s"], two["break_even"]) == (0, None, None)
     assert found["eager"] == {"calls": 4, "total_s": pytest.approx(0.08), "mean_s": pytest.approx(0.02)}
     assert found["once"] == {"count": 0, "seconds": 0}
-    told = render_explorer([found], None)
-    assert "7 calls, pays off after 50" in told and "4 calls ran eagerly, 80 ms" in " ".join(told.split())
+    details = render_explorer([found], None)
+    assert "7 calls, pays off after 50" in details and "4 calls ran eagerly, 80 ms" in " ".join(details.split())
 
 
 def test_what_nobody_counted_is_not_0(tmp_path):
@@ -165,9 +165,9 @@ def test_ids_that_begin_again_are_other_entries(tmp_path):
 
 
 def test_a_recompile_that_made_no_entry_is_a_line_all_the_same(tmp_path):
-    told, failure, _ = recompiled(1, {"0/0": [(K, "1", "2")]})
+    details, failure, _ = recompiled(1, {"0/0": [(K, "1", "2")]})
     limit = compiled(1, outcome="skipped", limit="recompile_limit")
-    found = document(tmp_path, compiled(0), told, failure, limit)
+    found = document(tmp_path, compiled(0), details, failure, limit)
     assert found["rows"][0]["made"] is None and len(found["entries"]) == 1
 
 
@@ -207,8 +207,8 @@ def test_what_fixing_one_guard_alone_would_have_prevented(tmp_path, name):
     failures, guard, verdict = VERDICTS[name]
     events = [e for number, failed in enumerate(failures, 1) for e in recompiled(number, failed)]
     found = document(tmp_path, compiled(0), *events)
-    (told,) = [g for g in found["guards"] if g["name"] == guard]
-    assert told["verdict"] == verdict
+    (details,) = [g for g in found["guards"] if g["name"] == guard]
+    assert details["verdict"] == verdict
 
 
 def test_values_in_order_with_numbers_where_they_are_numbers(tmp_path):
@@ -247,18 +247,18 @@ def test_lean_knows_all_guards_of_the_closest_only(tmp_path, monkeypatch):
 
     monkeypatch.setitem(session_builder.META, "detail", "lean")
     failed = {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3")]}
-    (told, *rest) = recompiled(2, failed)
-    told = replace(told, closest_compile_id="0/1")
-    found = document(tmp_path, compiled(0), compiled(1), told, *rest)
+    (details, *rest) = recompiled(2, failed)
+    details = replace(details, closest_compile_id="0/1")
+    found = document(tmp_path, compiled(0), compiled(1), details, *rest)
     assert found["guards"][0]["verdict"].startswith("Fixing this guard alone would not have helped")
 
 
 def test_the_users_line_is_shown_with_those_around_it(tmp_path):
     module = tmp_path / "model.py"
     module.write_text("def f(x, k):\n    y = x * k\n    return y\n")
-    told = {**K, "user_file": str(module), "user_line": 2}
-    failed = {"0/0": [({**told, "guard": "L['k'] == 1  # y = x * k  # model.py:2 in f"}, "1", "2")]}
-    main, failure, done = recompiled(1, {"0/0": [(told, "1", "2")]})
+    details = {**K, "user_file": str(module), "user_line": 2}
+    failed = {"0/0": [({**details, "guard": "L['k'] == 1  # y = x * k  # model.py:2 in f"}, "1", "2")]}
+    main, failure, done = recompiled(1, {"0/0": [(details, "1", "2")]})
     failure = replace(failure, guard=failed["0/0"][0][0]["guard"])
     found = document(tmp_path, compiled(0), main, failure, done)
     assert found["guards"][0]["around"] == [(1, "def f(x, k):"), (2, "    y = x * k"), (3, "    return y")]
@@ -277,9 +277,9 @@ def test_a_line_of_torchs_own_is_not_the_users(tmp_path):
 
 def test_redacted_documents_have_no_value_code_or_path(tmp_path):
     secret = "SECRET_VALUE_9137"
-    told = {**K, "user_file": f"/home/{secret}/m.py", "user_line": 2}
+    details = {**K, "user_file": f"/home/{secret}/m.py", "user_line": 2}
     main, failure, done = recompiled(
-        1, {"0/0": [(told, secret, secret)]}, reason=f"0/0: k == {secret}", user_code=secret
+        1, {"0/0": [(details, secret, secret)]}, reason=f"0/0: k == {secret}", user_code=secret
     )
     failure = replace(failure, guard=f"L['k'] == {secret}")
     tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), f"+- RootGuardManager {secret}")
@@ -315,9 +315,9 @@ def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
 def test_a_document_holds_the_latest_and_counts_all(tmp_path):
     count = MAX_ITEMS + 5
     compiles = [compiled(n, when=10 * n + 1) for n in range(count)]
-    told = [Recompile(**at(10 * n, compile_id=f"0/{n}"), **K, expected=str(n), actual=str(n + 1), **PLACE)
+    details = [Recompile(**at(10 * n, compile_id=f"0/{n}"), **K, expected=str(n), actual=str(n + 1), **PLACE)
             for n in range(1, count)]  # fmt: skip
-    found = document(tmp_path, *compiles, *told)
+    found = document(tmp_path, *compiles, *details)
     assert (found["compiles"], found["recompiles"], len(found["rows"]), len(found["entries"])) == (
         count, count - 1, MAX_ITEMS, MAX_ITEMS,
     )  # fmt: skip

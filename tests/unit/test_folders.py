@@ -39,8 +39,8 @@ def test_all_files_are_one_session_in_order(folder):
     assert session.compiles["rank"].tolist() == [2, 10] and session.recompiles["actual"].tolist() == ["2", "10"]
     assert [session.artifact(at) for at in session.artifacts["event_id"]] == ["of rank 2", "of rank 10"]
     assert session.meta["created_ns"] == 10 * SECOND and session.meta["title"] == folder.name
-    told = session.sources.set_index("name").loc["files"]
-    assert (told["status"], told["reason"], told["dropped"]) == ("active", "read from 2 of 2 files", 0)
+    details = session.sources.set_index("name").loc["files"]
+    assert (details["status"], details["reason"], details["dropped"]) == ("active", "read from 2 of 2 files", 0)
     assert session.path.parent != folder and len(list(folder.iterdir())) == 2
 
 
@@ -48,8 +48,12 @@ def test_a_file_that_can_not_be_read_is_left_out_and_said_to_be(folder):
     (folder / "rank-3.cdiag").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     (folder / "notes.txt").write_text("something else")
     session = cd.load(folder)
-    told = session.sources.set_index("name").loc["files"]
-    assert told["status"] == "failed" and "read from 2 of 3 files; " in told["reason"] and "rank-3" in told["reason"]
+    details = session.sources.set_index("name").loc["files"]
+    assert (
+        details["status"] == "failed"
+        and "read from 2 of 3 files; " in details["reason"]
+        and "rank-3" in details["reason"]
+    )
     assert any("rank-3.cdiag is not a compilediag session" in f.title for f in session.findings())
     assert len(session.compiles) == 2
 

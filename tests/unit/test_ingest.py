@@ -31,7 +31,7 @@ def ingested(tmp_path):
     return ingest
 
 
-def told(session):
+def read_log_status(session):
     return session.sources.set_index("name").loc["logs"]
 
 
@@ -45,7 +45,10 @@ def test_a_real_log(ingested):
     assert set(session.graph_breaks["break_id"]) == {"GB0025", "GB0170"}
     assert session.meta["torch_version"].startswith("2.13") and session.meta["detail"] == "full"
     assert set(compiles["pid"]) == {4242}
-    assert told(session)["reason"].startswith("ingested from 1 file: ") and told(session)["dropped"] == 0
+    assert (
+        read_log_status(session)["reason"].startswith("ingested from 1 file: ")
+        and read_log_status(session)["dropped"] == 0
+    )
     assert "x.size()[0]" in " ".join(f.title for f in session.findings()) + str(set(session.recompiles["guard_source"]))
     assert session.summary().startswith("compilediag: ")
 
@@ -108,29 +111,31 @@ def test_a_torn_last_line_and_a_torn_payload(ingested):
     whole = string() + compile_()
     session = ingested(whole + record("artifact", {"name": "a", "encoding": "string"}, "one\ntwo\nthree")[:-8])
     assert len(session.compiles) == 1
-    assert "1 unread (1x payload differs from its md5)" in told(session)["reason"]
+    assert "1 unread (1x payload differs from its md5)" in read_log_status(session)["reason"]
     session = ingested(whole + compile_("0/1", at=2)[:-40])
-    assert len(session.compiles) == 1 and "1x no valid JSON" in told(session)["reason"]
+    assert len(session.compiles) == 1 and "1x no valid JSON" in read_log_status(session)["reason"]
 
 
 def test_invalid_json_costs_one_record(ingested):
     broken = start().replace('{"dynamo_start"', '{"dynamo_start')
     session = ingested(compile_() + broken + compile_("0/1", at=3) + "[1, 2]\n" + "V0305 12:00:00.000000 1 a:1] []\n")
-    assert len(session.compiles) == 2 and told(session)["dropped"] == 3
-    assert "no valid JSON" in told(session)["reason"] and "no log line" in told(session)["reason"]
+    assert len(session.compiles) == 2 and read_log_status(session)["dropped"] == 3
+    assert "no valid JSON" in read_log_status(session)["reason"] and "no log line" in read_log_status(session)["reason"]
 
 
 def test_records_that_make_no_sense_are_counted(ingested):
     odd = record("compilation_metrics", ["no", "fields"]) + record("str", 7) + event("B", "x").replace('"ts"', '"tz"')
     session = ingested(odd + compile_())
-    assert len(session.compiles) == 1 and "not understood (" in told(session)["reason"]
-    assert told(session)["dropped"] == 4  # The renamed time also differs from the md5.
+    assert len(session.compiles) == 1 and "not understood (" in read_log_status(session)["reason"]
+    assert read_log_status(session)["dropped"] == 4  # The renamed time also differs from the md5.
 
 
 def test_an_md5_that_differs_is_counted_and_the_text_kept(ingested):
     session = ingested(compile_() + record("dynamo_output_graph", {}, "the graph", has_payload="0" * 32))
     kept = session.artifacts.query("name == 'dynamo_output_graph'")["event_id"].item()
-    assert session.artifact(kept) == "the graph" and "payload differs from its md5" in told(session)["reason"]
+    assert (
+        session.artifact(kept) == "the graph" and "payload differs from its md5" in read_log_status(session)["reason"]
+    )
 
 
 def test_strict_fails_on_anything_unread_and_keeps_the_rest(tmp_path):
@@ -146,7 +151,7 @@ def test_unknown_kinds_are_kept_and_counted(ingested):
     session = ingested(
         compile_() + record("new_in_2_20", {"a": 1}, "its text") + record("newer", {"b": [2]}), strict=True
     )
-    assert "2 unknown kinds kept and counted (1x new_in_2_20, 1x newer)" in told(session)["reason"]
+    assert "2 unknown kinds kept and counted (1x new_in_2_20, 1x newer)" in read_log_status(session)["reason"]
     texts = {name: session.artifact(i) for i, name in session.artifacts[["event_id", "name"]].itertuples(index=False)}
     assert texts["new_in_2_20"] == "its text" and '{"newer": {"b": [2]}' in texts["trace_records"]
 
@@ -156,7 +161,7 @@ def test_records_outside_of_any_compile(ingested):
     stack = [{"line": 3, "name": "main", "filename": 0}]
     session = ingested(string() + record("exported_program", {}, "program", compile_id=None, stack=stack))
     assert session.artifacts["compile_id"].isna().all() and "exported_program" in set(session.artifacts["name"])
-    assert told(session)["dropped"] == 0 and len(session.compiles) == 0
+    assert read_log_status(session)["dropped"] == 0 and len(session.compiles) == 0
 
 
 def test_ids_that_are_used_again_after_a_reset(ingested):
@@ -178,7 +183,7 @@ def test_a_rank_in_the_records_counts_more_than_the_files_name(ingested):
     name = "dedicated_log_torch_trace_rank_3_x.log"
     session = ingested(compile_() + metrics(5, rank=7), names=[name])
     assert session.compiles["rank"].tolist() == [3, 7]
-    assert "the records of 1 have another rank than the name of the file" in told(session)["reason"]
+    assert "the records of 1 have another rank than the name of the file" in read_log_status(session)["reason"]
     assert ingested(compile_(), names=[name]).compiles["rank"].tolist() == [3]
 
 
@@ -200,11 +205,11 @@ def test_interleaved_processes_are_distinguished(ingested):
     assert session.phases["duration_s"].round(3).tolist() == [0.3, 0.6]
 
 
-@pytest.mark.parametrize("told", ["user/model.py", "rv/user/model.py"], ids=["some shared", "none shared"])
-def test_a_path_that_torch_cut_is_whole_again(ingested, told):
+@pytest.mark.parametrize("read_log_status", ["user/model.py", "rv/user/model.py"], ids=["some shared", "none shared"])
+def test_a_path_that_torch_cut_is_whole_again(ingested, read_log_status):
     """torch cuts off what a path shares with its own, and a character more."""
     log = string("/srv/user/model.py") + start() + metrics() + start(2, compile_id="0/1")
-    log += reasons(f"0/0: L['n'] == 1  # return x * n  # {told}:31 in f", at=3) + metrics(4, "0/1")
+    log += reasons(f"0/0: L['n'] == 1  # return x * n  # {read_log_status}:31 in f", at=3) + metrics(4, "0/1")
     assert ingested(log).recompiles["user_file"].tolist() == ["/srv/user/model.py"]
 
 
@@ -228,14 +233,14 @@ def test_mixed_payloads_of_two_processes_are_repaired(ingested):
 
 def test_a_payload_whose_empty_lines_lost_their_tab(ingested):
     graph = record("dynamo_output_graph", {}, "one\n\ntwo").replace("\t\n", "\n")
-    assert told(ingested(graph + compile_(), strict=True))["dropped"] == 0
+    assert read_log_status(ingested(graph + compile_(), strict=True))["dropped"] == 0
 
 
 def test_the_same_log_twice_is_read_once(ingested, tmp_path):
     log = golden()
     session = ingested(log, gzip.compress(log), log[: len(log) // 2], names=["a.log", "b.log.gz", "c.log"])
     assert len(session.compiles) == len(cd.ingest(tmp_path / "logs" / "a.log").compiles)
-    assert "2 copies ignored" in told(session)["reason"]
+    assert "2 copies ignored" in read_log_status(session)["reason"]
     paths = [tmp_path / "logs" / "a.log", tmp_path / "logs" / "a.log", tmp_path / "logs"]
     assert len(cd.ingest(paths).compiles) == len(session.compiles)
 
@@ -247,7 +252,7 @@ def test_logs_that_begin_alike_are_not_taken_for_copies(ingested):
 
 def test_empty_files(ingested):
     session = ingested("", "\n\n", b"", compile_())
-    assert len(session.compiles) == 1 and "from 4 files: 2 records" in told(session)["reason"]
+    assert len(session.compiles) == 1 and "from 4 files: 2 records" in read_log_status(session)["reason"]
     assert "Nothing was compiled" in ingested("").summary() or len(session.compiles) == 1
 
 

@@ -238,8 +238,8 @@ def test_what_was_interrupted_is_gone_on_with(tmp_path, monkeypatch, batches):
     partial = len(cd.load(out).events)
     assert 0 < partial < len(whole.events)
     session = cd.ingest(logs, out)
-    told = ["kind", "pid", "compile_id", "title"]
-    assert session.events[told].astype(str).values.tolist() == whole.events[told].astype(str).values.tolist()
+    details = ["kind", "pid", "compile_id", "title"]
+    assert session.events[details].astype(str).values.tolist() == whole.events[details].astype(str).values.tolist()
     assert session.meta["ingest"] is None and session.meta["stopped_ns"] == whole.meta["stopped_ns"]
 
 

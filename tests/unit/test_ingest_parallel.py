@@ -45,8 +45,8 @@ def assert_same(one, other):
 def test_the_session_is_the_same_whatever_the_number_of_processes(logs):
     one, three = (cd.ingest(logs, processes=number) for number in (1, 3))
     assert_same(one, three)
-    told = three.sources.set_index("name").loc["logs"]
-    assert told["dropped"] > 1 and "1x no log line" in told["reason"]
+    details = three.sources.set_index("name").loc["logs"]
+    assert details["dropped"] > 1 and "1x no log line" in details["reason"]
     assert set(three.compiles["rank"]) >= {0, 3, 4}
     assert three.meta["ingest"] is None and three.meta["created_ns"] == one.meta["created_ns"]
 

@@ -39,7 +39,7 @@ def key(**parts):
     return parse_components(f"[{abs(hash(v)):x}] {n}: {v}" for n, v in named.items())
 
 
-def told(then, now):
+def compare_keys(then, now):
     return describe_differences(key(**then), key(**now))
 
 
@@ -112,28 +112,28 @@ def test_texts_are_cut_and_stay_different():
 
 
 def test_a_configuration_is_shown_as_old_and_new():
-    assert told({"inductor_config__epilogue_fusion": "True"}, {"inductor_config__epilogue_fusion": "False"}) == [
-        "inductor_config[epilogue_fusion]: True -> False"
-    ]
-    assert told({"cpp_runtime_thread_count": "2"}, {"cpp_runtime_thread_count": "1"}) == [
+    assert compare_keys(
+        {"inductor_config__epilogue_fusion": "True"}, {"inductor_config__epilogue_fusion": "False"}
+    ) == ["inductor_config[epilogue_fusion]: True -> False"]
+    assert compare_keys({"cpp_runtime_thread_count": "2"}, {"cpp_runtime_thread_count": "1"}) == [
         "cpp_runtime_thread_count: 2 -> 1"
     ]
 
 
 def test_what_comes_and_goes_is_absent():
-    found = told({"a": "1", "gone": "x"}, {"a": "1", "new": "y"})
+    found = compare_keys({"a": "1", "gone": "x"}, {"a": "1", "new": "y"})
     assert sorted(found) == ["gone: x -> (absent)", "new: (absent) -> y"]
 
 
 def test_of_an_input_only_the_fields_that_differ_are_shown():
-    found = told(
+    found = compare_keys(
         {"example_inputs__0": tensor("2, 4", "4, 1")}, {"example_inputs__0": tensor("2, 4", "1, 2", grad=True)}
     )
     assert found == ["example_inputs[0] stride: [4, 1] -> [1, 2]", "example_inputs[0] requires_grad: False -> True"]
 
 
 def test_an_input_that_is_no_longer_a_tensor_is_shown_whole():
-    assert told({"example_inputs__0": tensor("2", "1")}, {"example_inputs__0": "('s3',)"}) == [
+    assert compare_keys({"example_inputs__0": tensor("2", "1")}, {"example_inputs__0": "('s3',)"}) == [
         "example_inputs[0]: float32 [2], stride [1], cpu -> s3"
     ]
 
@@ -141,11 +141,11 @@ def test_an_input_that_is_no_longer_a_tensor_is_shown_whole():
 def test_inputs_keep_their_partners_when_a_dynamic_size_came_in():
     then = {"example_inputs__0": tensor("9", "1"), "example_inputs__1": tensor("2, 4", "4, 1")}
     now = {**then, "example_inputs__1": "('s77',)", "example_inputs__2": tensor("s77, 4", "4, 1")}
-    assert told(then, now) == [
+    assert compare_keys(then, now) == [
         "example_inputs[1]: (absent) -> s77",
         "example_inputs[2] shape: [2, 4] -> [s77, 4]",
     ]
-    assert told(now, then) == [
+    assert compare_keys(now, then) == [
         "example_inputs[old 1]: s77 -> (absent)",
         "example_inputs[1] shape: [s77, 4] -> [2, 4]",
     ]
@@ -161,32 +161,32 @@ def graph(middle):
 
 
 def test_the_line_of_a_graph_that_differs_is_shown_with_its_number():
-    found = told({"gm": graph("    b = a * 2;  a = None\n")}, {"gm": graph("    b = a * 3;  a = None\n")})
+    found = compare_keys({"gm": graph("    b = a * 2;  a = None\n")}, {"gm": graph("    b = a * 3;  a = None\n")})
     assert found == ["graph line 3: b = a * 2 -> b = a * 3"]
 
 
 def test_lines_that_come_and_go_leave_the_others_in_place():
-    found = told({"gm": graph("")}, {"gm": graph("    b = a * 2\n")})
+    found = compare_keys({"gm": graph("")}, {"gm": graph("    b = a * 2\n")})
     assert found == ["graph line 3: (absent) -> b = a * 2"]
-    assert told({"gm": graph("    b = a * 2\n")}, {"gm": graph("")}) == ["graph line 3: b = a * 2 -> (absent)"]
+    assert compare_keys({"gm": graph("    b = a * 2\n")}, {"gm": graph("")}) == ["graph line 3: b = a * 2 -> (absent)"]
 
 
 def test_of_many_lines_the_rest_is_counted():
     old, new = ("".join(f"    b{n} = {v} * {n}\n" for n in range(MAX_LINES + 3)) for v in ("x", "y"))
-    found = told({"gm": graph(old)}, {"gm": graph(new)})
+    found = compare_keys({"gm": graph(old)}, {"gm": graph(new)})
     assert len(found) == MAX_LINES + 1 and found[-1] == f"graph: 3 more of {MAX_LINES + 6} lines differ"
 
 
 def test_long_graphs_are_compared_line_for_line():
     old = "".join(f"    b{n} = {n}\n" for n in range(MAX_ALIGNED))
-    assert told({"gm": graph(old)}, {"gm": graph(old.replace("b700 = 700", "b700 = 7"))}) == [
+    assert compare_keys({"gm": graph(old)}, {"gm": graph(old.replace("b700 = 700", "b700 = 7"))}) == [
         "graph line 703: b700 = 700 -> b700 = 7"
     ]
 
 
 def test_a_graph_that_was_cut_before_it_differs_says_so():
     long = graph("    b = a\n" * (CODE_CHARS // 10))
-    [found] = told({"gm": long}, {"gm": long + "end"})
+    [found] = compare_keys({"gm": long}, {"gm": long + "end"})
     assert "later lines are not stored" in found or "characters" in found
 
 
@@ -216,15 +216,16 @@ def test_causes_come_before_what_follows_from_them():
     then = {"gm": graph("a\n"), "constant__c": "[1]", "example_inputs__0": tensor("2", "1"), "inductor_config__x": "1"}
     now = {"gm": graph("b\n"), "constant__c": "[2]", "example_inputs__0": tensor("3", "1"), "inductor_config__x": "2"}
     heads = [
-        text.split()[0].split("[")[0] for text in told({**then, "grad_enabled": "1"}, {**now, "grad_enabled": "0"})
+        text.split()[0].split("[")[0]
+        for text in compare_keys({**then, "grad_enabled": "1"}, {**now, "grad_enabled": "0"})
     ]
     assert heads == ["grad_enabled:", "inductor_config", "example_inputs", "constant", "graph"]
 
 
 def test_many_differences_are_counted_and_long_values_cut():
     then, now = ({f"a{n}": f"{v}{n}" for n in range(MAX_DIFFERENCES + 5)} for v in "xy")
-    assert told(then, now)[-1] == "and 5 more" and len(told(then, now)) == MAX_DIFFERENCES + 1
-    [long] = told({"a": "x" * 500 + "1" + "z" * 300}, {"a": "x" * 500 + "2" + "z" * 300})
+    assert compare_keys(then, now)[-1] == "and 5 more" and len(compare_keys(then, now)) == MAX_DIFFERENCES + 1
+    [long] = compare_keys({"a": "x" * 500 + "1" + "z" * 300}, {"a": "x" * 500 + "2" + "z" * 300})
     assert "1zz" in long and "2zz" in long and len(long) < 2 * VALUE_CHARS + 40
 
 

@@ -24,9 +24,9 @@ def built(duration_s=2.0, fail_reason=None, where="thread"):
 def test_a_lookup_is_recorded_once_with_its_owner(asked_first):
     libraries, row = LibraryLookUps(), looked(taken_s=2.0)
     steps = [lambda: libraries.ask("k", OWNER), lambda: libraries.answer(row)]
-    told = [event for step in (steps if asked_first else steps[::-1]) for event in step()]
-    assert told == [dataclasses.replace(row, **OWNER)]
-    assert (told[0].compile_id, told[0].function, told[0].line) == ("0/1", "f", 3)
+    details = [event for step in (steps if asked_first else steps[::-1]) for event in step()]
+    assert details == [dataclasses.replace(row, **OWNER)]
+    assert (details[0].compile_id, details[0].function, details[0].line) == ("0/1", "f", 3)
     assert list(libraries.answer(looked(outcome="hit"))) == [], "it is looked for once more when it is loaded"
 
 

@@ -59,9 +59,9 @@ def frame(number, recompiled=True):
     at, compile_id = (number + 1) * SECOND, f"0/{number}"
     events = [Phase(time_ns=at, compile_id=compile_id, name="backend_compile", duration_s=0.1)]
     if recompiled:
-        told = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": "9"}
-        events.append(Recompile(time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, **told))
-        events.append(GuardFailure(time_ns=at, compile_id=compile_id, is_first=True, **told))
+        details = {"guard_source": "x.size()[0]", "guard_kind": "tensor_size", "expected": str(number), "actual": "9"}
+        events.append(Recompile(time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, **details))
+        events.append(GuardFailure(time_ns=at, compile_id=compile_id, is_first=True, **details))
     compiled = Compile(
         time_ns=at, compile_id=compile_id, function="f", file="/m.py", line=3, trigger="dynamo",
         duration_s=0.5, is_recompile=recompiled, outcome="ok", restart_reasons=["why"],

@@ -60,11 +60,11 @@ def test_panels_are_tables_and_one_that_fails_says_why(installed):
 
 
 def test_panels_are_cut_and_hold_nothing_but_plain_cells():
-    told = validate_panel(
+    details = validate_panel(
         {"columns": ["a", "b"], "rows": ([n, {"n": float("nan")}, "more"] for n in range(MAX_ROWS + 9))}
     )
-    assert len(told["rows"]) == MAX_ROWS and told["note"] == f"the first {MAX_ROWS} rows"
-    assert told["rows"][1] == [1, "{'n': nan}"]
+    assert len(details["rows"]) == MAX_ROWS and details["note"] == f"the first {MAX_ROWS} rows"
+    assert details["rows"][1] == [1, "{'n': nan}"]
     assert validate_panel({"columns": ["a", "b"], "rows": [[float("inf")]]})["rows"] == [[None, None]]
     with pytest.raises(ValueError):
         validate_panel({"columns": "ab", "rows": []})
@@ -78,8 +78,8 @@ def test_a_record_that_only_a_plugin_knows_is_decoded_and_one_that_nobody_knows_
     assert (row["reason"], row["user_line"], row["compile_id"]) == ("recorded by us", 7, "0/0")
     texts = session.artifacts.set_index("name")["event_id"]
     assert session.artifact(texts["sample_text"]) == "the text was 'hello'"
-    told = " ".join(str(row["reason"]) for row in session.status())
-    assert "other_record" in told and "sample_record" not in told
+    details = " ".join(str(row["reason"]) for row in session.status())
+    assert "other_record" in details and "sample_record" not in details
 
 
 SCRIPT = """

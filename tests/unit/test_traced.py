@@ -120,9 +120,9 @@ def test_symbols_have_their_source_range_and_the_users_line(session):
 
 def test_a_guard_says_what_its_symbols_stand_for(session):
     shapes = session("shapes").symbolic_shapes.query("action == 'guarded'")
-    told = dict(zip(shapes["expression"], shapes["source"], strict=True))
-    assert told["s77 > 3"] == "s77 = L['x'].size()[0]" and told["s77 <= 3"] == told["s77 > 3"]
-    assert told["(s86 >= 0) & (s86 <= s77)"] == "s86 = L['n'], s77 = L['x'].size()[0]"
+    details = dict(zip(shapes["expression"], shapes["source"], strict=True))
+    assert details["s77 > 3"] == "s77 = L['x'].size()[0]" and details["s77 <= 3"] == details["s77 > 3"]
+    assert details["(s86 >= 0) & (s86 <= s77)"] == "s86 = L['n'], s77 = L['x'].size()[0]"
 
 
 def test_a_guard_that_torch_logs_twice_is_recorded_once(session):
@@ -173,8 +173,8 @@ def test_a_guard_of_an_export_on_what_was_asked_to_be_dynamic():
 
 def test_how_an_expression_came_about():
     def step(number, result, *arguments):
-        told = {"method": "add", "result": result, "result_id": number, "argument_ids": list(arguments)}
-        return record("expression_created", {**told, "arguments": list(map(str, arguments))}, compile_id=None)
+        details = {"method": "add", "result": result, "result_id": number, "argument_ids": list(arguments)}
+        return record("expression_created", {**details, "arguments": list(map(str, arguments))}, compile_id=None)
 
     problem = {"expr": "c", "result": "True", "expr_node_id": 3}
     log = step(1, "a") + step(2, "b", 1, 99) + step(3, "c", 2, 1, 3)
@@ -200,8 +200,8 @@ def test_provenance_is_kept_beside_the_graphs_and_the_code(session):
     names = set(artifacts["name"])
     assert {"inductor_post_grad_graph", "inductor_output_code", "before_pre_grad_graph"} <= names
     mapping = artifacts[artifacts["name"] == "inductor_provenance_tracking_node_mappings"]
-    told = json.loads(session("provenance").artifact(mapping["event_id"].iloc[0]))
-    assert told["preToPost"]["matmul"] == ["mm"] and any("relu" in kernel for kernel in told["cppCodeToPost"])
+    details = json.loads(session("provenance").artifact(mapping["event_id"].iloc[0]))
+    assert details["preToPost"]["matmul"] == ["mm"] and any("relu" in kernel for kernel in details["cppCodeToPost"])
 
 
 def test_a_link_is_kept_with_its_address():

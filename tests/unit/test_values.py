@@ -34,7 +34,7 @@ def test_plain_values_are_described_exactly(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "details"),
     [
         (slice(1, None), "slice(1, None, None)"),
         (range(0, 9, 2), "range(0, 9, 2)"),
@@ -55,8 +55,8 @@ def test_plain_values_are_described_exactly(value):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_other_values_are_described_within_limits(value, told):
-    assert describe(value) == told
+def test_other_values_are_described_within_limits(value, details):
+    assert describe(value) == details
 
 
 def test_functions_are_described_by_name_and_line():

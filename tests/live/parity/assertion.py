@@ -72,9 +72,9 @@ def tables_say(seen: Observed) -> dict[tuple[str, str], int]:
         **{("metrics", name): count(seen.session) for name, count in METRICS.items()},
         **{
             ("cache_stats", f"{c} {n}"): count
-            for c, told in STATS.items()
+            for c, details in STATS.items()
             if c in seen.stats
-            for n, count in told(seen.session).items()
+            for n, count in details(seen.session).items()
         },
     }
 

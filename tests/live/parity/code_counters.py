@@ -12,13 +12,13 @@ Told = Callable[[cd.Session], int]
 def rows(cache: str, tier: str, *outcomes: str, action: str = "look_up", column: str | None = None) -> Told:
     """How often something was asked of a cache with one of these outcomes, or the sum of a column over these rows."""
 
-    def told(session: cd.Session) -> int:
+    def count(session: cd.Session) -> int:
         frame = session.cache_lookups
         asked = frame[(frame["cache"] == cache) & (frame["tier"] == tier) & (frame["action"] == action)]
         found = asked[asked["outcome"].isin(outcomes)]
         return len(found) if column is None else int(found[column].sum())
 
-    return told
+    return count
 
 
 COUNTERS: dict[tuple[str, str], Told] = {

@@ -14,11 +14,11 @@ Told = Callable[[cd.Session], int]
 def cudagraphs(column: str, *actions: str) -> Told:
     """The sum of a column of `cudagraphs` over the rows with one of these actions."""
 
-    def told(session: cd.Session) -> int:
+    def count(session: cd.Session) -> int:
         frame = session.cudagraphs
         return int(frame.loc[frame["action"].isin(actions), column].fillna(0).astype("int64").sum())
 
-    return told
+    return count
 
 
 COUNTERS: dict[tuple[str, str], Told] = {

@@ -279,8 +279,8 @@ def test_a_cleared_cache_says_so_and_misses():
         AOTAutogradCache.clear()
         inference()
 
-    told = lookups(in_parity(run).session, "aot_autograd", "action", "outcome", "reason")
-    assert told[0] == ("clear", "cleared", "AOTAutogradCache.clear()") and told[1][:2] == ("look_up", "miss")
+    details = lookups(in_parity(run).session, "aot_autograd", "action", "outcome", "reason")
+    assert details[0] == ("clear", "cleared", "AOTAutogradCache.clear()") and details[1][:2] == ("look_up", "miss")
 
 
 def test_an_entry_whose_graphs_are_gone_is_a_miss_and_says_so():
@@ -310,8 +310,11 @@ def test_unusable_directories_are_recorded_and_torch_continues(fresh_inductor_ca
     shutil.rmtree(folder)
     folder.write_text("in the way")
     seen = in_parity(inference)
-    told = lookups(seen.session, "aot_autograd", "action", "outcome", "exception_type")
-    assert told == [("look_up", "miss", "NotADirectoryError"), ("store", "failed", "FileExistsError")] or told == [
+    details = lookups(seen.session, "aot_autograd", "action", "outcome", "exception_type")
+    assert details == [
+        ("look_up", "miss", "NotADirectoryError"),
+        ("store", "failed", "FileExistsError"),
+    ] or details == [
         *(("look_up", "miss", "NotADirectoryError"), ("store", "failed", "NotADirectoryError")),
     ]
     assert lookups(seen.session, "aot_autograd", "reason")[0].startswith("the entries could not be searched: ")

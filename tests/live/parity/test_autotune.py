@@ -374,14 +374,14 @@ def test_a_missing_hook_target_is_reported_by_name(module, cls, name, monkeypatc
 def test_a_tool_that_clears_the_savers_of_feedback_takes_nothing_from_us(fresh_inductor_cache):
     from torch._inductor.select_algorithm import add_feedback_saver, clear_feedback_savers
 
-    told = []
+    details = []
 
     def run():
-        add_feedback_saver(lambda times, *rest: told.append(len(times)))
+        add_feedback_saver(lambda times, *rest: details.append(len(times)))
         tuned_product(3)
         clear_feedback_savers()
         tuned_product(4)
 
     seen = in_parity(run)
     first, second = (len(of_one) for _, of_one in seen.session.autotune.groupby("run_id"))
-    assert told == [first] and first == second
+    assert details == [first] and first == second

@@ -17,7 +17,7 @@ def rows(seen, cache):
     return found[found["cache"] == cache]
 
 
-def told(seen, cache):
+def list_outcomes(seen, cache):
     return rows(seen, cache)[["tier", "outcome"]].apply(tuple, axis=1).tolist()
 
 
@@ -45,8 +45,10 @@ def test_code_is_built_once_found_in_memory_and_then_on_disk():
 
     seen = in_parity(run)
     assert len(set(seen.result)) == 1
-    assert told(seen, "cpp_code") == [("local", "miss"), ("memory", "hit"), ("local", "hit")]
-    assert set(told(seen, "py_code")) == {("memory", "miss")}, "a module of an entry has constants, and is loaded anew"
+    assert list_outcomes(seen, "cpp_code") == [("local", "miss"), ("memory", "hit"), ("local", "hit")]
+    assert set(list_outcomes(seen, "py_code")) == {("memory", "miss")}, (
+        "a module of an entry has constants, and is loaded anew"
+    )
     cpp, py = rows(seen, "cpp_code"), rows(seen, "py_code")
     assert cpp["key"].nunique() == 1 and cpp["key"].iloc[0] in codecache.CppPythonBindingsCodeCache.cache
     assert py["key"].tolist() == [module.key for module in codecache.PyCodeCache.modules[-1:]] * len(py)
@@ -62,7 +64,7 @@ def test_a_module_is_loaded_once():
 
     seen = in_parity(run)
     assert seen.result == [42] * 3
-    assert told(seen, "py_code") == [("memory", "miss"), ("memory", "hit"), ("memory", "hit")]
+    assert list_outcomes(seen, "py_code") == [("memory", "miss"), ("memory", "hit"), ("memory", "hit")]
     assert rows(seen, "py_code")["taken_s"].notna().tolist() == [True, False, False]
 
 
@@ -93,7 +95,7 @@ def test_two_threads_at_once():
             thread.join()
 
     seen = in_parity(run)
-    assert told(seen, "py_code") == [("memory", "miss")] * 4
+    assert list_outcomes(seen, "py_code") == [("memory", "miss")] * 4
     assert (rows(seen, "py_code")["taken_s"] >= 0.05).all()
 
 
@@ -128,14 +130,14 @@ def test_an_object_is_built_once_found_in_memory_and_then_on_disk():
         return first
 
     seen = in_parity(run)
-    assert told(seen, "cuda_code") == [("local", "miss"), ("memory", "hit"), ("local", "hit")]
+    assert list_outcomes(seen, "cuda_code") == [("local", "miss"), ("memory", "hit"), ("local", "hit")]
     assert rows(seen, "cuda_code")["key"].unique().tolist() == [seen.result[1]]
     assert rows(seen, "cuda_code")["taken_s"].notna().tolist() == [True, False, False]
 
 
 def test_a_library_is_built_from_its_object():
     seen = in_parity(lambda: Objects.compile('extern "C" int other() { return 0; }', "so"))
-    assert told(seen, "cuda_code") == [("local", "miss")] * 2, "the object, then the library"
+    assert list_outcomes(seen, "cuda_code") == [("local", "miss")] * 2, "the object, then the library"
 
 
 def test_an_object_that_does_not_compile():

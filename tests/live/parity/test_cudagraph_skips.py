@@ -85,8 +85,8 @@ def test_two_threads_that_compile_at_once_are_distinguished(settings_put_back):
             thread.join()
 
     seen = in_parity(run)
-    told = collections.Counter((skip["function"], skip["user_code"]) for skip in skips(seen))
-    assert told == {("one", "return x.sin() + 1"): 3, ("other", "return x.cos() * 2"): 3}
+    details = collections.Counter((skip["function"], skip["user_code"]) for skip in skips(seen))
+    assert details == {("one", "return x.sin() + 1"): 3, ("other", "return x.cos() * 2"): 3}
 
 
 def test_nobody_is_skipped_where_nothing_is_to_be_captured(fresh_inductor_cache):

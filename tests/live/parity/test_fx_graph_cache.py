@@ -178,9 +178,9 @@ def test_a_module_that_is_gone_is_written_again(fx_alone, fresh_inductor_cache):
     clear_caches()
     seen = in_parity(training)
     assert seen.counters["inductor"]["fxgraph_lookup_write_file"] == 2
-    told = lookups(seen.session, "fx_graph", "action", "outcome", "key")
-    assert [row[:2] for row in told] == [("write", "written"), ("look_up", "hit")] * 2
-    assert [row[2] for row in told[::2]] == [row[2] for row in told[1::2]]
+    details = lookups(seen.session, "fx_graph", "action", "outcome", "key")
+    assert [row[:2] for row in details] == [("write", "written"), ("look_up", "hit")] * 2
+    assert [row[2] for row in details[::2]] == [row[2] for row in details[1::2]]
     sizes = sorted(file.stat().st_size for file in fresh_inductor_cache.glob("*/*.py"))
     assert sorted(lookups(seen.session, "fx_graph", "bytes")[::2]) == sizes
 
@@ -208,11 +208,11 @@ def test_a_fresh_cache_directory_is_recorded_at_both_ends():
 
     seen = in_parity(run)
     for cache in ("fx_graph", "aot_autograd"):
-        told = [row for row in lookups(seen.session, cache, "action", "outcome", "reason") if row[0] != "store"]
-        assert [row[:2] for row in told] == [
+        details = [row for row in lookups(seen.session, cache, "action", "outcome", "reason") if row[0] != "store"]
+        assert [row[:2] for row in details] == [
             *(("clear", "cleared"), ("look_up", "miss"), ("clear", "cleared"), ("look_up", "hit")),
         ]
-        assert (told[0][2], told[2][2]) == (
+        assert (details[0][2], details[2][2]) == (
             *("fresh_cache begins: an empty directory", "fresh_cache ends: back in the directory before"),
         )
 

@@ -99,9 +99,9 @@ def test_a_folder_that_cant_be_written(job):
     job.with_name(job.name + ".tmp").mkdir()
 
     def run():
-        with pytest.raises(torch._dynamo.exc.InternalTorchDynamoError, match="IsADirectory") as told:
+        with pytest.raises(torch._dynamo.exc.InternalTorchDynamoError, match="IsADirectory") as details:
             sizes(3)
-        return str(told.value)
+        return str(details.value)
 
     unwatched = run()
     seen = observed(run)  # torch has counted the graph by then, and the compile has failed nevertheless.

@@ -73,8 +73,8 @@ def test_one_machine_saves_and_the_others_hit(redis_server, fx_remote, detail):
 def test_what_only_the_server_had_is_a_miss_of_the_local_tier(redis_server, fx_remote):
     in_parity_with(redis_server, afresh)
     seen = in_parity_with(redis_server, afresh)
-    told = [row for row in lookups(seen.session, "fx_graph", "tier", "action", "outcome") if row[1] == "look_up"]
-    assert told == [("local", "look_up", "miss"), ("remote", "look_up", "hit")]
+    details = [row for row in lookups(seen.session, "fx_graph", "tier", "action", "outcome") if row[1] == "look_up"]
+    assert details == [("local", "look_up", "miss"), ("remote", "look_up", "hit")]
     assert seen.counters["inductor"]["fxgraph_cache_hit"] == 1 and "fxgraph_cache_miss" not in seen.counters["inductor"]
 
 

@@ -46,12 +46,12 @@ def uncompiled_choices(session: cd.Session) -> int:
 def descents(stage: str) -> Told:
     """Configurations of a stage that were timed; torch does not count one that raised."""
 
-    def told(session: cd.Session) -> int:
+    def count(session: cd.Session) -> int:
         frame = tuned(session, "triton_heuristics")
         frame = frame[frame["stage"] == stage]
         return int((frame["time_ms"].notna() | frame["fail_reason"].str.startswith("timed as infinite")).sum())
 
-    return told
+    return count
 
 
 COUNTERS: dict[tuple[str, str], Told] = {
