@@ -17,11 +17,13 @@ demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html
 test: $(READY)  ## lint, then every test that this machine can run but those marked long
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m mypy
 	$(PY) -m pytest $(PARALLEL)
 
 test-all: $(READY)  ## the same with the tests marked long
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m mypy
 	$(PY) -m pytest $(PARALLEL) --long
 
 test-fast: $(READY)  ## the quick ones of the unit tests, in less than a minute

@@ -37,10 +37,11 @@ Made = Iterable["Event | tuple[Artifact, str]"]
 class Feed(Protocol):
     """A source, as the recorder sees it."""
 
-    name: str
     events: int
     dropped: int
 
+    @property
+    def name(self) -> str: ...
     def note_error(self, error: BaseException) -> None: ...
     def status(self) -> SourceStatus: ...
 

@@ -21,7 +21,7 @@ def _serialize_snapshot(_value: object, widget: DashboardWidget) -> str:
     return page_json.dumps(widget.model.snapshot())
 
 
-class DashboardWidget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not checked: it may be missing
+class DashboardWidget(anywidget.AnyWidget):
     """Shows a view model and keeps it up to date while the session is recorded.
 
     `make_text` returns the plain text that stands for the widget where no widget can be shown.

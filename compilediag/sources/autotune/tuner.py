@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...events import CacheLookup
 from ..dynamo.current_compile import compile_keys, function_columns
+from ..hooks.columns import ErrorColumns, FunctionColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Raised
 from ..hooks.source import Source
@@ -25,7 +26,7 @@ class Tuner(Source):
     def current_ids(self) -> CompileIds:
         return CompileIds(*compile_keys(self.recorder).current())
 
-    def frame(self, ids: CompileIds) -> dict[str, object]:
+    def frame(self, ids: CompileIds) -> FunctionColumns:
         """Function, file and line that are compiled, as far as known."""
         return function_columns(ids.compile_key, self.recorder.frames)
 
@@ -42,7 +43,18 @@ class Tuner(Source):
         error: Raised = None,
     ) -> None:
         """Record that a cache was asked, or given an entry."""
-        columns = {**ids._asdict(), **function_columns(ids.compile_key, self.recorder.frames)}
-        row = {"cache": cache, "tier": tier, "action": action, "outcome": outcome, "key": key}
-        why = {"reason": reason, **error_columns(error)}
-        self.emit_event(CacheLookup(time_ns=time.time_ns(), **columns, **row, **why))
+        why: ErrorColumns = {"reason": reason, **error_columns(error)}
+        self.emit_event(
+            CacheLookup(
+                time_ns=time.time_ns(),
+                compile_id=ids.compile_id,
+                compile_key=ids.compile_key,
+                cache=cache,
+                tier=tier,
+                action=action,
+                outcome=outcome,
+                key=key,
+                **self.frame(ids),
+                **why,
+            )
+        )

@@ -137,10 +137,10 @@ class AOTAutogradCache(GuardedCache):
         columns = torch_api.entry_columns(call_argument(args, kwargs, 1, "entry"))
         taken = [columns.pop(f"{way}_s") for way in ("forward", "backward")]
         store.entry = {**columns, "taken_s": _total(taken)}
-        if store.bytes is None and store.trouble is None:
-            store.trouble = Trouble(None, f"{NOT_PICKLED}: torch logged why")
-        if error is not None and store.bytes is None:
-            store.trouble.text += f" ({STRICT})"
+        if store.bytes is None:
+            trouble = store.trouble = store.trouble or Trouble(None, f"{NOT_PICKLED}: torch logged why")
+            if error is not None:
+                trouble.text += f" ({STRICT})"
         self._emit_store(store)
 
 

@@ -28,7 +28,7 @@ from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
-from ..hooks.torch_names import HookPoint, call_argument
+from ..hooks.torch_names import HookPoint, TorchName, call_argument
 from . import torch_api
 from .cache_keys import shared_history
 
@@ -57,7 +57,7 @@ class GuardedCache(Source):
     result_point: ClassVar[HookPoint]
     written_point: ClassVar[HookPoint]
     cleared_point: ClassVar[HookPoint]
-    needs = (
+    needs: ClassVar[tuple[TorchName, ...]] = (
         *(torch_api.ENTRIES_SEARCHED, torch_api.CACHE_LOGGER, torch_api.REGISTERED_CACHES),
         *(torch_api.CLEAR_CACHES, torch_api.FRESH_CACHE),
     )
@@ -207,9 +207,17 @@ class GuardedCache(Source):
             self._emit_clear(f"fresh_cache {stage}: {what}")
 
     def _emit_clear(self, reason: str) -> None:
-        names = {"cache": self.cache, "tier": "local", "action": "clear", "outcome": "cleared"}
-        columns = {**names, **current_columns(self.recorder)}
-        self.emit_event(CacheLookup(time_ns=time.time_ns(), reason=reason, **columns))
+        self.emit_event(
+            CacheLookup(
+                time_ns=time.time_ns(),
+                cache=self.cache,
+                tier="local",
+                action="clear",
+                outcome="cleared",
+                reason=reason,
+                **current_columns(self.recorder),
+            )
+        )
 
 
 def _make_store_rows(store: CacheStore) -> Made:

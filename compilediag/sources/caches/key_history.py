@@ -115,6 +115,8 @@ class StoredKeys:
         While another process writes for long, only this answer is lost; any other error ends the history.
         """
         path, db = self._path, None
+        if path is None:
+            return None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

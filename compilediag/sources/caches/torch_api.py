@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..hooks.caller_frames import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points
@@ -171,7 +171,7 @@ def repeated_counts(*graphs: Any) -> dict[str, int] | None:
 def bundled_graphs(entry: Any) -> list[Any]:
     """The graphs that an AOTAutogradCache entry holds itself, where it does not name those of FxGraphCache."""
     loadables = (getattr(entry, f"compiled_{way}", None) for way in ("fw", "bw"))
-    return [loadable.result for loadable in loadables if hasattr(loadable, "result")]
+    return [loadable.result for loadable in loadables if loadable is not None and hasattr(loadable, "result")]
 
 
 def why_disabled() -> str:
@@ -212,7 +212,15 @@ def redis_address(client: Any) -> str:
 # Triton bundles
 
 
-def bundle_columns(artifacts: list[Any]) -> dict[str, int]:
+class BundleColumns(TypedDict, total=False):
+    """The size of a bundle of kernels, as far as known."""
+
+    kernels: int
+    files: int
+    bytes: int
+
+
+def bundle_columns(artifacts: list[Any]) -> BundleColumns:
     """kernels, files and bytes of the kernels of a bundle."""
     files = [artifact for kernel in artifacts for artifact in kernel.artifacts]
     return {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Unpack
 
 from ...events import CacheLookup
 from ..dynamo.current_compile import current_columns
+from ..hooks.columns import ErrorColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
@@ -69,7 +70,25 @@ class TritonBundle(Source):
                 reason="the machine code is missing",
             )
 
-    def _emit_row(self, action: str, tier: str, outcome: str, error: Raised = None, **columns: Any) -> None:
-        row = {"cache": "triton_bundle", "tier": tier, "action": action, "outcome": outcome}
-        known = {**current_columns(self.recorder), **error_columns(error), **columns}
-        self.emit_event(CacheLookup(time_ns=time.time_ns(), **row, **known))
+    def _emit_row(
+        self,
+        action: str,
+        tier: str,
+        outcome: str,
+        error: Raised = None,
+        reason: str | None = None,
+        **bundle: Unpack[torch_api.BundleColumns],
+    ) -> None:
+        why: ErrorColumns = {"reason": reason, **error_columns(error)}
+        self.emit_event(
+            CacheLookup(
+                time_ns=time.time_ns(),
+                cache="triton_bundle",
+                tier=tier,
+                action=action,
+                outcome=outcome,
+                **current_columns(self.recorder),
+                **why,
+                **bundle,
+            )
+        )

@@ -76,7 +76,7 @@ class CompiledCalls(Source):
         entry = getattr(args[0], "guarded_code", None)
         self._gave_entry.set(entry is not None)
         code = torch_api.converted_code(DEPTH) if entry is not None else None
-        if code is not None:
+        if entry is not None and code is not None:
             compile_keys(self.recorder).assign(entry.compile_id)
             self._count(entry.code, False, entry.compile_id, code)
 

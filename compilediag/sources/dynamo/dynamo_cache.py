@@ -6,28 +6,37 @@ result is an entry (saved), a failure, or code that is not looked up any more (b
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import types
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...recording import Made, Recorder
+from ..hooks.columns import OwnerColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .current_compile import compile_columns, compile_keys, current_columns
+from .current_compile import compile_columns, compile_keys, current_columns, function_columns
 
 MAX_REASON = 500
 #: Conversions of a thread that started and whose end was not seen.
 MAX_OPEN = 16
 
 
-@dataclass(slots=True)
+class ConversionEnd(TypedDict):
+    """How a conversion ended."""
+
+    outcome: str
+    reason: str | None
+    exception_type: str | None
+
+
+@dataclasses.dataclass(slots=True)
 class Conversion:
     """A frame that Dynamo was called for; `result` is its result so far, `compile_id` None before it compiles."""
 
@@ -54,9 +63,9 @@ class DynamoCache(Source):
         #: The thread's conversions, nested where compiles are.
         self._open: PerThread[list[Conversion]] = PerThread(list)
         #: The columns of the entry whose guarded object is just now gone.
-        self._dying: PerThread[dict[str, Any] | None] = PerThread(lambda: None)
+        self._dying: PerThread[OwnerColumns | None] = PerThread(lambda: None)
         #: The columns of the entries of the code that is just now reset.
-        self._leaving: PerThread[list[dict[str, Any]]] = PerThread(list)
+        self._leaving: PerThread[list[OwnerColumns]] = PerThread(list)
         #: Key of the package that was read, and the error.
         self._read: PerThread[tuple[str | None, Raised]] = PerThread(lambda: (None, None))
 
@@ -117,14 +126,17 @@ class DynamoCache(Source):
     def _emit_conversion(
         self, done: Conversion, outcome: str, reason: str | None, exception_type: str | None = None
     ) -> None:
-        ids = {"compile_id": done.compile_id, "compile_key": done.compile_key}
-        owner = {**ids, **torch_api.code_columns(done.code)}
-        end = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
+        owner: OwnerColumns = {
+            "compile_id": done.compile_id,
+            "compile_key": done.compile_key,
+            **torch_api.code_columns(done.code),
+        }
+        end: ConversionEnd = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
         self.emit(_make_conversion_rows, owner, done.time_ns, time.time_ns(), done.entries, end)
 
     # Entries that go
 
-    def _entry_columns(self, entry: Any) -> dict[str, Any]:
+    def _entry_columns(self, entry: Any) -> OwnerColumns:
         """compile_id, compile_key, function, file and line of an entry."""
         return {
             **compile_columns(self.recorder, getattr(entry, "compile_id", None)),
@@ -163,16 +175,27 @@ class DynamoCache(Source):
         key, read_error = self._read.take()
         outcome = "failed" if error or read_error else "miss" if result is None else "hit"
         code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
-        owner = {} if code is None else torch_api.code_columns(code)
+        function = function_columns(None, {}) if code is None else torch_api.code_columns(code)
+        owner: OwnerColumns = {"compile_id": None, "compile_key": None, **function}
         self._emit_package("look_up", outcome, key, error or read_error, owner)
 
     def _package_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key = call_argument(args, kwargs, 2, "path")
         self._emit_package("store", "failed" if error else "saved", key, error, current_columns(self.recorder))
 
-    def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: dict[str, Any]) -> None:
-        row = {"cache": "dynamo_code", "tier": "local", "action": action, "outcome": outcome, "key": key, **owner}
-        self.emit_event(CacheLookup(time_ns=time.time_ns(), **row, **error_columns(error, MAX_REASON)))
+    def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: OwnerColumns) -> None:
+        self.emit_event(
+            CacheLookup(
+                time_ns=time.time_ns(),
+                cache="dynamo_code",
+                tier="local",
+                action=action,
+                outcome=outcome,
+                key=key,
+                **owner,
+                **error_columns(error, MAX_REASON),
+            )
+        )
 
 
 def _find_outcome(done: Conversion, metrics: Any) -> tuple[str, str | None, str | None]:
@@ -192,24 +215,37 @@ def _why_skipped(result: Any) -> str:
 
 
 def _make_conversion_rows(
-    owner: dict[str, Any],
+    owner: OwnerColumns,
     start: int,
     end: int,
     entries: int,
-    store: dict[str, str | None],
+    store: ConversionEnd,
 ) -> Made:
     """The miss, and its result."""
     missed = f"{entries} entries, none of which fits" if entries > 1 else "one entry, which does not fit"
-    row = {"cache": "dynamo_code", "tier": "memory", **owner}
     taken_s = (end - start) / 1e9 if store["outcome"] == "saved" else None
+    miss = CacheLookup(
+        time_ns=start,
+        cache="dynamo_code",
+        tier="memory",
+        action="look_up",
+        outcome="miss",
+        reason=missed if entries else "no entry yet",
+        **owner,
+    )
+    return [miss, dataclasses.replace(miss, time_ns=end, action="store", taken_s=taken_s, **store)]
+
+
+def _make_drop_rows(entries: list[OwnerColumns], time_ns: int, outcome: str, reason: str) -> Made:
     return [
         CacheLookup(
-            time_ns=start, **row, action="look_up", outcome="miss", reason=missed if entries else "no entry yet"
-        ),
-        CacheLookup(time_ns=end, **row, action="store", taken_s=taken_s, **store),
+            time_ns=time_ns,
+            cache="dynamo_code",
+            tier="memory",
+            action="clear",
+            outcome=outcome,
+            reason=reason,
+            **entry,
+        )
+        for entry in entries
     ]
-
-
-def _make_drop_rows(entries: list[dict[str, Any]], time_ns: int, outcome: str, reason: str) -> Made:
-    row = {"cache": "dynamo_code", "tier": "memory", "action": "clear", "outcome": outcome, "reason": reason}
-    return [CacheLookup(time_ns=time_ns, **row, **entry) for entry in entries]

@@ -32,5 +32,5 @@ class GraphBreaks(Source):
 
 def _make_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
     """To read the user's line a file is opened, so this runs in the writer's thread."""
-    line = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
-    return (parse_graph_break(text, time_ns, compile_id, *line, compile_key=key),)
+    file, line, source = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
+    return (parse_graph_break(text, time_ns, compile_id, file, line, source, compile_key=key),)

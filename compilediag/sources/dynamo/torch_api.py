@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..hooks.caller_frames import caller_frames
+from ..hooks.columns import FunctionColumns
 from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points, is_frame_of
 
 CONVERT = "torch._dynamo.convert_frame"
@@ -156,7 +157,7 @@ def converted_code(depth: int = 8) -> types.CodeType | None:
     return None
 
 
-def code_columns(code: types.CodeType) -> dict[str, Any]:
+def code_columns(code: types.CodeType) -> FunctionColumns:
     return {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
 
 
@@ -189,10 +190,10 @@ def profile_bytes(key: str) -> int | None:
     return os.path.getsize(path) if os.path.exists(path) else None
 
 
-def leave_alone(function: types.MethodType) -> None:
-    """Dynamo runs this function of ours as it is, also where it would compile everything that is called."""
+def leave_alone(code: types.CodeType) -> None:
+    """Dynamo runs this code of ours as it is, also where it would compile everything that is called."""
     action = FRAME_ACTION.get_loaded()
-    SET_STRATEGY.get_loaded()(function.__func__.__code__, FRAME_STRATEGY.get_loaded()(action.SKIP, action.DEFAULT))
+    SET_STRATEGY.get_loaded()(code, FRAME_STRATEGY.get_loaded()(action.SKIP, action.DEFAULT))
 
 
 def max_entries() -> int:

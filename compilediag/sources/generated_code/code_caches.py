@@ -20,6 +20,7 @@ from ...events import CacheLookup, KernelCompile
 from ...recording import Recorder
 from ..dynamo.current_compile import compile_keys, current_columns
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
+from ..hooks.columns import AttemptColumns
 from ..hooks.own_errors import describe_error, error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
@@ -87,7 +88,7 @@ class CodeCaches(Source):
         calls = self._thread.get().calls
         return calls.pop() if calls else None
 
-    def _ids(self) -> dict[str, str | None]:
+    def _ids(self) -> AttemptColumns:
         compile_id, key = compile_keys(self.recorder).current()
         return {"compile_id": compile_id, "compile_key": key}
 
@@ -235,11 +236,28 @@ class CodeCaches(Source):
         row = _make_look_up(cache, began, key, error, tier)
         self.emit_event(dataclasses.replace(row, **current_columns(self.recorder)))
 
-    def _emit_kernel(self, name: str, sent: tuple[int, str], **columns: Any) -> None:
+    def _emit_kernel(
+        self,
+        name: str,
+        sent: tuple[int, str],
+        outcome: str,
+        duration_s: float | None = None,
+        fail_reason: str | None = None,
+    ) -> None:
         time_ns, where = sent
-        pid = os.getpid() if where == "process" else None
-        row = {"name": name, "language": "triton", "where": where, "worker_pid": pid, **columns}
-        self.emit_event(KernelCompile(time_ns=time_ns, **row, **self._ids()))
+        self.emit_event(
+            KernelCompile(
+                time_ns=time_ns,
+                duration_s=duration_s,
+                name=name,
+                language="triton",
+                where=where,
+                worker_pid=os.getpid() if where == "process" else None,
+                outcome=outcome,
+                fail_reason=fail_reason,
+                **self._ids(),
+            )
+        )
 
 
 def _make_look_up(

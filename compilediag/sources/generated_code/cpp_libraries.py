@@ -12,16 +12,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...events import CacheLookup, KernelCompile
 from ...recording import Made
+from ..hooks.columns import AttemptColumns, OwnerColumns
 
 #: Libraries that are remembered until the other thread reports.
 MAX_REMEMBERED = 4_096
 WRAPPER = "cpp_wrapper"
-#: compile_id, compile_key, function, file and line of the compile that a row belongs to.
-OwnerColumns = Mapping[str, Any]
 Value = TypeVar("Value")
 
 
@@ -74,7 +73,7 @@ class LibraryBuilds:
     def __init__(self) -> None:
         self._done: OrderedDict[str, LibraryBuild] = OrderedDict()
         #: key -> name and compile of a library that no generated module waits for.
-        self._claimed: OrderedDict[str, tuple[str, OwnerColumns]] = OrderedDict()
+        self._claimed: OrderedDict[str, tuple[str, AttemptColumns]] = OrderedDict()
 
     def finish(self, key: str, build: LibraryBuild) -> Made:
         """A worker is done with a library: once more when it is loaded, which adds nothing."""
@@ -86,7 +85,7 @@ class LibraryBuilds:
         name, ids = self._claimed.pop(key)
         return self.claim(name, key, ids)
 
-    def claim(self, name: str, key: str, ids: OwnerColumns) -> Made:
+    def claim(self, name: str, key: str, ids: AttemptColumns) -> Made:
         """The name and compile of a library's kernel are known."""
         build = self._done.pop(key, None)
         if build is not None:
@@ -96,13 +95,13 @@ class LibraryBuilds:
             return ()
         return (make_kernel_row(name, LibraryBuild(time.time_ns(), "process", None, None), ids),)
 
-    def fail(self, key: str | None, time_ns: int, reason: str, ids: OwnerColumns) -> Made:
+    def fail(self, key: str | None, time_ns: int, reason: str, ids: AttemptColumns) -> Made:
         """The library of a kernel could not be built in the compiling thread."""
         build = self._done.pop(key or "", None) or LibraryBuild(time_ns, "process", None, reason)
         return (make_kernel_row(key, build, ids),)
 
 
-def make_kernel_row(name: str | None, build: LibraryBuild, ids: OwnerColumns) -> KernelCompile:
+def make_kernel_row(name: str | None, build: LibraryBuild, ids: AttemptColumns) -> KernelCompile:
     outcome = "failed" if build.fail_reason else "cached" if build.duration_s is None else "compiled"
     return KernelCompile(
         time_ns=build.time_ns,

@@ -21,7 +21,13 @@ MAX_DEPTH = 2
 MAX_INT_BITS = 512
 
 _EXACT = (bool, int, float, complex, type(None), type(Ellipsis), type(NotImplemented))
-_BRACKETS = {id(list): "[]", id(tuple): "()", id(set): "{}", id(frozenset): "{}", id(dict): "{}"}
+_BRACKETS = {
+    id(list): ("[", "]"),
+    id(tuple): ("(", ")"),
+    id(set): ("{", "}"),
+    id(frozenset): ("{", "}"),
+    id(dict): ("{", "}"),
+}
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
@@ -98,7 +104,7 @@ def _container(value: Any, depth: int) -> str:
         return repr(value)
     if depth <= 0:
         return f"{opening}{size} items{closing}"
-    shown = []
+    shown: list[str] = []
     try:
         # By items, since `value[key]` would run the key's __hash__.
         for item in value.items() if type(value) is dict else value:

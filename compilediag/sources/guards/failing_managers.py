@@ -60,7 +60,7 @@ def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
     return root.clone_manager(is_kept), managers
 
 
-def _are_sure(failing: Collection[str], managers: Managers) -> bool:
+def _are_sure(failing: set[str], managers: Managers) -> bool:
     """False if a source has no manager or several, or a manager is a dict's, which checks more than its guards."""
     sources = [source for source, _ in managers]
     return (

@@ -149,7 +149,7 @@ def _describe_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     if actual.rpartition(".")[2] != expected:
         return expected, actual
     expected = parse_class_name(parsed.text, module=True)
-    actual = parse_class_name(type.__repr__(type(value)), module=True)
+    actual = parse_class_name(type.__repr__(type(value)), module=True) or actual
     # A class that was defined again, when a notebook's cell ran again, has the same name.
     return expected, actual + ANOTHER_CLASS if actual == expected else actual
 

@@ -70,7 +70,7 @@ def read_mode_types(parsed: ParsedGuard, closure_vars: dict[str, Any]) -> str | 
     """The torch function modes of compile time: Dynamo's own Python check keeps their types in its closure."""
     check = closure_vars.get(torch_api.MODE_STACK_CHECK)
     code = getattr(check, "__code__", None)
-    if parsed.source != "torch function modes" or code is None or "types" not in code.co_freevars:
+    if check is None or parsed.source != "torch function modes" or code is None or "types" not in code.co_freevars:
         return None
     return _join_names(check.__closure__[code.co_freevars.index("types")].cell_contents)
 

@@ -120,6 +120,7 @@ def _find_line(mgr: Any, parsed: ParsedGuard, scope: GuardScope) -> tuple[str, i
 
 def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: GuardScope) -> None:
     """Mark torch's first failure among those that were found; insert it before them if it is missing."""
+    place: tuple[str, int | None, str | None] | None
     parts = debug.verbose_code_parts
     same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
     if same:

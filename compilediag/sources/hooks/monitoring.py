@@ -61,8 +61,13 @@ def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
 
 
+def _find_monitoring() -> Any:
+    """`sys.monitoring`; None before Python 3.12."""
+    return getattr(sys, "monitoring", None)
+
+
 def require_monitoring() -> None:
-    if not hasattr(sys, "monitoring"):
+    if _find_monitoring() is None:
         raise Unavailable("counting calls needs Python 3.12's sys.monitoring")
 
 
@@ -77,16 +82,16 @@ class CallCounter:
         self._open: defaultdict[int, list[list[Any]]] = defaultdict(list)
         self._tool: int | None = None
 
-    def hooks(self) -> tuple[types.MethodType, types.MethodType]:
-        """The two callbacks that run at calls."""
-        return self._call_began, self._call_returned
+    def hooks(self) -> tuple[types.CodeType, types.CodeType]:
+        """The code of the two callbacks that run at calls."""
+        return self._call_began.__code__, self._call_returned.__code__
 
     def begin(self, inside: Callable[[], Any]) -> None:
         """Start counting. Unavailable if other tools use all free tool numbers.
 
         `inside`, which is no Python function, returns None where an eager call is not under torch.compile.
         """
-        monitoring, self._inside = sys.monitoring, inside
+        monitoring, self._inside = _find_monitoring(), inside
         self._tool = next((tool for tool in FREE_TOOLS if monitoring.get_tool(tool) is None), None)
         if self._tool is None:
             users = " and ".join(str(monitoring.get_tool(tool)) for tool in FREE_TOOLS)
@@ -100,7 +105,7 @@ class CallCounter:
     def end(self) -> None:
         if self._tool is None:
             return
-        monitoring, tool, self._tool = sys.monitoring, self._tool, None
+        monitoring, tool, self._tool = _find_monitoring(), self._tool, None
         for tally in list(self.tallies.values()):
             monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
         for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
@@ -118,9 +123,10 @@ class CallCounter:
             self._listen(tally)
 
     def _listen(self, tally: CodeCalls) -> None:
-        events = sys.monitoring.events
+        monitoring = _find_monitoring()
+        events = monitoring.events
         timed = events.NO_EVENTS if tally.code.co_flags & _NO_TIMES else events.PY_RETURN
-        sys.monitoring.set_local_events(self._tool, tally.code, events.PY_START | timed)
+        monitoring.set_local_events(self._tool, tally.code, events.PY_START | timed)
 
     def subtract(self, duration_ns: int) -> None:
         """Subtract time that is not their own, such as a compile, from the calls that this thread is in."""

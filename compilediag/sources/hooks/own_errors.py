@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .columns import ErrorColumns
+
 #: Called with the name of the source and its error. Tests raise it again.
 listeners: list[Callable[[str, BaseException], None]] = []
 
@@ -17,7 +19,7 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def error_columns(error: BaseException | None, longest: int | None = None) -> dict[str, str]:
+def error_columns(error: BaseException | None, longest: int | None = None) -> ErrorColumns:
     """The columns of an error: its text, at most `longest` characters, and its type; none without an error."""
     if error is None:
         return {}

@@ -109,7 +109,7 @@ class Source:
         self.open()
 
     def _install_late(self) -> None:
-        waiting = {}
+        waiting: dict[str, Callable[[], None]] = {}
         for module, patches in self.late_patches().items():
             if module in sys.modules:
                 self._install_patches(patches)
