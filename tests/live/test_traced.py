@@ -36,6 +36,8 @@ def watched(program, detail="full"):
 
 
 def rows(frame):
+    """The rows without what each watch has of its own; of a compile key, the number of the attempt stays."""
+    frame = frame.assign(compile_key=frame["compile_key"].str.partition(".")[2])
     own = [name for name in frame.columns if name not in ("event_id", "time", "compile_id", "torch_stack", "source")]
     return [tuple(None if pd.isna(v) else v for v in row) for row in frame[own].itertuples(index=False)]
 
