@@ -17,7 +17,7 @@ from compilediag.storage.store import Store
 
 from .log_builder import Bytes, compile_, decode, event, golden, record, start, string
 
-MUTATIONS = 3_000
+MUTATIONS = 10_000
 
 
 def pieces():
