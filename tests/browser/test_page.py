@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from playwright.sync_api import expect
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
 from compilediag.views.patch_pump import split_patch
@@ -36,7 +37,7 @@ def test_an_empty_session_says_what_is_not_there_yet(recorded, open_widget, tota
     assert totals(page)["recompiles"] == "0"
     assert text(page, ".cdiag-note") == "no recompiles so far"
     assert text(page, ".cdiag-now") == "now: nothing is compiling"
-    assert page.locator(".cdiag-timeline").is_hidden()
+    expect(page.locator(".cdiag-timeline")).to_be_hidden()
 
 
 def test_patches_are_shown_as_they_come(recorded, open_widget, deliver, totals):
@@ -143,7 +144,7 @@ def test_a_row_opens_the_detail_of_its_compile(recorded, open_widget):
     page.wait_for_selector(".cdiag-pages pre")
     assert text(page, ".cdiag-pages pre") == "def call(args):\n    return args"
     page.click(".cdiag-close")
-    assert page.locator(".cdiag-detail").is_hidden()
+    expect(page.locator(".cdiag-detail")).to_be_hidden()
 
 
 def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(recorded, open_widget, deliver):
@@ -158,7 +159,7 @@ def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(record
     recorded.graph_break("late news")
     deliver(page, recorded.patch())
     assert "late news" in text(page, '[data-section="graph_breaks"]')
-    assert page.locator(".cdiag-pages pre").is_visible()
+    expect(page.locator(".cdiag-pages pre")).to_be_visible()
 
 
 def test_compile_ids_that_restart_after_a_reset_are_distinguished(recorded, open_widget):
@@ -191,12 +192,12 @@ def test_everything_can_be_done_from_the_keyboard(recorded, open_widget):
     assert page.evaluate(focused) == ["cdiag-row is-odd is-open", "solid"]
     page.focus(".cdiag-detail-body")
     page.keyboard.press("Escape")
-    assert page.locator(".cdiag-detail").is_hidden()
+    expect(page.locator(".cdiag-detail")).to_be_hidden()
     page.focus(".cdiag-lanes")
     page.keyboard.press("+")
-    assert page.locator(".cdiag-timeline .cdiag-link").is_visible()
+    expect(page.locator(".cdiag-timeline .cdiag-link")).to_be_visible()
     page.keyboard.press("0")
-    assert page.locator(".cdiag-timeline .cdiag-link").is_hidden()
+    expect(page.locator(".cdiag-timeline .cdiag-link")).to_be_hidden()
 
 
 def test_the_timeline_zooms_by_dragging_shows_numbers_and_opens_compiles(recorded, open_widget):
@@ -213,9 +214,9 @@ def test_the_timeline_zooms_by_dragging_shows_numbers_and_opens_compiles(recorde
     page.mouse.down()
     page.mouse.move(x + 120, y, steps=4)
     page.mouse.up()
-    assert page.locator(".cdiag-timeline .cdiag-link").is_visible()
+    expect(page.locator(".cdiag-timeline .cdiag-link")).to_be_visible()
     page.mouse.dblclick(x, y)
-    assert page.locator(".cdiag-timeline .cdiag-link").is_hidden()
+    expect(page.locator(".cdiag-timeline .cdiag-link")).to_be_hidden()
 
 
 def test_a_finding_leads_to_its_evidence(recorded, open_widget):
@@ -225,10 +226,10 @@ def test_a_finding_leads_to_its_evidence(recorded, open_widget):
     page.click('[data-tab="sources"]')
     page.locator(".cdiag-finding").first.click()
     assert page.get_attribute('[data-tab="recompiles"]', "aria-selected") == "true"
-    assert page.locator(".cdiag-detail").is_visible()
+    expect(page.locator(".cdiag-detail")).to_be_visible()
     assert text(page, ".cdiag-chip").startswith("only: ")
     page.click(".cdiag-chip")
-    assert page.locator(".cdiag-chip").is_hidden()
+    expect(page.locator(".cdiag-chip")).to_be_hidden()
 
 
 def test_pause_holds_the_display_and_resume_catches_up(recorded, open_widget, deliver, totals):
@@ -273,7 +274,7 @@ def test_a_patch_that_was_seen_is_dropped_and_a_missed_one_is_asked_for(recorded
     assert page.evaluate("window.host.sent") == [{"type": "resync"}]
     assert "missed" in text(page, ".cdiag-notice")
     deliver(page, recorded.snapshot())
-    assert page.locator(".cdiag-notice").is_hidden()
+    expect(page.locator(".cdiag-notice")).to_be_hidden()
     assert page.locator(".cdiag-row").count() == 2
     deliver(page, {**missed, "totals": {"compiles": 99}})
     assert totals(page)["compiles"] == "3"
@@ -312,7 +313,7 @@ def test_hostile_text_is_text(recorded, open_widget, name):
         tab.click()
         for row in page.locator(".cdiag-row:visible").all()[:2]:
             row.click()
-            assert page.locator(".cdiag-detail").is_visible()
+            expect(page.locator(".cdiag-detail")).to_be_visible()
     page.click('[data-tab="compiles"]')
     page.locator(".cdiag-row").last.click()
     page.locator(".cdiag-artifact-toggle").first.click()
