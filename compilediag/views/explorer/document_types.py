@@ -63,8 +63,8 @@ class RecompileDocument(TypedDict):
 Company = TypedDict("Company", {"with": list[tuple[int, int]], "alone": int, "verdict": str | None})
 
 
-class GuardDocument(Company):
-    """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
+class GuardDescription(TypedDict):
+    """The part of a guard's document that says what it is."""
 
     key: str
     source: str | None
@@ -79,6 +79,11 @@ class GuardDocument(Company):
     framework_code: str | None
     stack: str | None
     hint: str | None
+
+
+class GuardDocument(Company, GuardDescription):
+    """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
+
     values: list[tuple[str, float | None]]
     points: list[tuple[int, int, bool]]
     recompiles: int

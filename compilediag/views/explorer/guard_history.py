@@ -13,7 +13,7 @@ from ...decode.guards.guard_text import parse_guard
 from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
 from ...events import ANOTHER_OBJECT, GuardFailure, Recompile
 from ...formatting import format_expression, format_names
-from .document_types import Company, EntryDocument, FailedGuard, GuardDocument, RecompileDocument
+from .document_types import Company, EntryDocument, FailedGuard, GuardDescription, GuardDocument, RecompileDocument
 from .source_lines import SourceLines
 
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?")
@@ -77,24 +77,6 @@ class GuardList:
         ]
 
 
-class _Description(TypedDict):
-    """The part of a guard's document that says what it is."""
-
-    key: str
-    source: str | None
-    name: str
-    kinds: list[str]
-    texts: list[str]
-    user_file: str | None
-    user_line: int | None
-    user_code: str | None
-    around: list[tuple[int, str]] | None
-    framework: str | None
-    framework_code: str | None
-    stack: str | None
-    hint: str | None
-
-
 class _GuardHistory:
     """One guard, from all events that name it."""
 
@@ -123,7 +105,7 @@ class _GuardHistory:
         elif event.guard:
             self.texts.setdefault(event.guard)
 
-    def describe(self, lines: SourceLines | None) -> _Description:
+    def describe(self, lines: SourceLines | None) -> GuardDescription:
         parsed = parse_guard(next(iter(self.texts))) if self.texts else None
         # Only torch's line is known if the guard was made in its own code.
         framework = parsed if parsed and parsed.user_file and self.user_file is None else None
