@@ -1,6 +1,8 @@
 """The project's files agree with each other."""
 
+import ast
 import functools
+import importlib
 import os
 import re
 import subprocess
@@ -139,3 +141,22 @@ def test_every_make_target_of_the_readme_is_in_the_makefile():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     promised = set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text()))
     assert {"demo", "test"} <= promised <= targets
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
+def test_a_benchmark_imports_what_exists(file):
+    """The benchmarks do not run in the tests, and some of them import in functions."""
+    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+    own = [
+        (node.module, alias.name) for node in imports for alias in node.names if node.module.startswith("compilediag")
+    ]
+    assert [name for module, name in own if not is_importable(module, name)] == []
+
+
+def is_importable(module, name):
+    """`name` is in `module`, or is a module of that package."""
+    try:
+        found = importlib.import_module(module)
+        return hasattr(found, name) or bool(importlib.import_module(f"{module}.{name}"))
+    except ImportError:
+        return False
