@@ -1,0 +1,48 @@
+"""A change that an advice proposes: configuration, and edits of the user's own source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .finding import Settings, fix_code
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of the user's source, at the statement that contains `line` of `file`.
+
+    "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the
+    expression `old` in it by `new`. `old` is the text that has to be there, so that a file that was changed since is
+    not edited: the recorded code of the line, or the expression. `file` and `line` are as recorded; `Cell In[3]` is a
+    notebook cell.
+    """
+
+    file: str
+    line: int
+    kind: Literal["insert_before", "replace"]
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class CodeChange:
+    """One way to follow an advice. `settings` are as in `Finding.fix`; None if no setting is needed.
+
+    A change with neither settings nor edits cannot be applied by a program: `text` says what to do.
+    """
+
+    settings: Settings | None = None
+    edits: tuple[Edit, ...] = ()
+    text: str = ""
+
+    @property
+    def can_be_applied(self) -> bool:
+        """True if a program can make this change."""
+        return bool(self.settings or self.edits)
+
+    @property
+    def code(self) -> str:
+        """What to paste: the new code of the edits, then the settings; `text` if there is neither."""
+        lines = [*(edit.new for edit in self.edits), *((fix_code(self.settings) or "").split("; "))]
+        return "\n".join(filter(None, lines)) or self.text
