@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from compilediag.diagnosis import FEEDS
 from compilediag.events import (
@@ -46,6 +46,7 @@ ARGS = [
 ]
 #: How long to wait for what has to come, however busy the machine is.
 MOST_MS = 60_000
+expect.set_options(timeout=MOST_MS)
 LOCAL = ("blob:", "data:", "file:", "about:")
 BEGIN_NS = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -325,9 +326,27 @@ def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
     return open_it
 
 
-@pytest.fixture
-def totals() -> Callable[[Page], dict[str, str]]:
+def expect_value(page: Page, read: str | Callable[[], Any], expected: Any) -> Any:
+    """Wait until the value that is read is `expected`, or is accepted by it if it is a function; return the value.
+
+    `read` is a function, or JavaScript that the page evaluates. Where `expect()` has a form for it, use that.
+    """
+    accepts = expected if callable(expected) else lambda value: value == expected
+    end = time.monotonic() + MOST_MS / 1000
+    while True:
+        value = page.evaluate(read) if isinstance(read, str) else read()
+        if accepts(value):
+            return value
+        assert time.monotonic() < end, f"{value!r} is still not {expected!r}"
+        page.wait_for_timeout(20)
+
+
+def read_totals(page: Page) -> dict[str, str]:
     """All totals that a page shows: key -> text."""
-    return lambda page: page.eval_on_selector_all(
-        "[data-total]", "all => Object.fromEntries(all.map(n => [n.dataset.total, n.textContent]))"
-    )
+    script = "all => Object.fromEntries(all.map(n => [n.dataset.total, n.textContent]))"
+    return page.eval_on_selector_all("[data-total]", script)
+
+
+def expect_totals(page: Page, **texts: str) -> None:
+    """Wait until the page shows these totals."""
+    expect_value(page, lambda: {key: text for key, text in read_totals(page).items() if key in texts}, texts)

@@ -1,9 +1,11 @@
 """The page of a diff: the report's tables with what is different, in one file."""
 
 import pytest
+from playwright.sync_api import expect
 
 import compilediag as cd
-from tests.browser.test_page import SPILLS, WORST_CONTRAST
+from tests.browser.conftest import expect_value
+from tests.browser.test_page import SPILLS, expect_contrast
 from tests.unit.log_builder import golden
 
 
@@ -29,32 +31,35 @@ def titles(page):
 
 def test_each_kind_of_change_has_a_tab_and_the_costly_ones_come_first(page_of):
     page = page_of(b"", golden())
-    assert page.text_content("h1") == "before.log → after.log"
-    assert "compiles 0 -> " in page.text_content("header")
+    expect(page.locator("h1")).to_have_text("before.log → after.log")
+    expect(page.locator("header")).to_contain_text("compiles 0 -> ")
     page.click('[data-tab="panel:compile"]')
-    assert page.text_content(".cdiag-row [data-column=verdict]") == "▲ worse"
-    seconds = page.eval_on_selector_all(
-        '.cdiag-row [data-column="seconds more"]', "all => all.map((cell) => Number(cell.textContent))"
+    expect(page.locator(".cdiag-row [data-column=verdict]").first).to_have_text("▲ worse")
+    cells = page.locator('.cdiag-row [data-column="seconds more"]')
+    expect_value(
+        page,
+        lambda: cells.evaluate_all("all => all.map((cell) => Number(cell.textContent))"),
+        lambda seconds: len(seconds) > 3 and seconds == sorted(seconds, reverse=True),
     )
-    assert len(seconds) > 3 and seconds == sorted(seconds, reverse=True)
     wanted = titles(page)[-1]
     page.fill(".cdiag-search", wanted)
     page.wait_for_function("() => document.querySelectorAll('.cdiag-row').length < 4")
-    assert wanted in titles(page)
+    expect_value(page, lambda: titles(page), lambda found: wanted in found)
     page.focus(".cdiag-row")
     page.keyboard.press("Enter")
-    assert page.text_content(".cdiag-detail h2") == "Compiles"
+    expect(page.locator(".cdiag-detail h2")).to_have_text("Compiles")
     page.keyboard.press("Escape")
 
 
 def test_sessions_without_differences_say_so_and_have_no_table(page_of):
     page = page_of(golden(), golden())
-    assert "No differences." in page.text_content("header")
-    assert page.locator(".cdiag-table").is_hidden() and page.locator(".cdiag-search").is_hidden()
+    expect(page.locator("header")).to_contain_text("No differences.")
+    expect(page.locator(".cdiag-table")).to_be_hidden()
+    expect(page.locator(".cdiag-search")).to_be_hidden()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_read_in_any_width_and_light(page_of, scheme):
     page = page_of(b"", golden(), color_scheme=scheme, width=420)
-    assert page.evaluate(SPILLS) == []
-    assert page.evaluate(WORST_CONTRAST) >= 4.5
+    expect_value(page, SPILLS, [])
+    expect_contrast(page)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views import esm, page_json
 from compilediag.views.report import write_report
+from tests.browser.conftest import expect_value
 
 MS = 1_000_000
 
@@ -132,36 +134,42 @@ def texts(page, selector):
 
 
 def heading(page):
-    return page.text_content(".cdiag-page-title")
+    return page.locator(".cdiag-page-title")
+
+
+def column(page, name):
+    """The cells of a column in the table of entries."""
+    return page.locator(f'.cdiag-entries td[data-column="{name}"]')
 
 
 def test_functions_are_ranked_by_the_seconds_they_lost(story, open_explorer):
     page = open_explorer(story.snapshot())
-    assert texts(page, ".cdiag-function-name") == ["step", "other"]
-    assert texts(page, ".cdiag-function-lost") == ["1.5 s", "100 ms"]
-    assert heading(page) == "step (train.py:10)"
+    expect(page.locator(".cdiag-function-name")).to_have_text(["step", "other"])
+    expect(page.locator(".cdiag-function-lost")).to_have_text(["1.5 s", "100 ms"])
+    expect(heading(page)).to_have_text("step (train.py:10)")
 
 
 def test_the_grid_has_a_line_a_recompile_and_a_column_an_entry(story, open_explorer):
     page = open_explorer(story.snapshot())
-    assert texts(page, ".cdiag-grid thead th")[4:] == ["0/0", "0/1", "0/2"]
-    changes = texts(page, ".cdiag-grid .cdiag-change-cell code")
-    assert changes == ["k: 1 → 2", "k: 2 → 3", "k: 3 → 4"]
-    lines = [texts(row, ".cdiag-cell") for row in page.locator(".cdiag-grid tbody tr").all()]
-    assert lines == [["◆A", "", ""], ["AB", "◆AB", ""], ["AB", "AB", "◆A"]]
+    expect_value(page, lambda: texts(page, ".cdiag-grid thead th")[4:], ["0/0", "0/1", "0/2"])
+    changes = page.locator(".cdiag-grid .cdiag-change-cell code")
+    expect(changes).to_have_text(["k: 1 → 2", "k: 2 → 3", "k: 3 → 4"])
+    rows = page.locator(".cdiag-grid tbody tr")
+    lines = [["◆A", "", ""], ["AB", "◆AB", ""], ["AB", "AB", "◆A"]]
+    expect_value(page, lambda: [texts(row, ".cdiag-cell") for row in rows.all()], lines)
     closest = page.locator(".cdiag-grid .is-closest button").last
-    assert closest.get_attribute("title") == "0/3 compared with 0/2: k (expected 3), failed first (the closest entry)"
+    title = "0/3 compared with 0/2: k (expected 3), failed first (the closest entry)"
+    expect(closest).to_have_attribute("title", title)
 
 
 def test_entries_stand_in_the_order_of_a_look_up_with_their_cost(story, open_explorer):
     page = open_explorer(story.snapshot())
-    column = lambda name: texts(page, f'.cdiag-entries td[data-column="{name}"]')  # noqa: E731
-    assert column("entry") == ["0/3", "0/2", "0/1", "0/0"]
-    assert column("position") == ["1", "2", "3", "4"]
-    assert column("reason") == ["k: 3 → 4", "k: 2 → 3", "k: 1 → 2", "first"]
-    assert column("failed here") == ["–", "k once", "k 2x · x.size(0) 2x", "k 3x · x.size(0) 2x"]
-    assert "Calls were not counted; watch(calls=True) counts them" in page.text_content(".cdiag-page")
-    assert texts(page, '.cdiag-entries td[data-column="calls"]') == [], "and not 0"
+    expect(column(page, "entry")).to_have_text(["0/3", "0/2", "0/1", "0/0"])
+    expect(column(page, "position")).to_have_text(["1", "2", "3", "4"])
+    expect(column(page, "reason")).to_have_text(["k: 3 → 4", "k: 2 → 3", "k: 1 → 2", "first"])
+    expect(column(page, "failed here")).to_have_text(["–", "k once", "k 2x · x.size(0) 2x", "k 3x · x.size(0) 2x"])
+    expect(page.locator(".cdiag-page")).to_contain_text("Calls were not counted; watch(calls=True) counts them")
+    expect(column(page, "calls"), "and not 0").to_have_count(0)
 
 
 def called(begin, ran, number, count, each):
@@ -177,48 +185,50 @@ def test_entries_show_their_calls_if_they_were_counted(story, open_explorer):
     story.add(event(SourceStatus, 0, begin, name="calls", status="active"))
     story.add(*(called(begin, "compiled", n, count, 0.0002) for n, count in enumerate((5000, 1, 40))))
     page = open_explorer(story.snapshot())
-    column = lambda name: texts(page, f'.cdiag-entries td[data-column="{name}"]')  # noqa: E731
-    assert column("calls") == ["0", "40", "1", "5,000"]
-    assert column("one call") == ["–", "200 µs", "200 µs", "200 µs"]
-    assert column("saved") == [] and "1 entry called once, 500 ms" in page.text_content(".cdiag-page-head")
+    expect(column(page, "calls")).to_have_text(["0", "40", "1", "5,000"])
+    expect(column(page, "one call")).to_have_text(["–", "200 µs", "200 µs", "200 µs"])
+    expect(page.locator(".cdiag-page-head")).to_contain_text("1 entry called once, 500 ms")
+    expect(column(page, "saved")).to_have_count(0)
     story.add(called(begin, "eager", 4, 1234, 0.001))
     page = open_explorer(story.snapshot())
-    assert column("saved") == ["–", "32 ms", "800 µs", "4.0 s"]
-    assert column("break-even calls") == ["–", "625", "625", "625"]
-    assert "1,234 calls ran eagerly, 1.2 s" in page.text_content(".cdiag-page-head")
-    assert "compared with an eager call, 1.0 ms" in page.text_content(".cdiag-page")
+    expect(column(page, "saved")).to_have_text(["–", "32 ms", "800 µs", "4.0 s"])
+    expect(column(page, "break-even calls")).to_have_text(["–", "625", "625", "625"])
+    expect(page.locator(".cdiag-page-head")).to_contain_text("1,234 calls ran eagerly, 1.2 s")
+    expect(page.locator(".cdiag-page")).to_contain_text("compared with an eager call, 1.0 ms")
     page.click('.cdiag-explorer button:text-is("dashboard")')
     tile = page.locator('.cdiag-tile:has([data-total="eager_calls"])')
-    assert tile.text_content() == "1,234 eager calls1.2 s · 1 entry called once · 500 ms"
+    expect(tile).to_have_text("1,234 eager calls1.2 s · 1 entry called once · 500 ms")
 
 
 def test_what_an_entry_never_wins_is_said(story, open_explorer):
     story.add(event(SourceStatus, 0, story.clock, name="calls", status="active"))
     story.add(called(story.clock, "compiled", 0, 10, 0.002), called(story.clock, "eager", 4, 10, 0.001))
     page = open_explorer(story.snapshot())
-    column = lambda name: texts(page, f'.cdiag-entries td[data-column="{name}"]')  # noqa: E731
-    assert (column("saved")[-1], column("break-even calls")) == ("-10 ms", ["–", "–", "–", "never"])
+    expect(column(page, "saved").last).to_have_text("-10 ms")
+    expect(column(page, "break-even calls")).to_have_text(["–", "–", "–", "never"])
 
 
 def test_a_guards_page_shows_values_other_failures_and_verdict(story, open_explorer):
     page = open_explorer(story.snapshot())
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
-    assert heading(page) == "Bx.size(0)"
-    assert page.text_content(".cdiag-verdict") == (
+    expect(heading(page)).to_have_text("Bx.size(0)")
+    expect(page.locator(".cdiag-verdict")).to_have_text(
         "Fixing this guard alone would not have helped: k also failed in every entry that it failed in."
     )
     page.click('[data-key="guard k"]')
-    assert heading(page) == "Ak"
-    assert page.text_content(".cdiag-verdict").startswith(
-        "Fixing this guard alone would have prevented 2 of the 3 recompiles"
-    )
+    expect(heading(page)).to_have_text("Ak")
+    verdict = re.compile("^Fixing this guard alone would have prevented 2 of the 3 recompiles")
+    expect(page.locator(".cdiag-verdict")).to_have_text(verdict)
     points = page.locator(".cdiag-plot circle")
-    assert points.locator("title").all_text_contents()[0] == "the first entry: 1"
-    heights = points.evaluate_all("all => all.map(n => Number(n.getAttribute('cy')))")
-    assert len(heights) == 4 and heights == sorted(heights, reverse=True)
-    assert page.get_attribute(".cdiag-plot", "aria-label") == "values of k: 1, then 2, then 3, then 4"
+    expect(points.locator("title").first).to_have_text("the first entry: 1")
+    expect_value(
+        page,
+        lambda: points.evaluate_all("all => all.map(n => Number(n.getAttribute('cy')))"),
+        lambda heights: len(heights) == 4 and heights == sorted(heights, reverse=True),
+    )
+    expect(page.locator(".cdiag-plot")).to_have_attribute("aria-label", "values of k: 1, then 2, then 3, then 4")
     page.click(".cdiag-up")
-    assert heading(page) == "step (train.py:10)"
+    expect(heading(page)).to_have_text("step (train.py:10)")
 
 
 def test_objects_have_names_and_no_address_is_on_the_page(recorded, open_explorer):
@@ -234,41 +244,43 @@ def test_objects_have_names_and_no_address_is_on_the_page(recorded, open_explore
         recorded.add(*recompiled(begin, 0, number, failed))
     page = open_explorer(recorded.snapshot())
     page.click('.cdiag-guards [data-key="guard act"]')
-    lanes = [name for name in texts(page, ".cdiag-plot-text") if "lambda" in name]
-    assert lanes == [label, f"{label} #2", f"{label} #3", f"{label} #4"]
-    checks = texts(page, ".cdiag-page .cdiag-code")
-    assert checks[-1] == "act.__code__ is the same object (code #3)"
-    assert re.findall(r"\d{12,}|0x[0-9a-f]{6,}", page.text_content(".cdiag-page")) == []
+    lanes = page.locator(".cdiag-plot-text", has_text="lambda")
+    expect(lanes).to_have_text([label, f"{label} #2", f"{label} #3", f"{label} #4"])
+    checks = page.locator(".cdiag-page .cdiag-code")
+    expect(checks.last).to_have_text("act.__code__ is the same object (code #3)")
+    expect(page.locator(".cdiag-page")).not_to_contain_text(re.compile(r"\d{12,}|0x[0-9a-f]{6,}"))
 
 
 def test_a_guard_tree_is_searched_and_held_against_another(story, open_explorer):
     page = open_explorer(story.snapshot())
     page.locator('.cdiag-entries [data-key^="tree"]').last.click()
-    assert heading(page) == "Guards of entry 0/0"
-    assert "12 guards · 3.3 µs for one check" in page.text_content(".cdiag-page-head")
+    expect(heading(page)).to_have_text("Guards of entry 0/0")
+    expect(page.locator(".cdiag-page-head")).to_contain_text("12 guards · 3.3 µs for one check")
     shown = page.locator(".cdiag-tree-line:not([hidden])")
-    assert shown.count() == 7
+    expect(shown).to_have_count(7)
     page.fill(".cdiag-tree-bar .cdiag-search", "size=[4]")
-    assert shown.all_text_contents() == [
+    lines = [
         "RootGuardManager",
         "x: torch.Tensor",
         "TENSOR_MATCH x: Tensor size=[4], stride=[1], torch.float32, device=None, requires_grad=False, "
         "DispatchKeySet(CPU)",
     ]
+    expect(shown).to_have_text(lines)
     page.select_option(".cdiag-select", label="entry 0/2")
-    signs = page.locator('.cdiag-tree-line:not([hidden]):not([data-sign=" "])').all_text_contents()
-    assert [sign[:14] for sign in signs] == ["− EQUALS_MATCH", "+ EQUALS_MATCH", "− TENSOR_MATCH", "+ TENSOR_MATCH"]
-    assert "4 lines differ of 9" in page.text_content(".cdiag-tree-bar")
+    signs = ["− EQUALS_MATCH", "+ EQUALS_MATCH", "− TENSOR_MATCH", "+ TENSOR_MATCH"]
+    changed = '.cdiag-tree-line:not([hidden]):not([data-sign=" "])'
+    expect_value(page, lambda: [line[:14] for line in texts(page, changed)], signs)
+    expect(page.locator(".cdiag-tree-bar")).to_contain_text("4 lines differ of 9")
     page.click('[data-key="tree all"]')
-    assert shown.count() == 9
+    expect(shown).to_have_count(9)
 
 
 def test_the_search_looks_into_guards_and_values(story, open_explorer):
     page = open_explorer(story.snapshot())
     page.fill(".cdiag-search", "global grad_mode")
-    assert texts(page, ".cdiag-function-name") == ["other"]
+    expect(page.locator(".cdiag-function-name")).to_have_text(["other"])
     page.fill(".cdiag-search", "nothing like it")
-    assert page.text_content(".cdiag-function-list") == "nothing matches"
+    expect(page.locator(".cdiag-function-list")).to_have_text("nothing matches")
 
 
 def test_everything_can_be_reached_by_key(story, open_explorer):
@@ -277,25 +289,28 @@ def test_everything_can_be_reached_by_key(story, open_explorer):
     page.focus('.cdiag-function[tabindex="0"]')
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    assert heading(page) == "other (train.py:40)"
-    assert page.evaluate(focused) == "cdiag-page"
+    expect(heading(page)).to_have_text("other (train.py:40)")
+    expect_value(page, focused, "cdiag-page")
     page.keyboard.press("Escape")
+    expect_value(page, focused, lambda name: name.startswith("cdiag-function"))
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
+    expect(heading(page)).to_have_text("step (train.py:10)")
+    expect_value(page, focused, "cdiag-page")
     for _ in range(20):
         page.keyboard.press("Tab")
         if page.evaluate(focused) == "0 change":
             break
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    assert page.evaluate(focused) == "1 0"
+    expect_value(page, focused, "1 0")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(focused) == "2 1"
+    expect_value(page, focused, "2 1")
     page.keyboard.press("Enter")
-    assert heading(page) == "Ak"
+    expect(heading(page)).to_have_text("Ak")
     page.keyboard.press("Escape")
-    assert heading(page) == "step (train.py:10)"
+    expect(heading(page)).to_have_text("step (train.py:10)")
 
 
 def test_what_comes_in_later_is_shown_and_the_reader_keeps_the_place(story, open_explorer):
@@ -309,28 +324,29 @@ def test_what_comes_in_later_is_shown_and_the_reader_keeps_the_place(story, open
     message = {"type": "patch", "patch": page_json.dumps(patch), "sent_ms": 0}
     page.evaluate("(message) => window.host.deliver(message)", message)
     page.wait_for_function("(seq) => Number(document.querySelector('.cdiag').dataset.seq) >= seq", arg=patch["seq"])
-    assert texts(page, ".cdiag-grid tbody th") == ["0/1", "0/2", "0/3", "0/4"]
-    assert page.evaluate("document.activeElement.dataset.cell") == "1 change"
+    expect(page.locator(".cdiag-grid tbody th")).to_have_text(["0/1", "0/2", "0/3", "0/4"])
+    expect_value(page, "document.activeElement.dataset.cell", "1 change")
 
 
 def test_an_event_opens_its_guard_and_the_way_back_to_the_dashboard(story, open_explorer):
     row = story.session.recompiles
     wanted = int(row[row["compile_id"] == "1/1"]["event_id"].iloc[0])
     page = open_explorer(story.snapshot(), [wanted])
-    assert heading(page) == "A___check_global_state()"
+    expect(heading(page)).to_have_text("A___check_global_state()")
     page.click("text=dashboard")
     page.wait_for_selector(".cdiag [data-total]")
-    assert page.locator(".cdiag-explorer").is_hidden()
+    expect(page.locator(".cdiag-explorer")).to_be_hidden()
     page.locator(".cdiag-row").first.click()
     page.click("text=explore this guard")
-    assert heading(page) == "Ak" and page.locator(".cdiag-explorer").is_visible()
+    expect(heading(page)).to_have_text("Ak")
+    expect(page.locator(".cdiag-explorer")).to_be_visible()
 
 
 def test_a_finding_of_the_dashboard_leads_to_its_guard(story, open_widget):
     page = open_widget(story.snapshot())
     page.locator(".cdiag-explore-link").first.click()
-    assert heading(page) == "Ak"
-    assert "recompiled 3x" in page.text_content(".cdiag-page .cdiag-finding-title")
+    expect(heading(page)).to_have_text("Ak")
+    expect(page.locator(".cdiag-page .cdiag-finding-title")).to_contain_text("recompiled 3x")
 
 
 def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_report, new_page, tmp_path):
@@ -338,28 +354,29 @@ def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_repor
     page = open_report(path)
     page.click("text=guard explorer")
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
-    assert heading(page) == "Bx.size(0)"
+    expect(heading(page)).to_have_text("Bx.size(0)")
     address = page.url
     page.go_back()
-    assert heading(page) == "step (train.py:10)"
+    expect(heading(page)).to_have_text("step (train.py:10)")
     page.go_back()
-    assert page.locator(".cdiag [data-total]").first.is_visible()
+    expect(page.locator(".cdiag [data-total]").first).to_be_visible()
     other = new_page()
     other.goto(address)
-    assert heading(other) == "Bx.size(0)"
+    expect(heading(other)).to_have_text("Bx.size(0)")
     other.goto(path.as_uri() + "#explorer/%E0%A4%A")
     other.reload()
-    assert other.locator(".cdiag [data-total]").first.is_visible()
+    expect(other.locator(".cdiag [data-total]").first).to_be_visible()
 
 
 def test_a_redacted_report_has_the_grid_without_values_or_trees(story, new_page, tmp_path):
     path = write_report(story.session.data, tmp_path / "report.html", redact=True)
     page = new_page()
     page.goto(path.as_uri() + "#explorer")
-    assert texts(page, ".cdiag-grid .cdiag-change-cell code") == ["k", "k", "k"]
-    assert page.locator('.cdiag-entries [data-key^="tree"]').count() == 0
+    expect(page.locator(".cdiag-grid .cdiag-change-cell code")).to_have_text(["k", "k", "k"])
+    expect(page.locator('.cdiag-entries [data-key^="tree"]')).to_have_count(0)
     page.click('.cdiag-guards [data-key="guard k"]')
-    assert page.locator(".cdiag-plot").count() == 0
+    expect(heading(page)).to_have_text("Ak")
+    expect(page.locator(".cdiag-plot")).to_have_count(0)
     assert "train.py" not in path.read_text() and "x * k" not in path.read_text()
 
 
@@ -377,16 +394,16 @@ def test_hostile_text_is_text(recorded, open_explorer):
     page.locator(".cdiag-guards .cdiag-guard-link").click()
     page.click(".cdiag-up")
     page.locator('.cdiag-entries [data-key^="tree"]').click()
-    assert page.locator(".cdiag-tree-line").count() == 3
+    expect(page.locator(".cdiag-tree-line")).to_have_count(3)
     page.fill(".cdiag-search", evil[:20])
-    assert page.locator(".cdiag-function").count() == 1
-    assert page.evaluate("window.bitten") is None
-    assert page.locator(".cdiag img, .cdiag script").count() == 0
+    expect(page.locator(".cdiag-function")).to_have_count(1)
+    expect_value(page, "window.bitten", None)
+    expect(page.locator(".cdiag img, .cdiag script")).to_have_count(0)
 
 
 def test_an_empty_session_says_so(recorded, open_explorer):
     page = open_explorer(recorded.snapshot())
-    assert page.text_content(".cdiag-page") == "nothing compiled so far"
+    expect(page.locator(".cdiag-page")).to_have_text("nothing compiled so far")
 
 
 def add_functions(recorded, count, recompiles):
@@ -405,7 +422,7 @@ def add_functions(recorded, count, recompiles):
 def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
     add_functions(recorded, 80, 3)
     page = open_explorer(recorded.snapshot())
-    assert page.locator(".cdiag-grid tbody tr").count() == 3
+    expect(page.locator(".cdiag-grid tbody tr")).to_have_count(3)
     page.click(".cdiag-search")
     page.keyboard.type("forward_7 x.size")
     page.wait_for_function("() => document.querySelectorAll('.cdiag-function').length === 11")

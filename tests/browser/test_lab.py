@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import lab as jupyter
+from tests.browser.conftest import expect_value, read_totals
 from tests.browser.lab import Lab, total, wait_for_total
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,7 +168,7 @@ def picture(tmp_path: Path) -> Callable[[str], Path]:
     return lambda name: folder / name
 
 
-def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page, picture, new_page, totals):
+def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page, picture, new_page):
     page = lab_page
     notebook = lab.open(page, [TRAINING, BUSY, FINISH])
     notebook.run(0)
@@ -188,7 +190,7 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     page.reload()
     notebook.wait_until_idle()
     wait_for_total(page, "compiles", seen + 1)
-    assert page.text_content(".cdiag-state") == "watching"
+    expect(page.locator(".cdiag-state")).to_have_text("watching")
 
     notebook.run(2)
     page.wait_for_selector("[data-state=stopped]")
@@ -197,8 +199,9 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     report.wait_for_selector(".cdiag-row")
     report.locator(".cdiag-row").first.click()
     report.screenshot(path=picture("report.png"), full_page=True)
-    assert totals(report) == totals(page)
-    assert int(notebook.output(2).split()[0]) == total(page, "compiles") == total(report, "compiles")
+    expect_value(page, lambda: read_totals(page), read_totals(report))
+    compiles = int(expect_value(page, lambda: notebook.output(2), lambda output: " compiles" in output).split()[0])
+    expect_value(page, lambda: (total(page, "compiles"), total(report, "compiles")), (compiles, compiles))
 
 
 def take_pictures(page: Page, picture: Callable[[str], Path]) -> None:
@@ -235,18 +238,19 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
     page.wait_for_selector('.cdiag-function-sub:has-text("5 recompiles")')
     page.wait_for_selector(".cdiag-page-title code")
     page.keyboard.press("Escape")
-    assert "forward" in page.text_content(".cdiag-page-title")
+    expect(page.locator(".cdiag-page-title")).to_contain_text("forward")
     page.wait_for_selector('.cdiag-page .cdiag-finding-title:has-text("recompiled 5x")')
     press_until(page, "Tab", "node.matches('[data-cell]')")
     press_until(page, "ArrowRight", "node.closest('.is-closest')")
     take_explorer_pictures(page, picture, "grid")
     page.keyboard.press("Enter")
-    assert "x.size(0)" in page.text_content(".cdiag-page-title code")
-    assert page.locator(".cdiag-plot circle").count() >= 5
+    expect(page.locator(".cdiag-page-title code").first).to_contain_text("x.size(0)")
+    expect(page.locator(".cdiag-plot circle").nth(4), "5 or more").to_be_attached()
     press_until(page, "Tab", "node.dataset.key === 'guard self.step'")
     page.keyboard.press("Enter")
     page.wait_for_selector('.cdiag-page-title:has-text("self.step")')
-    assert page.text_content(".cdiag-code-line.is-it").endswith("self.step += 1\n")
+    line = page.locator(".cdiag-code-line.is-it").first
+    expect_value(page, line.text_content, lambda text: text.endswith("self.step += 1\n"))
     take_explorer_pictures(page, picture, "guard")
     assert notebook.is_running(), "the explorer only worked when the cell had ended"
     (lab.root / "nb" / "explored").touch()
@@ -273,13 +277,18 @@ def test_each_compile_has_its_row_before_the_cell_ends(lab, lab_page):
     page.locator('[data-tab="compiles"]').click()
     page.wait_for_selector('[data-tab="compiles"] .cdiag-count:text-is("30")')
     page.wait_for_selector('.cdiag-row:has-text("small_29")')
-    shown = page.locator(".cdiag-row").evaluate_all("rows => rows.map((row) => Number(row.dataset.eventId))")
+    shown = expect_value(
+        page,
+        lambda: page.locator(".cdiag-row").evaluate_all("rows => rows.map((row) => Number(row.dataset.eventId))"),
+        lambda ids: len(set(ids)) == len(ids) > 10,  # each once
+    )
     assert notebook.is_running(), "the rows only came when the cell had ended"
     (lab.root / "nb" / "counted").touch()
     notebook.wait()
-    compiles = json.loads(notebook.output(0).split("IDS ")[1].splitlines()[0])
+    output = expect_value(page, lambda: notebook.output(0), lambda output: re.search(r"IDS .*\]", output))
+    compiles = json.loads(output.split("IDS ")[1].splitlines()[0])
     assert len(compiles) == 30
-    assert set(shown) <= set(compiles) and len(set(shown)) == len(shown) > 10, "each once"
+    assert set(shown) <= set(compiles)
 
 
 def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
@@ -287,6 +296,6 @@ def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
     notebook = lab.open(page, [FLOOD])
     notebook.run(0)
     page.wait_for_selector("[data-state=stopped]")
-    assert page.text_content('[data-tab="kernels"] .cdiag-count') == "25,000"
-    assert total(page, "events") >= 25_000
-    assert total(page, "dropped") == 0
+    expect(page.locator('[data-tab="kernels"] .cdiag-count')).to_have_text("25,000")
+    expect_value(page, lambda: total(page, "events"), lambda events: events >= 25_000)
+    expect_value(page, lambda: total(page, "dropped"), 0)

@@ -1,9 +1,10 @@
 """A panel of another package: a tab with a table, in the report and live."""
 
 import pytest
+from playwright.sync_api import expect
 
 from compilediag.views.report import write_report
-from tests.browser.test_page import text
+from tests.browser.conftest import expect_value
 from tests.unit.sample_plugin import on_the_path
 
 
@@ -25,31 +26,33 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
     recorded.compile(0, function="<b>other</b>")
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="panel:by_function"]')
-    assert text(page, '[data-tab="panel:by_function"]') == "by function2"
-    assert [row[:2] for row in cells(page)] == [["<b>other</b>", "1"], ["forward", "3"]]
+    expect(page.locator('[data-tab="panel:by_function"]')).to_have_text("by function2")
+    expect_value(page, lambda: [row[:2] for row in cells(page)], [["<b>other</b>", "1"], ["forward", "3"]])
     page.click('.cdiag-head [data-column="compiles"] button')
-    assert [row[1] for row in cells(page)] == ["3", "1"]
+    expect_value(page, lambda: [row[1] for row in cells(page)], ["3", "1"])
     page.fill(".cdiag-search", "other")
     page.wait_for_function("() => document.querySelectorAll('.cdiag-row').length === 1")
     page.click(".cdiag-row")
-    assert page.text_content(".cdiag-detail h2") == "by function"
-    assert "<b>other</b>" in page.text_content(".cdiag-detail-body")
+    expect(page.locator(".cdiag-detail h2")).to_have_text("by function")
+    expect(page.locator(".cdiag-detail-body")).to_contain_text("<b>other</b>")
 
 
 def test_a_panel_that_fails_says_why_in_its_tab(recorded, plugged, open_report, tmp_path):
     recorded.compile(0)
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="panel:broken_panel"]')
-    assert page.text_content(".cdiag-note") == "panel broken_panel of sample-plugin: ValueError: no such table"
+    expect(page.locator(".cdiag-note").first).to_have_text(
+        "panel broken_panel of sample-plugin: ValueError: no such table"
+    )
     page.click('[data-tab="compiles"]')
-    assert len(cells(page)) == 1
+    expect(page.locator(".cdiag-row")).to_have_count(1)
 
 
 def test_a_live_page_has_the_panel_anew_when_there_is_more(recorded, plugged, open_widget, deliver):
     recorded.compile(0)
     page = open_widget(recorded.snapshot())
     page.click('[data-tab="panel:by_function"]')
-    assert [row[:2] for row in cells(page)] == [["forward", "1"]]
+    expect_value(page, lambda: [row[:2] for row in cells(page)], [["forward", "1"]])
     recorded.compile(1)
     recorded.stop()
     deliver(page, recorded.patch())

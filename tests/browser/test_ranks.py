@@ -3,9 +3,11 @@
 import sqlite3
 
 import pytest
+from playwright.sync_api import expect
 
 from compilediag.session import Session
 from compilediag.views.report import write_report
+from tests.browser.conftest import expect_value
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import SECOND, compiled, lookup, recompile
 
@@ -35,42 +37,47 @@ def of_ranks(tmp_path):
 
 def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_path):
     page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
-    assert page.text_content(".cdiag-to-ranks") == "40 ranks ›"
-    assert page.locator('.cdiag-finding[data-rule="ranks_diverge"]').count() == 1
+    expect(page.locator(".cdiag-to-ranks")).to_have_text("40 ranks ›")
+    expect(page.locator('.cdiag-finding[data-rule="ranks_diverge"]')).to_have_count(1)
     page.click(".cdiag-to-ranks")
-    assert page.evaluate("location.hash") == "#ranks"
-    sentences = page.locator(".cdiag-differences li").all_text_contents()
-    assert "rank 1 diverged at 0/2 of forward (model.py:30)" in sentences[-1]
-    assert "guard x.size()[0] 5 -> 6" in sentences[-1] and "had different cache results" in sentences[0]
-    assert page.locator('[data-section="rank-bars"] .cdiag-bar-row').first.get_attribute("data-rank") == "39"
+    expect_value(page, "location.hash", "#ranks")
+    sentences = page.locator(".cdiag-differences li")
+    expect(sentences.last).to_contain_text("rank 1 diverged at 0/2 of forward (model.py:30)")
+    expect(sentences.last).to_contain_text("guard x.size()[0] 5 -> 6")
+    expect(sentences.first).to_contain_text("had different cache results")
+    expect(page.locator('[data-section="rank-bars"] .cdiag-bar-row').first).to_have_attribute("data-rank", "39")
     row = page.locator('.cdiag-rank-graphs tr[data-compile="0/2"]')
-    assert "1 of 40" in row.text_content() and "not on ranks 0, 2, 3, 4, 5, 6 and 33 more" in row.text_content()
-    assert page.locator('tr[data-compile="0/0"] .cdiag-squares > span').count() == 40
+    expect(row).to_contain_text("1 of 40")
+    expect(row).to_contain_text("not on ranks 0, 2, 3, 4, 5, 6 and 33 more")
+    expect(page.locator('tr[data-compile="0/0"] .cdiag-squares > span')).to_have_count(40)
 
 
 def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_report, tmp_path):
     page = open_report(write_report(of_ranks.data, tmp_path / "report.html"))
     page.click(".cdiag-to-ranks")
     shown = page.locator(".cdiag-rank-graphs tr[data-compile]")
-    first = shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")
+    order = lambda: shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)")  # noqa: E731
+    in_order = ["0/0", "0/1", "0/2"]
+    expect_value(page, order, lambda compiles: sorted(compiles) == in_order != compiles)
     page.click("text=in compile order")
-    assert shown.evaluate_all("rows => rows.map((row) => row.dataset.compile)") == ["0/0", "0/1", "0/2"] != first
+    expect_value(page, order, in_order)
     page.locator(".cdiag-differences .cdiag-link").click()
     page.wait_for_selector(".cdiag-explorer .cdiag-page-title")
     page.go_back()
     page.click(".cdiag-ranks >> text=dashboard")
-    assert page.locator(".cdiag-to-ranks").is_visible()
+    expect(page.locator(".cdiag-to-ranks")).to_be_visible()
 
 
 def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
     path = write_report(of_ranks.data, tmp_path / "report.html", redact=True)
     page = open_report(path)
-    assert "5 -\\u003e 6" not in path.read_text() and "ada" not in page.text_content("#cdiag-data")
+    assert "5 -\\u003e 6" not in path.read_text()
+    expect(page.locator("#cdiag-data")).not_to_contain_text("ada")
     page.click(".cdiag-to-ranks")
-    assert "guard x.size()[0]" in page.locator(".cdiag-differences li").last.text_content()
+    expect(page.locator(".cdiag-differences li").last).to_contain_text("guard x.size()[0]")
 
 
 def test_one_rank_has_no_such_page(recorded, open_report, tmp_path):
     recorded.compile(0)
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    assert page.locator(".cdiag-to-ranks").is_hidden()
+    expect(page.locator(".cdiag-to-ranks")).to_be_hidden()

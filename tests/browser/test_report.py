@@ -5,9 +5,11 @@ import random
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from compilediag.errors import CompilediagError
 from compilediag.views.report import write_report
+from tests.browser.conftest import expect_totals, expect_value
 
 SECRET = "SECRET_VALUE_9137"
 
@@ -22,13 +24,13 @@ def run(recorded):
     return recorded
 
 
-def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path, totals):
+def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path):
     page = open_report(write_report(run.session.data, tmp_path / "report.html"))
-    assert totals(page)["recompiles"] == "2"
+    expect_totals(page, recompiles="2")
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre")
-    assert page.text_content(".cdiag-pages pre") == "class GraphModule: ..."
+    expect(page.locator(".cdiag-pages pre")).to_have_text("class GraphModule: ...")
     # That no request was made, and nothing was blocked by the page's own policy, new_page checks for every page.
 
 
@@ -47,16 +49,18 @@ def test_hostile_text_in_every_place_stays_text(recorded, open_report, tmp_path)
     recorded.text(evil, evil, compile_id="0/0")
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
     page.click('[data-tab="graph_breaks"]')
-    assert evil.split("\u2028", maxsplit=1)[0] in page.text_content('.cdiag-row [data-column="reason"]')
-    assert page.evaluate("window.bitten") is None
+    reason = page.locator('.cdiag-row [data-column="reason"]').first
+    expect(reason).to_contain_text(evil.split("\u2028", maxsplit=1)[0])
+    expect_value(page, "window.bitten", None)
 
 
 def test_a_report_of_a_running_session_does_not_pretend_to_go_on(recorded, open_report, tmp_path):
     recorded.compile(0)
     recorded.in_flight(compile_id="0/1", function="forward", file="/home/me/model.py", line=30)
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    assert page.text_content(".cdiag-state") == "saved while watching"
-    assert page.locator(".cdiag-now").is_hidden() and page.locator(".cdiag-pause").is_hidden()
+    expect(page.locator(".cdiag-state")).to_have_text("saved while watching")
+    expect(page.locator(".cdiag-now")).to_be_hidden()
+    expect(page.locator(".cdiag-pause")).to_be_hidden()
 
 
 def test_a_redacted_report_has_no_code_value_or_path_of_the_user(recorded, open_report, tmp_path):
@@ -66,10 +70,10 @@ def test_a_redacted_report_has_no_code_value_or_path_of_the_user(recorded, open_
     path = write_report(recorded.session.data, tmp_path / "report.html", redact=True)
     assert SECRET not in path.read_text() and "/home/me" not in path.read_text()
     page = open_report(path)
-    assert page.locator(".cdiag-badge", has_text="redacted").is_visible()
+    expect(page.locator(".cdiag-badge", has_text="redacted")).to_be_visible()
     page.click('[data-tab="compiles"]')
     page.locator(".cdiag-row").first.click()
-    assert page.text_content(".cdiag-detail h2") == "forward 0/0"
+    expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/0")
 
 
 def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_report, tmp_path):
@@ -87,9 +91,9 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
     page.wait_for_selector("text=cut to fit; the whole text in Python: session.artifact(")
     page.locator(".cdiag-artifact-toggle", has_text="short").click()
     page.wait_for_selector(".cdiag-pages pre:has-text('a short one')")
-    kept = re.search(
-        r"session\.artifact\((\d+)\)", page.text_content(".cdiag-artifact-foot:has-text('cut to fit')")
-    ).group(1)
+    foot = page.locator(".cdiag-artifact-foot:has-text('cut to fit')")
+    match = re.compile(r"session\.artifact\((\d+)\)")
+    kept = match.search(expect_value(page, foot.text_content, match.search)).group(1)
     assert recorded.session.artifact(int(kept)) == long
 
 

@@ -27,14 +27,19 @@ def rss_mb():
         return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
 
 
+def wait_for_phase(path, name):
+    """Wait until the file has a phase of this name."""
+    reader = load(path)
+    deadline = time.monotonic() + 60
+    while name not in reader.phases["name"].tolist():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_what_is_put_is_in_the_file_soon_without_a_flush(running):
     session, recorder, _ = running
     put(recorder, Phase(time_ns=1, name="soon"))
-    reader = load(session.path)
-    deadline = time.monotonic() + 60
-    while "soon" not in reader.phases["name"].tolist():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for_phase(session.path, "soon")
     assert recorder_module.INTERVAL_S <= 0.25
 
 
@@ -154,7 +159,7 @@ def test_an_event_that_does_not_fit_costs_only_itself(running, what):
     assert session.phases["name"].tolist() == ["before", "after"]
     assert len(feed.errors) == 1 and feed.dropped == 1
     put(recorder, Phase(time_ns=3, name="later"))
-    time.sleep(3 * recorder_module.INTERVAL_S)
+    wait_for_phase(session.path, "later")
     assert recorder._thread.is_alive()
     assert load(session.path).phases["name"].tolist() == ["before", "after", "later"]
 
