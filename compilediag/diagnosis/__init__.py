@@ -12,7 +12,8 @@ from ..events import Rows
 from .causes.grouping import count_strikes, find_causes
 from .causes.limit_findings import count_limit_hits, find_limits
 from .causes.recompile_findings import make_finding
-from .finding import SEVERITIES, Finding, fix_code, make_rank_key, merge_fixes
+from .change import CodeChange, Edit
+from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
 from .rules.cache_misses import explain_miss
@@ -23,10 +24,13 @@ from .rules.export_rules import find_export_problems
 from .rules.failure_rules import add_empty_compiles, find_failures
 from .rules.graph_break_rules import find_graph_breaks
 from .rules.rank_rules import find_rank_problems
+from .settings import fix_code, merge_fixes
 
 __all__ = [
     "FEEDS",
     "CallTotals",
+    "CodeChange",
+    "Edit",
     "Finding",
     "break_even",
     "count_occurrences",

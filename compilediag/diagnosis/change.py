@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .finding import Settings, fix_code
+from .settings import Settings, fix_code
 
 
 @dataclass(frozen=True)

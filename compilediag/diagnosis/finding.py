@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..decode.config_modules import find_config_module
-
-#: Configuration: name of a setting -> its value, as `Finding.fix` has it.
-Settings = dict[str, str | int | bool]
+from .change import CodeChange
+from .settings import Settings
 
 SEVERITIES = ("high", "medium", "low")
 
@@ -28,8 +25,8 @@ class Finding:
     `source` and `kind` are the guarded value and the kind of guard, `what_changed` says how the value changed.
     `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
     of them. `evidence` holds event ids, oldest first. `details` holds what was seen, in order of appearance (old value
-    first). `cost` is what following the suggestion costs. `fix` is configuration that can be tried without editing
-    code, or None:
+    first). `cost` is what following the suggestion costs. `changes` are the ways to follow it, the preferred one
+    first. `fix` is the configuration of the first of them that needs no edit, or None:
 
     - "dynamic_sources", "unbacked_sources": of `torch.compiler.config`,
     - "use_duck_shape": of `torch.fx.experimental._config`,
@@ -57,28 +54,7 @@ class Finding:
     seconds_at_stake: float = 0.0
     cost: str | None = None
     what_changed: str | None = None
-
-
-def fix_code(fix: Settings | None) -> str | None:
-    """Write the statements that apply `fix`, as one line of Python; None if there is none."""
-    statements = (f"{find_config_module(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
-    return "; ".join(statements) or None
-
-
-def merge_fixes(fixes: Iterable[Settings | None]) -> Settings:
-    """One fix that does what all of these do: lists of sources are joined, and the largest of several numbers wins."""
-    merged: Settings = {}
-    for key, value in (pair for fix in fixes for pair in (fix or {}).items()):
-        merged[key] = _merge_values(merged.get(key), value)
-    return merged
-
-
-def _merge_values(known: str | int | None, value: str | int) -> str | int:
-    if isinstance(known, str) and isinstance(value, str):
-        return ",".join(dict.fromkeys([*known.split(","), *value.split(",")]))
-    if type(known) is int and type(value) is int:
-        return max(known, value)
-    return value
+    changes: tuple[CodeChange, ...] = field(default=())
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...formatting import format_change, format_expression, format_line
-from ..finding import Settings
+from ..change import CodeChange
+from ..settings import Settings
 from .cause import EVALUATED, NUMBER, Cause
+from .edits import get_user_value, insert_before_call, replace_argument
 from .source_paths import split_property
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
@@ -18,16 +20,21 @@ class Advice:
     """What a rule says about a cause.
 
     `action` is what to do, as code where there is code, and `explanation` says why; each is one or more sentences.
-    `fix` is described in `Finding`. `ceiling` is the worst severity that the finding can have. `what_changed` replaces
-    "source was a, then b" in the title.
+    `changes` are the ways to follow it, the preferred one first. `ceiling` is the worst severity that the finding can
+    have. `what_changed` replaces "source was a, then b" in the title.
     """
 
     rule: str
     action: str
     explanation: str = ""
-    fix: Settings | None = None
+    changes: tuple[CodeChange, ...] = ()
     ceiling: str = "high"
     what_changed: str | None = None
+
+    @property
+    def fix(self) -> Settings | None:
+        """The settings of the first change that needs no edit; None if all do."""
+        return next((change.settings for change in self.changes if change.settings and not change.edits), None)
 
     @property
     def suggestion(self) -> str:
@@ -41,7 +48,7 @@ def describe_change(cause: Cause) -> str:
 
 def get_name(cause: Cause, fallback: str = "the argument") -> str:
     """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
-    return format_expression(split_property(cause.source)[0]) or fallback
+    return get_user_value(cause) or format_expression(split_property(cause.source)[0]) or fallback
 
 
 def format_user_line(cause: Cause) -> str:
@@ -60,6 +67,29 @@ def get_usual_ceiling(cause: Cause, repeated: str = "high") -> str:
     if cause.max_per_function > 1:
         return repeated
     return "medium" if cause.seconds >= EXPENSIVE_S else "low"
+
+
+def list_changes(*ways: Settings | CodeChange | str | None) -> tuple[CodeChange, ...]:
+    """The ways to follow an advice: settings, changes of the code, or a text for what no program can change."""
+    return tuple(_make_change(way) for way in ways if way)
+
+
+def _make_change(way: Settings | CodeChange | str) -> CodeChange:
+    if isinstance(way, CodeChange):
+        return way
+    return CodeChange(text=way) if isinstance(way, str) else CodeChange(settings=way)
+
+
+def edit_call(cause: Cause, *lines: str) -> CodeChange | None:
+    """`lines` before the user's call, as a change; None if the call is not known."""
+    edits = insert_before_call(cause, *lines)
+    return CodeChange(edits=edits) if edits else None
+
+
+def edit_argument(cause: Cause, template: str) -> CodeChange | None:
+    """Another argument in the user's call, as a change; None if the call is not known."""
+    edits = replace_argument(cause, template)
+    return CodeChange(edits=edits) if edits else None
 
 
 def make_dynamic_fix(cause: Cause) -> Settings | None:

@@ -8,8 +8,10 @@ from ...events import Compile, Rows
 from ...formatting import format_function, format_line, format_times
 from ..costs import get_cost
 from ..evidence import Place, get_ids, get_place, group_by
-from ..finding import Finding, Settings, merge_fixes
+from ..finding import Finding
 from ..rules.break_even import make_eager_call_counter
+from ..settings import Settings, merge_fixes
+from .advice import list_changes
 
 #: torch's defaults.
 DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
@@ -42,6 +44,7 @@ def _select_causes(causes: list[Finding], place: Place) -> list[Finding]:
 def _make_finding(limit: str, rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
     function, file, line = place = get_place(rows[0])
     name = format_line(limit, 60)
+    fix = _choose_fix(limit, causes)
     return Finding(
         rule="recompile_limit",
         severity="high",
@@ -50,7 +53,8 @@ def _make_finding(limit: str, rows: list[Compile], causes: list[Finding], eager:
         evidence=get_ids(rows),
         suggestion=_write_suggestion(name, causes) + (_NOT_COUNTED if eager is None else ""),
         cost=get_cost("recompile_limit"),
-        fix=_choose_fix(limit, causes),
+        fix=fix,
+        changes=list_changes(fix),
         function=function,
         file=file,
         line=line,

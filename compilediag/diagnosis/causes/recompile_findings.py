@@ -9,7 +9,7 @@ from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
-from .advice import Advice, describe_change
+from .advice import Advice, describe_change, list_changes
 from .cause import Cause
 from .source_paths import split_property
 
@@ -56,6 +56,7 @@ def make_finding(cause: Cause) -> Finding:
         suggestion=advice.suggestion + _describe_others(cause),
         cost=get_cost(advice.rule),
         fix=advice.fix,
+        changes=advice.changes or list_changes(advice.action),
         function=find_first(row.function for row in rows),
         file=find_first(row.file for row in rows),
         line=find_first(row.line for row in rows),

@@ -6,19 +6,22 @@ import re
 
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
-from ..finding import Settings, fix_code
+from ..settings import Settings, fix_code
 from .advice import (
     Advice,
     advise_branch,
     advise_specialized,
+    edit_call,
     format_user_line,
     get_name,
     get_usual_ceiling,
     is_branch,
     is_specialized,
+    list_changes,
     make_dynamic_fix,
 )
 from .cause import ZERO_ONE, Cause
+from .edits import get_user_value
 from .source_paths import is_size, is_stack_value, split_property
 from .value_advice import advise_value
 
@@ -75,7 +78,7 @@ def _advise_dynamic(cause: Cause) -> Advice:
         "size_changes",
         _write_marks(cause, fix, " before the first call" if is_usual else ""),
         zero_one + explanation,
-        fix,
+        list_changes(edit_call(cause, *_list_marks(cause)), fix),
         get_usual_ceiling(cause) if is_usual else "high",
     )
 
@@ -86,16 +89,22 @@ def _write_marks(cause: Cause, fix: Settings | None, when: str) -> str:
     if fix and is_resumed(function):
         # A value from before a graph break may have no name where the user could mark it, but torch can name it.
         return f"Mark the input that it is computed from, or set {fix_code(fix)}. It comes from before a graph break."
-    sources = (cause.source, *(source for kind, source in cause.also if kind in SIZE_KINDS))
-    marks = "; ".join(filter(None, map(_write_mark, sources))) or "torch._dynamo.mark_dynamic(tensor, dim)"
+    marks = "; ".join(_list_marks(cause)) or "torch._dynamo.mark_dynamic(tensor, dim)"
     return f"Mark it dynamic{when}: {marks}."
 
 
-def _write_mark(source: str) -> str | None:
+def _list_marks(cause: Cause) -> tuple[str, ...]:
+    """The statements that mark the size, and those that changed with it."""
+    others = (source for kind, source in cause.also if kind in SIZE_KINDS)
+    marks = (_write_mark(cause.source, get_user_value(cause)), *map(_write_mark, others))
+    return tuple(mark for mark in marks if mark is not None)
+
+
+def _write_mark(source: str, value: str | None = None) -> str | None:
     base, name, dim = split_property(source)
     if name != "size" or "*" in base or is_stack_value(base):
         return None
-    return f"torch._dynamo.mark_dynamic({format_expression(base)}, {dim})"
+    return f"torch._dynamo.mark_dynamic({value or format_expression(base)}, {dim})"
 
 
 def _advise_zero_one(cause: Cause) -> Advice:
@@ -112,7 +121,11 @@ def _advise_zero_one(cause: Cause) -> Advice:
         f"is 0 or 1: {mark}.",
         f"torch always compiles {sizes} on {'its' if len(special) == 1 else 'their'} own, with or without "
         "mark_dynamic.",
-        fix,
+        list_changes(
+            edit_call(cause, mark),
+            fix,
+            f"Pad it to 2 or more, or handle {sizes} outside the compiled function.",
+        ),
         get_usual_ceiling(cause, "medium"),
     )
 
@@ -125,13 +138,15 @@ def _advise_module_tensor(cause: Cause) -> Advice:
             f"Let the sizes of parameters vary: {fix_code(fix)}.",
             f"{get_name(cause, 'A parameter')} has another size because another module runs the same code, or because "
             "it was replaced. torch compiles each size of a parameter on its own, with or without mark_dynamic.",
-            fix,
+            list_changes(fix),
         )
     return Advice(
         "module_tensor_size",
         f"Pass {get_name(cause, 'the tensor')} as an argument, or keep its size and use a part of it.",
         "It belongs to a module, and torch keeps the sizes of module tensors static, with or without mark_dynamic.",
-        fix,
+        list_changes(
+            fix, f"Pass {get_name(cause, 'the tensor')} as an argument, or keep its size and use a part of it."
+        ),
     )
 
 
@@ -140,7 +155,7 @@ def _advise_duck_sizing(cause: Cause) -> Advice:
         "duck_sizing",
         "Make the first call with different sizes, or set torch.fx.experimental._config.use_duck_shape = False.",
         "At the first compile, torch treated equal sizes as one size (duck sizing).",
-        {"use_duck_shape": False},
+        list_changes({"use_duck_shape": False}, "Make the first call with different sizes."),
         get_usual_ceiling(cause),
         _describe_relation(cause),
     )

@@ -8,16 +8,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..finding import fix_code
+from ..settings import fix_code
 from .advice import (
     Advice,
     advise_branch,
     advise_specialized,
+    edit_argument,
     format_user_line,
     get_name,
     get_usual_ceiling,
     is_branch,
     is_specialized,
+    list_changes,
     make_dynamic_fix,
 )
 from .cause import Cause
@@ -109,7 +111,7 @@ def _advise_module_integer(cause: Cause, name: str) -> Advice:
         f"it vary: {fix_code(fix)}.",
         f"{name} {'counts up' if is_counting else 'is an integer of an nn.Module'}, and each value is a new compile. "
         "(A buffer that the compiled function itself changes can give wrong gradients.)",
-        fix,
+        list_changes(fix, f"{'Count' if is_counting else 'Set it'} outside the compiled function, in a tensor buffer."),
     )
 
 
@@ -118,7 +120,7 @@ def _advise_global_integer(cause: Cause, name: str) -> Advice:
         "counter" if is_counter(cause.values) else "global_int",
         f"Pass {name} as an argument, or make it a 0-dim tensor.",
         "torch never makes a global integer dynamic by itself.",
-        make_dynamic_fix(cause),
+        list_changes(make_dynamic_fix(cause), f"Pass {name} as an argument, or make it a 0-dim tensor."),
     )
 
 
@@ -129,7 +131,7 @@ def _advise_integer_argument(cause: Cause, name: str) -> Advice:
             "int_changes",
             f"To save the recompile, pass torch.tensor({name}).",
             "torch makes an integer dynamic by itself after its first change, so one recompile is usual.",
-            fix,
+            list_changes(fix, edit_argument(cause, "torch.tensor({})")),
             get_usual_ceiling(cause),
         )
     is_counting = is_counter(cause.values)
@@ -138,7 +140,7 @@ def _advise_integer_argument(cause: Cause, name: str) -> Advice:
         f"Compile with dynamic=None, or pass torch.tensor({name}).",
         f"{f'{name} counts up. ' if is_counting else ''}By default torch makes an integer dynamic after its first "
         "change, so the function is probably compiled with dynamic=False, or its code needs the number itself.",
-        fix,
+        list_changes(fix, edit_argument(cause, "torch.tensor({})")),
     )
 
 

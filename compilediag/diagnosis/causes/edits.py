@@ -1,0 +1,140 @@
+"""Edits at the user's line that calls into compiled code: a line before the call, or another argument in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from ..change import Edit
+from .cause import Cause
+
+#: What a cause's expression says of a value: the size of a dimension, or a property of a tensor.
+_PROPERTY = re.compile(r"\.(?:(?:size|stride)\(-?\d+\)|dim\(\)|dtype|device|requires_grad|layout)$")
+#: A statement whose line cannot have another one before it that runs each time: a header of a loop, or a branch.
+_HEADER = re.compile(r"(?:while|elif|else|except|finally|case|async|for|if|with|try)\b")
+_RUNS_ONCE = re.compile(r"(?:if|with|for)\b")
+
+
+class Site(Protocol):
+    """The user's line that calls into compiled code."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def code(self) -> str | None: ...
+    @property
+    def call(self) -> str | None: ...
+
+
+def get_site(cause: Cause) -> Site | None:
+    """The user's line that calls into compiled code; None if it is not known."""
+    site: Site | None = getattr(cause, "call_site", None)
+    return site
+
+
+def get_user_value(cause: Cause) -> str | None:
+    """The guarded value in the user's names at the call, without a tensor's property; None if it is not known."""
+    expression: str | None = getattr(cause, "expression", None)
+    return None if expression is None else _PROPERTY.sub("", expression)
+
+
+def insert_before_call(cause: Cause, *lines: str) -> tuple[Edit, ...]:
+    """Put `lines` before the user's call; no edit if the call or the names in it are not available there."""
+    site = get_site(cause)
+    if site is None or not site.code or not _can_insert(site, lines):
+        return ()
+    return (Edit(site.file, site.line, "insert_before", site.code, "\n".join(lines)),)
+
+
+def _can_insert(site: Site, lines: tuple[str, ...]) -> bool:
+    """False inside a loop's header or a branch on one line, and for names that a comprehension or lambda binds."""
+    code = (site.code or "").strip()
+    used = {name for line in lines for name in find_names(line)}
+    tree = parse_code(code) or parse_code(f"{code}\n    pass") or parse_code(site.call or "")
+    if tree is None or used & set(_list_bound_inside(tree)):
+        return False
+    if not _HEADER.match(code):
+        return True
+    # `if f(x):` and `for y in f(x):` evaluate the call once, before their body; `for x in xs: f(x)` does not.
+    return bool(_RUNS_ONCE.match(code)) and code.endswith(":") and not used & set(_list_targets(tree))
+
+
+def replace_argument(cause: Cause, template: str) -> tuple[Edit, ...]:
+    """Replace the guarded value in the user's call by `template`, in which {} is the value; no edit if it is not there.
+
+    The whole call is replaced, so that the same name elsewhere in the statement stays.
+    """
+    site, value = get_site(cause), get_user_value(cause)
+    if site is None or value is None or not site.call:
+        return ()
+    call = rewrite_argument(site.call, value, template.format(value))
+    return (Edit(site.file, site.line, "replace", site.call, call),) if call else ()
+
+
+def rewrite_argument(call: str, old: str, new: str) -> str | None:
+    """The text of a call whose arguments have `new` where they had the expression `old`; None if none had."""
+    tree, wanted = parse_code(call), parse_code(old)
+    if tree is None or wanted is None or not isinstance(tree.body[0], ast.Expr):
+        return None
+    outer, text = tree.body[0].value, ast.dump(wanted.body[0])
+    if not isinstance(outer, ast.Call):
+        return None
+    arguments = [*outer.args, *(keyword.value for keyword in outer.keywords)]
+    found = [node for node in arguments if ast.dump(ast.Expr(node)) == text]
+    for node in reversed(found):
+        start, end = _find_offsets(call, node)
+        call = call[:start] + new + call[end:]
+    return call if found else None
+
+
+def _find_offsets(text: str, node: ast.expr) -> tuple[int, int]:
+    """Where a node's text begins and ends. Its columns count UTF-8 bytes."""
+    lines = text.splitlines(keepends=True)
+
+    def find(line: int, column: int) -> int:
+        before = sum(map(len, lines[: line - 1]))
+        return before + len(lines[line - 1].encode()[:column].decode())
+
+    return find(node.lineno, node.col_offset), find(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+def parse_code(code: str) -> ast.Module | None:
+    """The syntax tree of a statement; None if it is not whole, or not Python."""
+    try:
+        tree = ast.parse(code.strip())
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    return tree if tree.body else None
+
+
+def find_names(code: str) -> set[str]:
+    """The names that an expression or statement reads."""
+    tree = parse_code(code)
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree else set()
+
+
+def _list_bound_inside(tree: ast.Module) -> Iterator[str]:
+    """The names that comprehensions, lambdas and := inside of a statement bind: they do not exist before it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.comprehension):
+            yield from (child.id for child in ast.walk(node.target) if isinstance(child, ast.Name))
+        elif isinstance(node, ast.Lambda):
+            yield from (argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg))
+        elif isinstance(node, ast.NamedExpr):
+            yield node.target.id
+
+
+def _list_targets(tree: ast.Module) -> Iterator[str]:
+    """The names that a statement's header binds: `x` of `for x in xs:`."""
+    for node in ast.walk(tree):
+        targets: list[ast.expr | None] = []
+        if isinstance(node, ast.For):
+            targets = [node.target]
+        elif isinstance(node, ast.With):
+            targets = [item.optional_vars for item in node.items]
+        for target in filter(None, targets):
+            yield from (child.id for child in ast.walk(target) if isinstance(child, ast.Name))
