@@ -183,7 +183,8 @@ def test_the_explorer_notebook_shows_the_explorer_and_advises_settings_and_a_cha
     assert len(widgets) == len(PROGRAMS)
     assert all("recompiles, and the guards that failed in each entry" in widget["text/plain"] for widget in widgets)
     advised = read_last_line(notebook)["advised"]
-    assert advised["fix"]["dynamic_sources"] == "L['self'].step,L['tokens']"
+    # The setting lists the more expensive one first, and which that is depends on the run.
+    assert set(advised["fix"]["dynamic_sources"].split(",")) == {"L['self'].step", "L['tokens']"}
     assert (advised["recompiles"], advised["left"]) == (4, 1)
     assert "the results are the same: True" in get_printed_text(notebook)
 
