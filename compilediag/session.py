@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .diagnosis import Finding
     from .diagnosis.causes.what_if import WhatIf
+    from .diagnosis.plan import Plan
     from .diagnosis.ranks.rank_comparison import Ranks
     from .logs import Paths
     from .trials.advise import Advised
@@ -163,6 +164,16 @@ class Session(TableProperties):
         return self.data.settled()
 
     # Views
+
+    def plan(self) -> Plan:
+        """The smallest set of changes that saves the most compile seconds: `print(session.plan())`.
+
+        `.steps` are the changes, `.code()` is the block to paste.
+        """
+        from .diagnosis.plan import make_plan
+
+        with self.settled():
+            return make_plan(self.data)
 
     def findings(self) -> list[Finding]:
         """What to change, ranked by seconds lost."""

@@ -41,9 +41,14 @@ ADVISERS: dict[str, Callable[[Cause], Advice]] = {
 MAX_DETAILS = 64
 
 
+def advise(cause: Cause) -> Advice:
+    """What to do about a cause, by the kind of its guard."""
+    return ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
+
+
 def make_finding(cause: Cause) -> Finding:
     """The finding of a cause: what it cost and what changed, then what to do."""
-    advice = ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
+    advice = advise(cause)
     what = advice.what_changed or describe_change(cause)
     rows = cause.recompiles
     lost = format_lost(cause.seconds, cause.timed_count, cause.count)

@@ -1,0 +1,147 @@
+"""What a plan holds: its steps, what they save, and the same as code, text and plain JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...formatting import format_amount, format_place, format_seconds
+from ..change import CodeChange, Edit
+from ..settings import Settings
+from .plan_html import format_html
+from .plan_text import format_code, format_settings, format_text
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """One change of the user's program, and what it saves.
+
+    `file`, `line` and `function` are the user's own place, `code` is the text of that line, and `expression` names what
+    varies there, in the user's names; None if it is not known. `what` is what varies in words, with its `values`, and
+    `change` is what to do, as code where there is code.
+
+    `recompiles_saved_alone` counts the recompiles that this step saves without any other. `recompiles_saved` and
+    `seconds_saved` (s) are what it saves together with all steps before it, so those of the last step are the plan's.
+    `saving` says both in one sentence. `evidence` holds the event ids of the recompiles at which its guards failed.
+    `settings` and `edits` are the change in a form that a program can apply; `alternatives` are other ways.
+    """
+
+    rule: str
+    what: str
+    change: str
+    why: str
+    saving: str
+    recompiles_saved_alone: int
+    recompiles_saved: int
+    seconds_saved: float
+    evidence: tuple[int, ...]
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    code: str | None = None
+    expression: str | None = None
+    values: tuple[str, ...] = ()
+    settings: Settings | None = None
+    edits: tuple[Edit, ...] = ()
+    alternatives: tuple[CodeChange, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """`train.py:28`; "" if it is not known."""
+        return format_place(self.file, self.line)
+
+    @property
+    def can_be_applied(self) -> bool:
+        """True if a program can make this change."""
+        return bool(self.settings or self.edits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain JSON values."""
+        names = ("file", "line", "place", "function", "code", "expression", "what", "change", "why", "saving")
+        numbers = ("recompiles_saved_alone", "recompiles_saved", "seconds_saved", "rule", "can_be_applied")
+        return {
+            **{name: getattr(self, name) for name in (*names, *numbers)},
+            "values": [*self.values],
+            "evidence": [*self.evidence],
+            "alternatives": [change.code for change in self.alternatives],
+        }
+
+
+@dataclass(frozen=True)
+class UnresolvedCause:
+    """What no step of the plan resolves, and why. `evidence` holds the event ids of its recompiles."""
+
+    what: str
+    reason: str
+    place: str
+    evidence: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cause as plain JSON values."""
+        return {"what": self.what, "reason": self.reason, "place": self.place, "evidence": [*self.evidence]}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The smallest set of changes that saves the most compile seconds.
+
+    `recompiles` and `seconds` (s) are those of the session: its recompiles, and the time of all its compiles.
+    `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
+    as plain values; None if it was not tried. `notes` are sentences about the plan as a whole.
+    """
+
+    steps: tuple[PlanStep, ...] = ()
+    recompiles: int = 0
+    recompiles_saved: int = 0
+    seconds: float = 0.0
+    seconds_saved: float = 0.0
+    settings: Settings = field(default_factory=dict)
+    unresolved: tuple[UnresolvedCause, ...] = ()
+    tried: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """What the plan saves, in one line."""
+        if not self.recompiles:
+            return "Nothing recompiled"
+        if not self.steps:
+            return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
+        changes = format_amount(len(self.steps), "change")
+        verbs = ("removes", "saves") if len(self.steps) == 1 else ("remove", "save")
+        removed = f"{verbs[0]} {self.recompiles_saved} of {format_amount(self.recompiles, 'recompile')}"
+        if not self.seconds_saved:
+            return f"{changes} {removed}"
+        seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
+        return f"{changes} {removed} and {verbs[1]} {seconds}"
+
+    def code(self) -> str:
+        """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
+        return format_code(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "headline": self.headline,
+            "steps": [step.to_dict() for step in self.steps],
+            "recompiles": self.recompiles,
+            "recompiles_saved": self.recompiles_saved,
+            "seconds": self.seconds,
+            "seconds_saved": self.seconds_saved,
+            "settings": dict(self.settings),
+            "settings_code": format_settings(self.settings),
+            "code": self.code(),
+            "unresolved": [cause.to_dict() for cause in self.unresolved],
+            "tried": None if self.tried is None else dict(self.tried),
+            "notes": [*self.notes],
+        }
+
+    def __str__(self) -> str:
+        return format_text(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        return format_html(self)

@@ -1,0 +1,32 @@
+"""A plan as HTML that needs no scripts and no styles: what a notebook shows for a plan, also without a kernel."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .plan import Plan, PlanStep
+
+
+def format_html(plan: Plan) -> str:
+    """The plan as HTML."""
+    steps = "".join(map(_format_step, plan.steps))
+    unresolved = "".join(
+        f"<li>{escape(' '.join(filter(None, (cause.place, cause.what))))}: {escape(cause.reason)}</li>"
+        for cause in plan.unresolved
+    )
+    parts = (
+        f"<p><strong>{escape(plan.headline)}</strong></p>",
+        f"<ol>{steps}</ol>" if steps else "",
+        f"<p>The block to paste:</p><pre>{escape(plan.code())}</pre>" if steps else "",
+        f"<p>Not resolved:</p><ul>{unresolved}</ul>" if unresolved else "",
+        *(f"<p>{escape(note)}</p>" for note in plan.notes),
+    )
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _format_step(step: PlanStep) -> str:
+    code = f" <code>{escape(step.code)}</code>" if step.code else ""
+    change = f"<pre>{escape(step.change)}</pre>" if step.can_be_applied else f"<br>{escape(step.change)}"
+    return f"<li>{escape(step.place)}{code}<br>{escape(step.what)}{change}{escape(step.saving)}</li>"

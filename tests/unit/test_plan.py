@@ -1,0 +1,84 @@
+"""The plan, by hand-made tables whose smallest set of changes can be counted."""
+
+import json
+
+from compilediag.diagnosis.plan import make_plan
+from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
+
+
+def plan_of(*events):
+    return make_plan(tables(*events))
+
+
+def test_nothing_recompiled():
+    plan = plan_of(compiled())
+    assert (plan.steps, plan.recompiles, plan.unresolved) == ((), 0, ())
+    assert plan.headline == "Nothing recompiled"
+    assert plan.code() == ""
+
+
+def test_one_size():
+    plan = plan_of(compiled(duration_s=3.0), *sizes("4", "6", "9"))
+    (step,) = plan.steps
+    assert (plan.recompiles_saved, plan.seconds, plan.seconds_saved) == (2, 3.0, 2.0)
+    assert plan.headline == "1 change removes 2 of 2 recompiles and saves 2.0 s of 3.0 s compile time"
+    assert (step.recompiles_saved_alone, step.recompiles_saved) == (2, 2)
+    assert step.values == ("4", "6", "9")
+    assert plan.settings == {"dynamic_sources": "L['x']"}
+    assert "dynamic_sources = \"L['x']\"" in plan.code()
+
+
+def two_causes_at_the_same_calls():
+    """A size and a counter that both fail at two recompiles; the counter alone fails at a third."""
+    return [
+        *sizes("4", "6", "9"),
+        recompile("self.step", "value", "3", "4", 3),
+        failure("self.step", "value", 1),
+        failure("x.size()[0]", "tensor_size", 1),
+        failure("self.step", "value", 2),
+        failure("x.size()[0]", "tensor_size", 2),
+        failure("self.step", "value", 3),
+    ]
+
+
+def test_a_recompile_needs_all_of_its_causes():
+    plan = plan_of(*two_causes_at_the_same_calls())
+    counter, size = plan.steps
+    assert (counter.expression, counter.recompiles_saved_alone, counter.recompiles_saved) == ("self.step", 1, 1)
+    assert (size.expression, size.recompiles_saved_alone, size.recompiles_saved) == ("x.size(0)", 0, 3)
+    assert "Alone it saves nothing: `self.step` fails at the same calls." in size.saving
+    assert plan.recompiles_saved == 3
+
+
+def test_what_is_expected_is_listed_with_the_reason():
+    size = recompile("x.size()[0]", "tensor_size", "4", "6", 2)
+    plan = plan_of(*changes("self.training", "value", "True", "False"), size)
+    assert [step.expression for step in plan.steps] == ["x.size(0)"]
+    (left,) = plan.unresolved
+    assert "train()" in left.reason
+    assert left.evidence == (1,)
+
+
+def test_a_change_that_contributes_nothing_is_left_out():
+    """The size fails together with the mode each time, and no change resolves the mode."""
+    rows = changes("self.training", "value", "True", "False")
+    beside = [failure("x.size()[0]", "tensor_size", 1), failure("self.training", "value", 1)]
+    plan = plan_of(*rows, *beside)
+    assert plan.steps == ()
+    assert plan.headline == "No change removes any of 1 recompile"
+
+
+def test_it_is_plain_json():
+    plan = plan_of(*two_causes_at_the_same_calls())
+    found = json.loads(json.dumps(plan.to_dict()))
+    assert found["headline"] == plan.headline
+    assert found["steps"][0]["recompiles_saved_alone"] == 1
+    assert found["tried"] is None
+
+
+def test_it_reads_as_text_and_as_html():
+    plan = plan_of(*two_causes_at_the_same_calls())
+    text = str(plan)
+    assert text.startswith("2 changes remove 3 of 3 recompiles and save 3.0 s of 0 s compile time\n1. model.py:30")
+    assert "<ol><li>model.py:30" in plan._repr_html_()
+    assert all(len(line) <= 100 for line in text.splitlines())
