@@ -26,6 +26,7 @@ ENTRIES = ("widget.js", "report.js", "diff.js")
 STYLES = (
     "core/theme.css",
     "dashboard/header.css",
+    "dashboard/plan.css",
     "dashboard/tables.css",
     "dashboard/detail-pane.css",
     "dashboard/call-site-tree.css",

@@ -10,22 +10,23 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
+from ..diagnosis import FEEDS, CallTotals, diagnose, map_collected, sum_calls
+from ..diagnosis.plan import make_plan
 from ..events import Compile
 from .artifact_texts import PageText, TextBudget, make_tree_rows
 from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
 from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
+from .page_plan import describe_findings, describe_plan
 from .page_rows import News, PageRows
-from .page_types import PageFinding, PageMeta, PagePatch, PageRow, RunningCompile
+from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
 from .rank_page import make_rank_page
 from .redaction import RedactedData, Redactor
 from .totals import Totals
 
 if TYPE_CHECKING:
-    from ..diagnosis import Finding
     from ..storage.data import SessionData
 
 #: Version of the patch format.
@@ -178,7 +179,7 @@ class ViewModel:
 
 
 class _DiagnosedParts:
-    """The parts of a page that need whole tables: findings, ranks, panels of plug-ins, totals of calls."""
+    """The parts of a page that need whole tables: findings and plan, ranks, panels of plug-ins, totals of calls."""
 
     def __init__(self, data: SessionData, redactor: Redactor | None):
         self._data = data
@@ -186,7 +187,7 @@ class _DiagnosedParts:
         self._pace = Pace()
         self._is_outdated = True
         self.calls = CallTotals()
-        #: Findings, and ranks and panels if there are any.
+        #: Findings and plan, and ranks and panels if there are any.
         self.parts: PagePatch = {}
 
     def update(self, rows: dict[str, list[PageRow]], is_final: bool) -> None:
@@ -198,7 +199,11 @@ class _DiagnosedParts:
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
         self.calls = sum_calls(data)
-        self.parts = {"findings": [_describe_finding(finding) for finding in diagnose(data)]}
+        plan = make_plan(data)
+        self.parts = {
+            "findings": describe_findings(diagnose(data), plan),
+            "plan": describe_plan(plan),
+        }
         if ranks := make_rank_page(data, self._data.state == "watching"):
             self.parts["ranks"] = ranks
         if panels := make_panels(data):
@@ -250,20 +255,3 @@ def _get_columns() -> dict[str, list[PageColumn]]:
     for table in MADE_OF.values():
         columns[table].append(PART_OF)
     return {**columns, **get_group_columns()}
-
-
-def _describe_finding(found: Finding) -> PageFinding:
-    return {
-        "rule": found.rule,
-        "severity": found.severity,
-        "title": found.title,
-        "seconds_lost": found.seconds_lost,
-        "count": found.count,
-        "suggestion": found.suggestion,
-        "fix": fix_code(found.fix),
-        "function": found.function,
-        "file": found.file,
-        "line": found.line,
-        "evidence": list(found.evidence),
-        "values": [str(v) for v in found.details],
-    }

@@ -47,7 +47,7 @@ class RunningCompile(TypedDict):
 
 
 class PageFinding(TypedDict):
-    """A finding, see `compilediag.diagnosis.Finding`; `fix` is code."""
+    """A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it."""
 
     rule: str
     severity: str
@@ -61,6 +61,57 @@ class PageFinding(TypedDict):
     line: int | None
     evidence: list[int]
     values: list[str]
+    step: int | None
+
+
+class PageStep(TypedDict):
+    """A step of the plan, see `compilediag.diagnosis.plan.plan.PlanStep`; `alternatives` are code."""
+
+    file: str | None
+    line: int | None
+    place: str
+    function: str | None
+    code: str | None
+    expression: str | None
+    what: str
+    values: list[str]
+    change: str
+    can_be_applied: bool
+    alternatives: list[str]
+    why: str
+    saving: str
+    recompiles_saved_alone: int
+    recompiles_saved: int
+    seconds_saved: float
+    rule: str
+    evidence: list[int]
+
+
+class PageCause(TypedDict):
+    """What no step of the plan resolves."""
+
+    what: str
+    reason: str
+    place: str
+    evidence: list[int]
+
+
+class PagePlan(TypedDict):
+    """The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none."""
+
+    headline: str
+    steps: list[PageStep]
+    recompiles: int
+    recompiles_saved: int
+    seconds: float
+    seconds_saved: float
+    settings: dict[str, Any]
+    settings_code: str
+    code: str
+    patch: str | None
+    unresolved: list[PageCause]
+    tried: dict[str, Any] | None
+    notes: list[str]
 
 
 class PagePatch(TypedDict, total=False):
@@ -80,6 +131,7 @@ class PagePatch(TypedDict, total=False):
     observed: dict[str, bool]
     now: list[RunningCompile]
     findings: list[PageFinding]
+    plan: PagePlan
     ranks: RankPage
     panels: list[PluginPanel]
     rows: dict[str, list[PageRow]]

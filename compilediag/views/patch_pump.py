@@ -23,7 +23,7 @@ ALIVE_S = 2.0
 #: Characters of JSON in one message.
 MESSAGE_SIZE = 1_500_000
 #: The parts of a patch that describe its rows.
-SENT_LAST = ("meta", "totals", "findings", "now")
+SENT_LAST = ("meta", "totals", "findings", "plan", "now")
 #: After so many errors in a row the pump stops.
 MAX_ERRORS = 5
 

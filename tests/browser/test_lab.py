@@ -230,7 +230,7 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
     notebook = lab.open(page, [EXPLORED, EXPLORING])
     notebook.run(0)
     notebook.begin(1)
-    page.wait_for_selector('.cdiag-finding:has-text("self.step")')
+    page.wait_for_selector('.cdiag-step:has-text("self.step")')
     wait_for_total(page, "recompiles", 6)
     press_until(page, "Tab", "node.closest('.cdiag')")
     press_until(page, "Tab", "node.matches('.cdiag-explore-link')")

@@ -70,7 +70,9 @@ def test_findings_come_by_themselves_while_it_runs(recorded, open_widget, delive
         patch = recorded.model.patch()
         if patch is not None:
             deliver(page, patch)
+    expect(page.locator(".cdiag-step")).to_contain_text("x.size")
     expect(page.locator(".cdiag-finding").first).to_contain_text("x.size")
+    expect(page.locator(".cdiag-finding .cdiag-step-mark")).to_have_text("step 1")
 
 
 def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_widget, deliver):
@@ -238,6 +240,7 @@ def test_a_finding_leads_to_its_evidence(recorded, open_widget):
         recorded.compile(number)
     page = open_widget(recorded.snapshot())
     page.click('[data-tab="sources"]')
+    page.click("text=1 finding in the plan")
     page.locator(".cdiag-finding").first.click()
     expect(page.locator('[data-tab="recompiles"]')).to_have_attribute("aria-selected", "true")
     expect(page.locator(".cdiag-detail")).to_be_visible()

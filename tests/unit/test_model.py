@@ -43,7 +43,7 @@ class Page:
             return
         self.seq = patch["seq"]
         self.columns = patch.get("columns", self.columns)
-        for part in ("meta", "totals", "observed", "now", "findings"):
+        for part in ("meta", "totals", "observed", "now", "findings", "plan"):
             self.parts[part] = patch.get(part, self.parts.get(part))
         for table, rows in patch.get("rows", {}).items():
             self.rows.setdefault(table, {}).update({row[0]: row for row in rows})
@@ -173,6 +173,17 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
     compiles = [dict(zip(table_columns("compiles"), row, strict=True)) for row in snapshot["rows"]["compiles"]]
     assert [c["is_recompile"] for c in compiles] == [False, True, True, None]
     assert compiles[0]["triton_s"] is None
+
+
+def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
+    session = saved(tmp_path, *EVENTS)
+    snapshot = ViewModel(session.data).snapshot()
+    plan = session.plan().to_dict()
+    assert {key: snapshot["plan"][key] for key in plan} == plan
+    (step,) = snapshot["plan"]["steps"]
+    steps = {finding["rule"]: finding["step"] for finding in snapshot["findings"]}
+    assert steps.pop(step["rule"]) == 1
+    assert set(steps.values()) <= {None}
 
 
 def test_a_miss_is_explained_as_explain_miss_does_and_a_redacted_one_is_not(tmp_path):

@@ -2,6 +2,7 @@
 import { make } from "./dom.js";
 import { formatCount, formatValue } from "./format.js";
 /** @import { Child } from "./dom.js" */
+/** @import { Finding } from "./page-types" */
 
 const LONG = 4000; // characters of one value
 export const MOST = 200; // rows of one section; the others are counted
@@ -86,6 +87,17 @@ export function makeSection(name, heading, ...children) {
   const node = make("section", "cdiag-section", make("h3", "", heading), ...children);
   node.dataset.section = name;
   return node;
+}
+
+/**
+ * The step of the plan that fixes a finding, else how severe it is.
+ * @param {Finding} finding
+ */
+export function makeFindingMark({ step, severity }) {
+  if (step !== null) return make("span", "cdiag-step-mark", `step ${formatCount(step)}`);
+  const mark = make("span", "cdiag-severity", severity);
+  mark.dataset.severity = severity;
+  return mark;
 }
 
 /**

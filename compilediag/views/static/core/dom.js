@@ -36,6 +36,32 @@ export function setShown(node, shown) {
 }
 
 /**
+ * Gives an element these children in this order. A child that holds the focus or selected text is not moved, because
+ * moving it would lose them.
+ * @param {Element} parent
+ * @param {Element[]} nodes
+ */
+export function arrange(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  if (nodes.every((node, i) => parent.children[i] === node)) return;
+  const fixed = nodes.findIndex((node) => parent.contains(node) && holdsAttention(node));
+  if (fixed < 0) return parent.append(...nodes);
+  nodes[fixed].before(...nodes.slice(0, fixed));
+  nodes[fixed].after(...nodes.slice(fixed + 1));
+}
+
+/**
+ * True if the focus or selected text is in an element.
+ * @param {Element} node
+ */
+function holdsAttention(node) {
+  if (node.matches(":focus-within")) return true;
+  const selection = getSelection();
+  return selection !== null && !selection.isCollapsed && selection.containsNode(node, true);
+}
+
+/**
  * Makes a button that does not submit a form.
  * @param {string} className
  * @param {string} text

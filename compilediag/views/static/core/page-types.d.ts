@@ -58,6 +58,65 @@ export interface Finding {
   /** Event ids. */
   evidence: number[];
   values: string[];
+  /** Number of the plan's step that fixes it; null if none does. */
+  step: number | null;
+}
+
+/** One change of the plan. */
+export interface PlanStep {
+  file: string | null;
+  line: number | null;
+  /** "train.py:28"; "" if it is not known. */
+  place: string;
+  /** The text of that line. */
+  code: string | null;
+  /** What varies, in the user's names. */
+  expression: string | null;
+  what: string;
+  values: string[];
+  /** The change, as code if a program can apply it. */
+  change: string;
+  can_be_applied: boolean;
+  /** Other changes with the same effect. */
+  alternatives: string[];
+  why: string;
+  /** What it saves with the steps before it, and alone. */
+  saving: string;
+  rule: string;
+  /** Event ids. */
+  evidence: number[];
+}
+
+/** What no step of the plan resolves. */
+export interface Unresolved {
+  what: string;
+  reason: string;
+  place: string;
+  /** Event ids. */
+  evidence: number[];
+}
+
+/** What trying the plan showed. */
+export interface Outcome {
+  /** The outcome in one line. */
+  text: string;
+  /** The recompiles that the plan names are gone, and nothing else changed. */
+  holds: boolean;
+}
+
+/** The smallest set of changes that saves the most seconds. */
+export interface Plan {
+  headline: string;
+  steps: PlanStep[];
+  recompiles: number;
+  recompiles_saved: number;
+  /** All changes as one block. */
+  code: string;
+  /** A unified diff of the user's files; null if there is none. */
+  patch: string | null;
+  unresolved: Unresolved[];
+  tried: Outcome | null;
+  notes: string[];
 }
 
 /** A table of a plug-in, or of a comparison. */
@@ -150,6 +209,7 @@ export interface Patch {
   made_of?: Record<string, string>;
   now?: Flight[];
   findings?: Finding[];
+  plan?: Plan | null;
   ranks?: Ranks;
   panels?: Panel[];
   columns?: Record<string, Column[]>;

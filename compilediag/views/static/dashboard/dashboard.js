@@ -11,14 +11,16 @@ import { Filter } from "./filter.js";
 import { FindingsPanel } from "./findings-panel.js";
 import { Header } from "./header.js";
 import { InFlightPanel } from "./in-flight-panel.js";
+import { PlanCard } from "./plan-card.js";
 import { ProvenanceView } from "./provenance-view.js";
 import { TabBar } from "./tab-bar.js";
 import { allTabs, explainGap, SEARCHED, TABS } from "./tabs.js";
 import { TimelineLanes } from "./timeline-lanes.js";
 import { Timeline } from "./timeline.js";
-/** @import { Cells, Finding, Place } from "../core/page-types" */
+/** @import { Cells, Place } from "../core/page-types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Target } from "./detail-pane.js" */
+/** @import { Picked } from "./plan-step.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
 /** @import { Tab } from "./tab-types" */
 
@@ -59,7 +61,10 @@ export class Dashboard {
     this.lanes = new TimelineLanes(store, this.groups);
     this.header = new Header(store, (text) => this.onQuery(text));
     this.inFlight = new InFlightPanel(store, (flight) => this.openCompile(keyOfFlight(flight), null));
-    this.findings = new FindingsPanel(store, (finding) => this.onFinding(finding), onExplore);
+    /** @param {Picked} picked */
+    const pick = (picked) => this.onPick(picked);
+    this.plan = new PlanCard(store, { pick, explore: onExplore });
+    this.findings = new FindingsPanel(store, (finding) => pick({ label: finding.title, evidence: finding.evidence }), onExplore);
     this.timeline = new Timeline(store, this.lanes, (key, id) => this.openCompile(key, id));
     this.table = new DataTable(this.groups, this.tab, store.table(this.tab.table), (table, row) => this.openRow(table, row));
     this.provenance = new ProvenanceView(store, () => this.closeProvenance());
@@ -75,7 +80,7 @@ export class Dashboard {
     count += 1;
     main.id = `cdiag-panel-${count}`;
     this.tabs = new TabBar(main, (tab) => this.showTab(tab));
-    this.chip = makeButton("cdiag-chip", "", () => this.onFinding(null));
+    this.chip = makeButton("cdiag-chip", "", () => this.onPick(null));
     this.chip.title = "show everything again";
     this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", onRanks);
     const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
@@ -83,8 +88,8 @@ export class Dashboard {
     this.foot = make("footer", "cdiag-foot");
     root.classList.add("cdiag");
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
-    const panels = [this.header, this.inFlight, this.findings, this.timeline].map((part) => part.node);
-    root.replaceChildren(...panels, strip, main, this.foot);
+    const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
+    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, main, this.foot);
     this.unfollow = followTheme(root, () => this.timeline.paint());
     /** @param {boolean} isUrgent */
     this.listener = (isUrgent) => this.planPaint(isUrgent);
@@ -127,6 +132,7 @@ export class Dashboard {
     if (!this.store.paused) this.inFlight.paint();
     this.groups.refresh();
     this.lanes.refresh();
+    this.plan.paint();
     this.findings.paint();
     this.paintFiltered();
     this.detail.paint();
@@ -252,26 +258,26 @@ export class Dashboard {
   }
 
   /**
-   * Selects a finding; null, or the same one again, selects none.
-   * @param {Finding | null} finding
+   * Selects a finding or a step of the plan; null, or the same one again, selects none.
+   * @param {Picked | null} picked
    */
-  onFinding(finding) {
-    const isSelected = finding !== null && this.filter.evidence?.label !== finding.title;
-    if (isSelected) this.filter.setEvidence(finding.title, finding.evidence);
+  onPick(picked) {
+    const isSelected = picked !== null && this.filter.evidence?.label !== picked.label;
+    if (isSelected) this.filter.setEvidence(picked.label, picked.evidence);
     else this.filter.clearEvidence();
-    this.findings.setPicked(isSelected ? finding.title : null);
-    if (isSelected) this.goToEvidence(finding);
+    for (const panel of [this.plan, this.findings]) panel.setPicked(isSelected ? picked.label : null);
+    if (isSelected) this.goToEvidence(picked.evidence);
     this.paintFiltered();
   }
 
   /**
-   * Opens the tab that has most of a finding's evidence, and the detail of its first event.
-   * @param {Finding} finding
+   * Opens the tab that has most of these events, and the detail of the first of them.
+   * @param {number[]} evidence
    */
-  goToEvidence(finding) {
+  goToEvidence(evidence) {
     const held = TABS.map((tab) => {
       const table = this.store.table(tab.table);
-      return { tab, rows: finding.evidence.map((id) => this.store.rowOf(table, id)).filter((row) => row !== null) };
+      return { tab, rows: evidence.map((id) => this.store.rowOf(table, id)).filter((row) => row !== null) };
     });
     const { tab, rows } = held.reduce((best, next) => (next.rows.length > best.rows.length ? next : best));
     if (!rows.length) return;

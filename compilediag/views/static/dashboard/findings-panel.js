@@ -1,6 +1,8 @@
-// "Fix first": what to change, the most expensive first.
-import { make, makeButton, makeProse, setShown } from "../core/dom.js";
-import { formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+// The findings, the most expensive first. Those that are steps of the plan are folded, because the plan says what to do.
+import { makeFindingMark } from "../core/blocks.js";
+import { make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
+import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { Fold } from "./code-block.js";
 /** @import { Finding, Place } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -21,12 +23,15 @@ export class FindingsPanel {
     this.shape = "";
     /** @type {string | null} title of the selected finding */
     this.picked = null;
+    this.title = make("h2", "");
     this.list = make("ol", "cdiag-finding-list");
+    this.planned = make("ol", "cdiag-finding-list");
+    this.fold = new Fold(this.planned);
     this.more = makeButton("cdiag-link", "", () => {
       this.showsAll = !this.showsAll;
       this.paint();
     });
-    this.node = make("section", "cdiag-findings", make("h2", "", "Fix first"), this.list, this.more);
+    this.node = make("section", "cdiag-findings", this.title, this.list, this.more, this.fold.node);
   }
 
   paint() {
@@ -34,11 +39,23 @@ export class FindingsPanel {
     const shape = JSON.stringify([findings, this.showsAll, this.picked]);
     if (shape === this.shape) return;
     this.shape = shape;
+    const planned = findings.filter((finding) => finding.step !== null);
+    const others = findings.filter((finding) => finding.step === null);
     setShown(this.node, findings.length > 0);
+    setText(this.title, planned.length && others.length ? "Other findings" : "Findings");
+    this.paintOthers(others);
+    this.planned.replaceChildren(...planned.map((finding) => this.makeItem(finding, "")));
+    setShown(this.fold.node, planned.length > 0);
+    this.fold.setTitle(`${formatAmount(planned.length, "finding")} in the plan`);
+  }
+
+  /** @param {Finding[]} findings */
+  paintOthers(findings) {
     const shown = this.showsAll ? findings : findings.slice(0, FIRST);
-    this.list.replaceChildren(...shown.map((finding, i) => this.makeItem(finding, i)));
+    this.list.replaceChildren(...shown.map((finding, i) => this.makeItem(finding, formatCount(i + 1))));
+    setShown(this.list, findings.length > 0);
     setShown(this.more, findings.length > FIRST);
-    this.more.textContent = this.showsAll ? "show fewer" : `show all ${formatCount(findings.length)}`;
+    setText(this.more, this.showsAll ? "show fewer" : `show all ${formatCount(findings.length)}`);
   }
 
   /** @param {string | null} title */
@@ -49,21 +66,19 @@ export class FindingsPanel {
 
   /**
    * @param {Finding} finding
-   * @param {number} i
+   * @param {string} rank
    */
-  makeItem(finding, i) {
+  makeItem(finding, rank) {
     const lost = finding.seconds_lost ? `${formatSeconds(finding.seconds_lost)} lost` : "";
-    const severity = make("span", "cdiag-severity", finding.severity);
-    severity.dataset.severity = finding.severity;
-    const rank = make("span", "cdiag-rank", `${i + 1}`);
     const title = make("span", "cdiag-finding-title", finding.title);
-    const top = make("span", "cdiag-finding-top", rank, severity, title, make("span", "cdiag-finding-lost", lost));
-    const advice = make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? ""));
+    const head = rank ? make("span", "cdiag-rank", rank) : null;
+    const top = make("span", "cdiag-finding-top", head, makeFindingMark(finding), title, make("span", "cdiag-finding-lost", lost));
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
     button.dataset.rule = finding.rule;
     button.title = writeTooltip(finding);
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
-    button.append(top, advice);
+    button.append(top);
+    if (finding.step === null) button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
     const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));
     return make("li", "", button, event === undefined ? null : this.makeExploreLink(finding, event));
   }

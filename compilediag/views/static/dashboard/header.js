@@ -1,4 +1,4 @@
-// The top line (state, search, pause) and the totals below it.
+// The top line (state, search, pause), and the tiles with the totals.
 import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
 import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
 /** @import { Store } from "../core/store.js" */
@@ -95,7 +95,8 @@ export class Header {
     const line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
     this.notice = make("div", "cdiag-notice");
     this.notice.setAttribute("role", "alert");
-    this.node = make("header", "", line, this.notice, make("div", "cdiag-tiles", ...this.makeTiles()));
+    this.node = make("header", "", line, this.notice);
+    this.tiles = make("div", "cdiag-tiles", ...this.makeTiles());
   }
 
   makeTiles() {

@@ -1,4 +1,5 @@
 // The blocks that the explorer's pages share.
+import { makeFindingMark } from "../core/blocks.js";
 import { make, makeButton, makeProse } from "../core/dom.js";
 import { formatPlace, MISSING, oneLine } from "../core/format.js";
 /** @import { Child } from "../core/dom.js" */
@@ -43,11 +44,9 @@ export function makeChange(found, row) {
  * @param {Finding} finding
  */
 export function makeFinding({ documents, go }, finding) {
-  const severity = make("span", "cdiag-severity", finding.severity);
-  severity.dataset.severity = finding.severity;
   const title = make("span", "cdiag-finding-title", finding.title);
   const button = makeButton("cdiag-finding", "", () => go(documents.resolve({ events: finding.evidence })));
-  button.append(make("span", "cdiag-finding-top", severity, title));
+  button.append(make("span", "cdiag-finding-top", makeFindingMark(finding), title));
   button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
   button.dataset.key = `finding ${finding.title}`;
   return make("div", "cdiag-finding-box", button);

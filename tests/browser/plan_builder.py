@@ -1,0 +1,108 @@
+"""Plans of a page, made by hand: the values that `Plan.to_dict()` gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SETTINGS = "torch.compiler.config.dynamic_sources = \"L['ids']\""
+INSERTED = "torch._dynamo.mark_dynamic(ids, 0)\ntorch._dynamo.mark_dynamic(ids, 1)"
+REPLACED = "self.step.add_(1)"
+PATCH = """--- train.py
++++ train.py
+@@ -26,3 +26,5 @@
+     ids, labels = batch
++    torch._dynamo.mark_dynamic(ids, 0)
++    torch._dynamo.mark_dynamic(ids, 1)
+     logits = model(ids)
+"""
+
+
+def make_step(**more: Any) -> dict[str, Any]:
+    """A step that marks two dimensions; `more` replaces parts of it."""
+    return {
+        "file": "/home/me/train.py",
+        "line": 28,
+        "place": "train.py:28",
+        "function": "main",
+        "code": "logits = model(ids)",
+        "expression": "ids.shape",
+        "what": "`ids.shape` changes",
+        "values": ["4x16", "6x16", "6x24"],
+        "change": INSERTED,
+        "why": "torch compiles a function for the sizes that it sees first.",
+        "saving": "Saves 0 of 7 recompiles. Alone it saves nothing: `self.step` fails at the same calls.",
+        "recompiles_saved_alone": 0,
+        "recompiles_saved": 0,
+        "seconds_saved": 0.0,
+        "rule": "tensor_size",
+        "evidence": [],
+        "can_be_applied": True,
+        "alternatives": [SETTINGS],
+        **more,
+    }
+
+
+def make_second_step(**more: Any) -> dict[str, Any]:
+    """The step that completes the first one."""
+    parts = {
+        "line": 12,
+        "place": "train.py:12",
+        "function": "forward",
+        "code": "self.step += 1",
+        "expression": "self.step",
+        "what": "`self.step` is a new constant at every call: 1, 2, 3",
+        "values": ["1", "2", "3"],
+        "change": REPLACED,
+        "why": "torch compares an int with the one that it compiled for.",
+        "saving": "Saves 7 of 7 recompiles and 123 s. Alone it saves nothing: `ids.shape` fails at the same calls.",
+        "recompiles_saved": 7,
+        "seconds_saved": 123.0,
+        "rule": "int_value",
+        "alternatives": [],
+    }
+    return make_step(**{**parts, **more})
+
+
+def make_plan(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A plan of these steps, by default the two above; `more` replaces parts of it."""
+    return {
+        "headline": "2 changes remove 7 of 7 recompiles and save 123 s of 199 s compile time",
+        "steps": list(steps) or [make_step(), make_second_step()],
+        "recompiles": 7,
+        "recompiles_saved": 7,
+        "seconds": 199.0,
+        "seconds_saved": 123.0,
+        "settings": {"dynamic_sources": "L['ids']"},
+        "settings_code": SETTINGS,
+        "code": f"# train.py:28\n{INSERTED}\n# train.py:12\n{REPLACED}",
+        "patch": PATCH,
+        "unresolved": [],
+        "tried": None,
+        "notes": [],
+        **more,
+    }
+
+
+def make_empty_plan(headline: str, **more: Any) -> dict[str, Any]:
+    """A plan without steps."""
+    empty = {"steps": [], "settings": {}, "settings_code": "", "code": "", "patch": None, "seconds_saved": 0.0}
+    return make_plan(**{**empty, "headline": headline, "recompiles_saved": 0, **more})
+
+
+def make_outcome(**more: Any) -> dict[str, Any]:
+    """The outcome of a trial that went well."""
+    return {
+        "recompiles_before": 7,
+        "recompiles_after": 0,
+        "compile_seconds_before": 199.0,
+        "compile_seconds_after": 76.0,
+        "wall_seconds_before": 240.0,
+        "wall_seconds_after": 117.0,
+        "exit_codes": [0, 0],
+        "same_output": True,
+        "backend": None,
+        "note": None,
+        "holds": True,
+        "text": "Tried, the plan holds: 7 recompiles -> 0, 199 s -> 76 s compiling, exit code 0, same output.",
+        **more,
+    }
