@@ -31,7 +31,7 @@ def only(found):
 def test_the_promise_in_one_line():
     found = only(diagnose(tables(*sizes("4", "6", "7", "9", "12", lost_s=1.525))))
     assert found.title == "forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12"
-    assert found.suggestion.startswith("Mark it dynamic: torch._dynamo.mark_dynamic(x, 0).")
+    assert found.suggestion.startswith("Mark it dynamic before the call: torch._dynamo.maybe_mark_dynamic(x, 0).")
     assert found.fix == {"dynamic_sources": "L['x']"}
     assert found.severity == "high"
     assert found.evidence == (1, 2, 3, 4)
@@ -178,7 +178,7 @@ def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
     rows = sizes("4", "6", "8")
     beside = [failure("y.size()[1]", "tensor_size", n) for n in (1, 2)]
     found = only(diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))))
-    assert "mark_dynamic(x, 0); torch._dynamo.mark_dynamic(y, 1)" in found.suggestion
+    assert "maybe_mark_dynamic(x, 0); torch._dynamo.maybe_mark_dynamic(y, 1)" in found.suggestion
 
     other = only(diagnose(tables(*rows, failure("flag", "value", 1), failure("flag", "value", 2))))
     assert other.suggestion.endswith("At the same calls these guards failed too: flag (value).")

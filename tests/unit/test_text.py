@@ -63,7 +63,7 @@ def test_findings_stand_ranked_with_what_to_do():
     text = text_of(*rows)
     flat = " ".join(text.split())
     assert "1. [high] forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12" in flat
-    assert "Mark it dynamic: torch._dynamo.mark_dynamic(x, 0)." in flat
+    assert "Mark it dynamic before the call: torch._dynamo.maybe_mark_dynamic(x, 0)." in flat
     assert "To try it without editing code: torch.compiler.config.dynamic_sources = \"L['x']\"" in flat
     assert (
         "2. [low] forward (model.py:30) recompiled once, 1.0 s lost: flag was True, then False at m.py:7: if flag:"

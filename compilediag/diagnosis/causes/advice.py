@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...formatting import format_change, format_expression, format_line
 from ..change import CodeChange
 from ..settings import Settings
-from .cause import EVALUATED, NUMBER, Cause
+from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
 from .source_paths import split_property
 
@@ -21,7 +21,8 @@ class Advice:
 
     `action` is what to do, as code where there is code, and `explanation` says why; each is one or more sentences.
     `changes` are the ways to follow it, the preferred one first. `ceiling` is the worst severity that the finding can
-    have. `what_changed` replaces "source was a, then b" in the title.
+    have. `what_changed` replaces "source was a, then b" in the title. With `is_expected` every compiled version is
+    needed, and no change of the program that keeps what it computes removes one.
     """
 
     rule: str
@@ -30,6 +31,7 @@ class Advice:
     changes: tuple[CodeChange, ...] = ()
     ceiling: str = "high"
     what_changed: str | None = None
+    is_expected: bool = False
 
     @property
     def fix(self) -> Settings | None:
@@ -92,45 +94,75 @@ def edit_argument(cause: Cause, template: str) -> CodeChange | None:
     return CodeChange(edits=edits) if edits else None
 
 
-def make_dynamic_fix(cause: Cause) -> Settings | None:
+def make_dynamic_fix(cause: Cause, setting: str = "dynamic_sources") -> Settings | None:
     """`dynamic_sources` for the value and for the sizes that changed with it; None if torch's names are not certain."""
     names = cause.torch_sources
-    return {"dynamic_sources": ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
+    return {setting: ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
+
+
+def is_usual(cause: Cause) -> bool:
+    """True if torch needs these recompiles by default: the first change of a number, and 0 and 1 on their own.
+
+    More of them show that the value did not become dynamic after its first change.
+    """
+    rows = [row for row in cause.recompiles if row.function == cause.places[0][0] and row.file == cause.places[0][1]]
+    numbers = [rows[0].expected, *(row.actual for row in rows)]
+    return cause.max_per_function <= count_usual([number for number in numbers if number is not None])
+
+
+def count_usual(values: list[str]) -> int:
+    """How many recompiles these values take by default: one for the first change, and one for each of 0 and 1."""
+    special = {value for value in values[1:] if value in ZERO_ONE} - set(values[:1])
+    return len(special) + any(value not in ZERO_ONE for value in values[1:])
 
 
 def is_specialized(cause: Cause) -> bool:
-    """True if Python code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
+    """True if code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
+    if cause.facts.value_need is not None and cause.facts.value_need.value not in ZERO_ONE:
+        return True
     return cause.is_still_static or any(
         NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles
     )
 
 
 def is_branch(cause: Cause) -> bool:
-    """True if Python code compared the number, so that an entry is valid for a range of values."""
+    """True if code compared the number, so that an entry is valid for a range of values."""
+    if len(cause.facts.exclusions) == cause.count:
+        return True
     return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
 
 
 def advise_branch(cause: Cause) -> Advice:
     """A size or number that decides which branch the code takes."""
-    bound, source = format_expression(cause.bounds[0]), format_expression(cause.source)
-    condition = bound if cause.source and cause.source in cause.bounds[0] else f"{source} {bound}".strip()
+    source = format_expression(cause.source)
+    if cause.bounds:
+        bound, line = format_expression(cause.bounds[0]), format_user_line(cause)
+        condition = bound if cause.source and cause.source in cause.bounds[0] else f"{source} {bound}".strip()
+        holds = f"The closest entry is valid only for {condition}; beyond it the code takes another branch{line}."
+    else:
+        need = cause.facts.exclusions[0]
+        condition = format_expression(need.condition or source)
+        where = f" ({need.place_text})" if need.place_text else ""
+        holds = f"The new entry is valid only for {condition}{where}, so it cannot replace the earlier one."
     return Advice(
         "branch",
         "Keep it on one side of the condition, or move the branch out of the compiled function.",
-        f"The closest entry is valid only for {condition}; beyond it the code takes another branch"
-        f"{format_user_line(cause)}. One compiled version per branch is expected.",
+        f"{holds} One compiled version per branch is expected.",
         ceiling=get_usual_ceiling(cause),
         what_changed=None if cause.values else f"{condition} no longer holds",
+        is_expected=True,
     )
 
 
 def advise_specialized(cause: Cause) -> Advice:
-    """A size or number that is compiled in because Python code needs it."""
+    """A size or number that is compiled in because a line of the code needs it."""
+    need, source = cause.facts.value_need, format_expression(cause.source)
+    where = (f" ({need.place_text})" if need.place_text else "") if need is not None else format_user_line(cause)
     return Advice(
         "specialized",
         "Keep it to few values (padding, bucketing), or use tensor operations instead of a Python loop, range or list "
         "made from it.",
-        f"The traced code needs {format_expression(cause.source)} as a Python number{format_user_line(cause)}, so each "
-        "value is compiled on its own and cannot be made dynamic.",
+        f"A line of the code{where} needs one value of {source}: a Python loop, a list, or a tensor of a fixed size. "
+        "Each value is compiled on its own, and marking it dynamic has no effect.",
         ceiling=get_usual_ceiling(cause),
     )

@@ -11,6 +11,7 @@ from typing import TypeVar
 from ...events import Recompile
 from ...formatting import format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
+from .shape_evidence import ValueFacts
 from .source_paths import find_torch_source, is_size
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class Cause:
     holds (kind, source) of the guards that failed beside it in at least half of these recompiles, and `also_named`
     torch's names of those, where they are certain. `is_still_static` is true if an entry was bound to one value
     although the size or number was dynamic. `shared` holds the recompiles of other causes at which this guard failed
-    too: they stay until both causes are fixed.
+    too: they stay until both causes are fixed. `facts` is what torch found out about the value while it compiled.
     """
 
     recompiles: tuple[Recompile, ...]
@@ -57,6 +58,7 @@ class Cause:
     is_still_static: bool = False
     shared: tuple[Recompile, ...] = ()
     also_named: tuple[str, ...] = ()
+    facts: ValueFacts = ValueFacts()
 
     @property
     def kind(self) -> str:

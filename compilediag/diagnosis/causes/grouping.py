@@ -12,6 +12,7 @@ from ...events import DynamicDecision, GuardFailure, Recompile, Rows
 from ...formatting import format_first_line
 from ..evidence import Place, group_by
 from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, get_family, get_kind, list_unique
+from .shape_evidence import FactIndex, merge_facts
 from .source_paths import find_torch_source, normalize_source
 
 #: Modes of the whole program: where they recompile is no part of the cause.
@@ -55,11 +56,12 @@ class FailureIndex:
 def find_causes(data: Rows) -> list[Cause]:
     """Find the root causes of all recompiles, in order of first appearance."""
     failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
+    facts = FactIndex(data)
     recompiles = [_use_own_reason(row, failures) for row in data.rows(Recompile)]
     groups = group_by(sorted(recompiles, key=_get_moment), make_cause_key)
     shared = _find_shared(groups, failures)
     causes = [_make_cause(key.source, rows, shared.get(key, []), failures, decided) for key, rows in groups.items()]
-    return _join_alike(causes)
+    return _join_alike([replace(cause, facts=facts.find(cause.recompiles, cause.source)) for cause in causes])
 
 
 def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iterable[Place]) -> int:
@@ -197,4 +199,5 @@ def _join(causes: list[Cause]) -> Cause:
         is_still_static=causes[0].is_still_static,
         shared=tuple(shared.values()),
         also_named=list_unique(name for cause in causes for name in cause.also_named),
+        facts=merge_facts([cause.facts for cause in causes]),
     )

@@ -6,17 +6,20 @@ import re
 
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
+from ..change import CodeChange
 from ..settings import Settings, fix_code
 from .advice import (
     Advice,
     advise_branch,
     advise_specialized,
+    edit_argument,
     edit_call,
     format_user_line,
     get_name,
     get_usual_ceiling,
     is_branch,
     is_specialized,
+    is_usual,
     list_changes,
     make_dynamic_fix,
 )
@@ -25,6 +28,12 @@ from .edits import get_user_value
 from .source_paths import is_size, is_stack_value, split_property
 from .value_advice import advise_value
 
+#: Marks a size as dynamic, without an error if the code turns out to fix it.
+MARK = "torch._dynamo.maybe_mark_dynamic"
+#: Marks a size as one that may also be 0 or 1.
+UNBACKED = "torch._dynamo.decorators.mark_unbacked"
+#: A tensor behind more attributes and items than these is not one that users pass.
+MAX_STEPS = 2
 _MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
 #: Kinds of guards that marking a size as dynamic removes.
 SIZE_KINDS = ("tensor_size", "symbolic_shape")
@@ -36,15 +45,15 @@ def advise_size(cause: Cause) -> Advice:
     """A size that varies.
 
     torch makes a size dynamic by itself after its first change, so one recompile is usual. It never does so for 0 and
-    1, for sizes that Python code needs as a number, and for tensors of modules.
+    1, for sizes that a line of the code fixes, and for tensors of modules.
     """
-    if all(_touches_zero_one(row) for row in cause.recompiles):
+    if _is_zero_one(cause):
         return _advise_zero_one(cause)
     if is_specialized(cause):
         return advise_specialized(cause)
     if is_branch(cause):
         return advise_branch(cause)
-    if any(_MODULE_TENSOR.search(name) for name in cause.torch_sources):
+    if cause.facts.is_parameter or any(_MODULE_TENSOR.search(name) for name in cause.torch_sources):
         return _advise_module_tensor(cause)
     return _advise_dynamic(cause)
 
@@ -58,6 +67,11 @@ def advise_symbolic(cause: Cause) -> Advice:
     return advise_size(cause) if is_size(cause.source) else advise_value(cause)
 
 
+def _is_zero_one(cause: Cause) -> bool:
+    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change."""
+    return ZERO_ONE & set(cause.values) != set() and (is_usual(cause) or all(map(_touches_zero_one, cause.recompiles)))
+
+
 def _touches_zero_one(row: Recompile) -> bool:
     if row.guard_kind == "symbolic_shape":
         return row.actual in ZERO_ONE or (row.actual is None and row.expected == ">= 2")
@@ -65,74 +79,94 @@ def _touches_zero_one(row: Recompile) -> bool:
 
 
 def _advise_dynamic(cause: Cause) -> Advice:
-    fix = make_dynamic_fix(cause)
-    is_usual = cause.max_per_function == 1
-    zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
+    fix, marks = make_dynamic_fix(cause), _list_marks(cause, MARK)
+    usual = is_usual(cause)
     explanation = (
         "torch makes a size dynamic by itself after its first change, so one recompile is usual."
-        if is_usual
+        if usual
         else "By default torch makes a size dynamic after its first change, so the function is probably compiled with "
-        "dynamic=False (dynamic=None is enough), or its code needs the size as a number; torch then rejects the mark."
+        "dynamic=False (dynamic=None is enough)."
     )
+    zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
     return Advice(
         "size_changes",
-        _write_marks(cause, fix, " before the first call" if is_usual else ""),
+        _write_marks(cause, fix, marks),
         zero_one + explanation,
-        list_changes(edit_call(cause, *_list_marks(cause)), fix),
-        get_usual_ceiling(cause) if is_usual else "high",
+        _order_changes(cause, edit_call(cause, *marks) if marks else None, fix),
+        get_usual_ceiling(cause) if usual else "high",
     )
 
 
-def _write_marks(cause: Cause, fix: Settings | None, when: str) -> str:
+def _order_changes(cause: Cause, edit: CodeChange | None, fix: Settings | None) -> tuple[CodeChange, ...]:
+    """An edit of the user's call first, where one line there reaches all functions that recompiled."""
+    if len(cause.places) > 1 or is_resumed(cause.places[0][0]):
+        return list_changes(fix, edit)
+    return list_changes(edit, fix)
+
+
+def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> str:
     """The marks of the size and of those that changed with it, as code."""
-    function = cause.recompiles[0].function
-    if fix and is_resumed(function):
+    if fix and (is_resumed(cause.recompiles[0].function) or not marks):
         # A value from before a graph break may have no name where the user could mark it, but torch can name it.
-        return f"Mark the input that it is computed from, or set {fix_code(fix)}. It comes from before a graph break."
-    marks = "; ".join(_list_marks(cause)) or "torch._dynamo.mark_dynamic(tensor, dim)"
-    return f"Mark it dynamic{when}: {marks}."
+        origin = " It comes from before a graph break." if is_resumed(cause.recompiles[0].function) else ""
+        return f"Make it dynamic: {fix_code(fix)}.{origin}"
+    return f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
 
 
-def _list_marks(cause: Cause) -> tuple[str, ...]:
-    """The statements that mark the size, and those that changed with it."""
-    others = (source for kind, source in cause.also if kind in SIZE_KINDS)
-    marks = (_write_mark(cause.source, get_user_value(cause)), *map(_write_mark, others))
-    return tuple(mark for mark in marks if mark is not None)
+def _list_marks(cause: Cause, mark: str) -> tuple[str, ...]:
+    """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
+
+    Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
+    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call.
+    """
+    if cause.facts.is_sometimes_none or cause.facts.is_parameter:
+        return ()
+    own = split_property(cause.source)[0]
+    others = [source for kind, source in cause.also if kind in SIZE_KINDS and "," not in source]
+    marks = [_write_mark(source, own, get_user_value(cause), mark) for source in (cause.source, *others)]
+    return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
 
 
-def _write_mark(source: str, value: str | None = None) -> str | None:
+def _write_mark(source: str, own: str, value: str | None, mark: str) -> str | None:
     base, name, dim = split_property(source)
-    if name != "size" or "*" in base or is_stack_value(base):
+    if name != "size" or "*" in base or is_stack_value(base) or base.count(".") + base.count("[") > MAX_STEPS:
         return None
-    return f"torch._dynamo.mark_dynamic({value or format_expression(base)}, {dim})"
+    text = value if value is not None and base == own else format_expression(base)
+    return f"{mark}({text}, {dim})"
 
 
 def _advise_zero_one(cause: Cause) -> Advice:
     special = sorted(ZERO_ONE & set(cause.values)) or ["0", "1"]
     sizes = f"size {special[0]}" if len(special) == 1 else "sizes 0 and 1"
-    _, name, dim = split_property(cause.source)
-    mark = f"torch._dynamo.decorators.mark_unbacked({get_name(cause)}, {dim})"
-    fix: Settings | None = None
-    if cause.torch_sources and name:
-        fix = {"unbacked_sources": ",".join(cause.torch_sources)}
+    its = "its" if len(special) == 1 else "their"
+    pad = f"Pad to 2 or more, or handle {sizes} outside the compiled function."
+    explanation = f"torch always compiles {sizes} on {its} own, with or without mark_dynamic."
+    ceiling = get_usual_ceiling(cause, "medium")
+    if cause.facts.has_conditions or is_specialized(cause):
+        more = " Its code depends on the size, so the size cannot be unbacked."
+        return Advice("size_zero_one", pad, explanation + more, list_changes(pad), ceiling)
+    marks = _list_marks(cause, UNBACKED)
+    fix = make_dynamic_fix(cause, "unbacked_sources") if split_property(cause.source)[1] else None
+    way = "; ".join(marks) or fix_code(fix)
     return Advice(
         "size_zero_one",
-        f"Pad to 2 or more, or handle {sizes} outside the compiled function. If no code depends on whether the size "
-        f"is 0 or 1: {mark}.",
-        f"torch always compiles {sizes} on {'its' if len(special) == 1 else 'their'} own, with or without "
-        "mark_dynamic.",
-        list_changes(
-            edit_call(cause, mark),
-            fix,
-            f"Pad it to 2 or more, or handle {sizes} outside the compiled function.",
-        ),
-        get_usual_ceiling(cause, "medium"),
+        f"{pad} If no code depends on whether the size is 0 or 1: {way}." if way else pad,
+        explanation,
+        (*_order_changes(cause, edit_call(cause, *marks) if marks else None, fix), *list_changes(pad)),
+        ceiling,
     )
 
 
 def _advise_module_tensor(cause: Cause) -> Advice:
-    fix = make_dynamic_fix(cause)
-    if any("._parameters[" in name for name in cause.torch_sources):
+    fix, name = make_dynamic_fix(cause), get_name(cause, "the tensor")
+    if cause.facts.is_parameter and not any("._parameters[" in source for source in cause.torch_sources):
+        return Advice(
+            "module_tensor_size",
+            f"Let the sizes of this parameter vary: {fix_code(fix)}." if fix else f"Pass {name}.data, a plain tensor.",
+            "It is a Parameter, and torch keeps the sizes of parameters static, with or without mark_dynamic.",
+            list_changes(fix, None if fix else f"Pass {name}.data, a plain tensor."),
+        )
+    if any("._parameters[" in source for source in cause.torch_sources):
         return Advice(
             "modules_share_code",
             f"Let the sizes of parameters vary: {fix_code(fix)}.",
@@ -140,13 +174,14 @@ def _advise_module_tensor(cause: Cause) -> Advice:
             "it was replaced. torch compiles each size of a parameter on its own, with or without mark_dynamic.",
             list_changes(fix),
         )
+    as_argument = f"Pass {name} as an argument."
     return Advice(
         "module_tensor_size",
-        f"Pass {get_name(cause, 'the tensor')} as an argument, or keep its size and use a part of it.",
+        f"Let its size vary: {fix_code(fix)}; or pass {name} as an argument."
+        if fix
+        else f"Pass {name} as an argument.",
         "It belongs to a module, and torch keeps the sizes of module tensors static, with or without mark_dynamic.",
-        list_changes(
-            fix, f"Pass {get_name(cause, 'the tensor')} as an argument, or keep its size and use a part of it."
-        ),
+        list_changes(fix, as_argument),
     )
 
 
@@ -169,6 +204,7 @@ def _advise_relation(cause: Cause) -> Advice:
         "version per relation is expected.",
         ceiling=get_usual_ceiling(cause),
         what_changed=_describe_relation(cause),
+        is_expected=True,
     )
 
 
@@ -187,6 +223,7 @@ def advise_stride(cause: Cause) -> Advice:
         "stride_changes",
         f"Use one memory layout: {name} = {name}.contiguous().",
         f"For images in channels_last, use {name}.contiguous(memory_format=torch.channels_last) at every call.",
+        list_changes(edit_argument(cause, "{}.contiguous()"), f"Pass {name}.contiguous() at every call."),
         ceiling=get_usual_ceiling(cause),
     )
 
