@@ -19,6 +19,7 @@ from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
 from .export_command import ExportCommand
 from .ingest_command import IngestCommand
+from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
 from .report_command import ReportCommand
 from .run_command import RunCommand
@@ -39,6 +40,7 @@ class Command(Protocol):
 
 COMMANDS: tuple[Command, ...] = (
     RunCommand(),
+    PlanCommand(),
     ReportCommand(),
     IngestCommand(),
     RanksCommand(),

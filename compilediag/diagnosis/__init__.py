@@ -11,7 +11,7 @@ from .. import plugins
 from ..events import Rows
 from .causes.grouping import count_strikes, find_causes
 from .causes.limit_findings import count_limit_hits, find_limits
-from .causes.recompile_findings import make_finding
+from .causes.recompile_findings import find_recompiles
 from .change import CodeChange, Edit
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
@@ -51,7 +51,7 @@ def diagnose(data: Rows) -> list[Finding]:
 
     A program that compiled each function once, without graph breaks, has no findings.
     """
-    recompiles = [make_finding(cause) for cause in find_causes(data)]
+    recompiles = find_recompiles(data)
     findings = [
         *find_limits(data, recompiles),
         *add_empty_compiles(data, recompiles),

@@ -20,7 +20,9 @@ class Finding:
     `title` is what it cost and what changed, `suggestion` what to do and then why. `seconds_lost` (s) counts what was
     timed; the seconds of a "recompile_limit" finding are those of the recompiles that led to it, so the findings of its
     causes have them too. `seconds_at_stake` (s) also counts the recompiles of other causes at which this guard failed
-    too, because they stay until both are fixed; it ranks findings.
+    too, because they stay until both are fixed. `seconds_recoverable` (s) is what following the suggestion can save; it
+    ranks findings. `count` is 0 for a guard that never failed first: its recompiles are counted elsewhere.
+    `is_expected`: each compiled version is needed, so nothing can be saved.
 
     `source` and `kind` are the guarded value and the kind of guard, `what_changed` says how the value changed.
     `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
@@ -55,6 +57,12 @@ class Finding:
     cost: str | None = None
     what_changed: str | None = None
     changes: tuple[CodeChange, ...] = field(default=())
+    is_expected: bool = False
+
+    @property
+    def seconds_recoverable(self) -> float:
+        """s that following the suggestion can save at most; 0.0 where every compiled version is needed."""
+        return 0.0 if self.is_expected else max(self.seconds_lost, self.seconds_at_stake)
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
@@ -63,12 +71,13 @@ def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
     return max(severity, ceiling, key=SEVERITIES.index)
 
 
-def make_rank_key(finding: Finding) -> tuple[float, bool, int, int, str, str, int, str, str, tuple[int, ...]]:
-    """Sort findings: most seconds at stake first, a limit before its causes, then by severity and number."""
+def make_rank_key(finding: Finding) -> tuple[float, bool, float, int, int, str, str, int, str, str, tuple[int, ...]]:
+    """Sort findings: most seconds that can be saved first, a limit before its causes, then by severity and number."""
     is_cause = finding.rule != "recompile_limit"
     return (
-        -max(finding.seconds_lost, finding.seconds_at_stake),
+        -finding.seconds_recoverable,
         is_cause,
+        -finding.seconds_lost,
         SEVERITIES.index(finding.severity),
         -finding.count,
         finding.rule,

@@ -33,7 +33,7 @@ from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import DETAILS, current, notice, start, stop, stop_all
 
-ACTIONS = ("on", "off", "status", "report", "explore", "findings", "save")
+ACTIONS = ("on", "off", "status", "plan", "report", "explore", "findings", "save")
 ACTIONS_WITH_PATH = ("report", "save")
 
 _FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
@@ -131,6 +131,8 @@ class CompileWatch(Magics):
             for source in session.status():
                 reason = f": {source['reason']}" if source["reason"] else ""
                 print(f"{source['name']:<14}{source['events'] or 0:>7} events  {source['status']}{reason}")
+        elif action == "plan":
+            display(session.plan())
         elif action == "findings":
             print(session.summary())
         elif self._has_widgets():

@@ -6,6 +6,7 @@ from collections.abc import Set
 
 from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
+from ..diagnosis.plan import Plan, make_plan
 from ..formatting import format_amount, format_count, format_line, format_place, format_seconds, format_share
 from ..storage.data import SessionData
 from .text_layout import escape_unprintable, wrap
@@ -24,18 +25,21 @@ def format_summary(data: SessionData, encoding: str | None = None) -> str:
     with data.settled():
         findings = diagnose(data)
         gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
-        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data))
+        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data), make_plan(data))
     return escape_unprintable(text, encoding)
 
 
-def render_summary(totals: TotalsDict, findings: list[Finding], gaps: dict[str, str], missing: Set[str]) -> str:
-    """The text of a session.
+def render_summary(
+    totals: TotalsDict, findings: list[Finding], gaps: dict[str, str], missing: Set[str], plan: Plan | None = None
+) -> str:
+    """The text of a session: its plan first, if it has one.
 
     `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
     """
     shown = [finding for finding in findings if finding.rule != "not_observed"]
     listed = _list_findings(shown, totals, missing, bool(gaps))
-    parts = [*_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_point_to_more(shown))]
+    first = [str(plan), ""] if plan is not None and plan.recompiles else []
+    parts = [*first, *_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_point_to_more(shown))]
     return "\n".join(parts) + "\n"
 
 
@@ -131,8 +135,9 @@ def _explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) 
 
 
 def _format_finding(number: int, finding: Finding) -> list[str]:
-    lead = f"{number}. [{finding.severity}] "
-    lines = wrap(finding.title, lead, "   ") + _format_user_line(finding) + wrap(finding.suggestion, "   ", "   ")
+    lines = (
+        wrap(finding.title, f"{number}. ", "   ") + _format_user_line(finding) + wrap(finding.suggestion, "   ", "   ")
+    )
     code = fix_code(finding.fix)
     return lines + wrap(f"To try it without editing code: {code}", "   ", "   ") if code else lines
 

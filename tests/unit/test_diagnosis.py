@@ -177,18 +177,22 @@ def test_many_values_are_shown_as_their_range():
 def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
     rows = sizes("4", "6", "8")
     beside = [failure("y.size()[1]", "tensor_size", n) for n in (1, 2)]
-    found = only(diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))))
-    assert "maybe_mark_dynamic(x, 0); torch._dynamo.maybe_mark_dynamic(y, 1)" in found.suggestion
+    first, second = diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1)))
+    assert "maybe_mark_dynamic(x, 0); torch._dynamo.maybe_mark_dynamic(y, 1)" in first.suggestion
+    assert (second.source, second.count, second.seconds_lost, second.seconds_at_stake) == ("y.size()[1]", 0, 0.0, 2.0)
+    assert second.title.startswith("forward (model.py:30) recompiled 2x because of this and other causes: y.size(1)")
 
-    other = only(diagnose(tables(*rows, failure("flag", "value", 1), failure("flag", "value", 2))))
-    assert other.suggestion.endswith("At the same calls these guards failed too: flag (value).")
+    first, second = diagnose(tables(*rows, failure("flag", "value", 1), failure("flag", "value", 2)))
+    assert first.suggestion.endswith("At the same calls these guards failed too: flag (value).")
+    assert second.source == "flag"
 
 
 def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
     rows = sizes("4", "6", "8", "10")
-    found = only(diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1))))
-    assert "flag" not in found.suggestion
-    assert "mode" not in found.suggestion
+    found = diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1)))
+    assert [one.source for one in found] == ["x.size()[0]", "mode"]
+    assert "flag" not in found[0].suggestion
+    assert "mode" not in found[0].suggestion
 
 
 def test_a_function_after_a_graph_break_is_named_after_the_users():

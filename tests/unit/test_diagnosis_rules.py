@@ -280,8 +280,9 @@ def test_a_set_that_grows_is_recognized_by_its_content():
 def test_integers_that_change_together_are_fixed_together():
     rows = changes("s[0]", "value", "2", "3", reason="0/0: s[0] == {old}  # x.reshape(s)  # m.py:3 in f")
     guard = "L['s'][1] == 6  # x.reshape(s)  # m.py:3 in f"
-    found = diagnose_one(*rows, failure("s[1]", "value", 1, expected="6", actual="4", guard=guard))
-    assert found.fix == {"dynamic_sources": "L['s'][0],L['s'][1]"}
+    first, second = diagnose(tables(*rows, failure("s[1]", "value", 1, expected="6", actual="4", guard=guard)))
+    assert first.fix == {"dynamic_sources": "L['s'][0],L['s'][1]"}
+    assert (second.source, second.count) == ("s[1]", 0)
 
 
 def test_a_module_of_torch_is_named_as_one():

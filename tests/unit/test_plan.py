@@ -1,8 +1,11 @@
 """The plan, by hand-made tables whose smallest set of changes can be counted."""
 
 import json
+import subprocess
 
-from compilediag.diagnosis.plan import make_plan
+from compilediag.diagnosis import merge_fixes
+from compilediag.diagnosis.change import Edit
+from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 
@@ -82,3 +85,54 @@ def test_it_reads_as_text_and_as_html():
     assert text.startswith("2 changes remove 3 of 3 recompiles and save 3.0 s of 0 s compile time\n1. model.py:30")
     assert "<ol><li>model.py:30" in plan._repr_html_()
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+SCRIPT = '''"""A training script."""
+from torch import nn
+
+def train(model, batches):
+    for ids in batches:
+        logits = model(ids)
+    return logits
+'''
+
+
+def plan_with(edit_or_settings, file):
+    steps = [
+        PlanStep("size_changes", "what", "change", "why", "saving", 1, 1, 1.0, (1,), file=str(file), **fields)
+        for fields in edit_or_settings
+    ]
+    return Plan(tuple(steps), settings=merge_fixes(step.settings for step in steps))
+
+
+def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
+    file = tmp_path / "train.py"
+    file.write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    edit = Edit(str(file), 6, "insert_before", "logits = model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
+    plan = plan_with([{"edits": (edit,)}, {"settings": {"dynamic_sources": "L['n']"}}], file)
+    patch = plan.patch()
+    subprocess.run(["git", "apply", "-"], input=patch, text=True, check=True, cwd=tmp_path)
+    changed = file.read_text()
+    assert "        torch._dynamo.mark_dynamic(ids, 0)\n        logits = model(ids)\n" in changed
+    assert "import torch\n" in changed and "torch.compiler.config.dynamic_sources = \"L['n']\"\n" in changed
+    assert changed.startswith('"""A training script."""\nfrom torch import nn\n')
+    compile(changed, "train.py", "exec")
+
+
+def test_a_file_that_was_changed_since_gives_no_patch(tmp_path):
+    file = tmp_path / "train.py"
+    file.write_text(SCRIPT.replace("logits = model(ids)", "logits = model(ids, None)"))
+    edit = Edit(str(file), 6, "insert_before", "logits = model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
+    assert plan_with([{"edits": (edit,)}], file).patch() is None
+    file.unlink()
+    assert plan_with([{"edits": (edit,)}], file).patch() is None
+
+
+def test_a_cell_gives_no_patch():
+    edit = Edit("Cell In[3]", 1, "insert_before", "model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
+    assert plan_with([{"edits": (edit,)}], "Cell In[3]").patch() is None
+
+
+def test_a_plan_without_code_gives_no_patch(tmp_path):
+    assert plan_with([{}], tmp_path / "train.py").patch() is None

@@ -43,6 +43,15 @@ class Advice:
         return " ".join(filter(None, (self.action, self.explanation)))
 
 
+#: Rules whose compiled versions are all wanted: there is nothing to change.
+EXPECTED = frozenset({"train_eval", "flag", "grad_mode"})
+
+
+def is_expected(advice: Advice) -> bool:
+    """True if each of these recompiles gives a compiled version that the program needs."""
+    return advice.is_expected or advice.rule in EXPECTED
+
+
 def describe_change(cause: Cause) -> str:
     """What changed, for the title: `x.size(0) was 4, then 6`."""
     return f"{format_expression(cause.source) or 'the guarded value'} {format_change(cause.values)}"

@@ -41,15 +41,25 @@ def list_unique(values: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
+def get_moment(row: Recompile) -> tuple[int, int]:
+    """Sorts recompiles by their time."""
+    return row.time_ns, row.event_id or 0
+
+
 @dataclass(frozen=True)
 class Cause:
-    """All recompiles that one changing value caused, oldest first, in one function or in several.
+    """One change of the user's program, and all recompiles that it caused, oldest first, in one function or in several.
+
+    `recompiles` are those at which its guard failed first, as torch reported them. If another guard failed first each
+    time, `is_first` is False and they are those at which it failed too. `derived` are recompiles by values that follow
+    from it: a product of sizes, the hidden states after a graph break. `shared` holds the recompiles of other causes at
+    which its guard failed too: they stay until both causes are fixed. `seen` has each recompile at which its guard
+    failed as if it had failed first, with the values that this guard saw.
 
     `source` is the value as the user would write it; all instances of a repeated module share one source. `also`
     holds (kind, source) of the guards that failed beside it in at least half of these recompiles, and `also_named`
     torch's names of those, where they are certain. `is_still_static` is true if an entry was bound to one value
-    although the size or number was dynamic. `shared` holds the recompiles of other causes at which this guard failed
-    too: they stay until both causes are fixed. `facts` is what torch found out about the value while it compiled.
+    although the size or number was dynamic. `facts` is what torch found out about the value while it compiled.
     """
 
     recompiles: tuple[Recompile, ...]
@@ -59,6 +69,9 @@ class Cause:
     shared: tuple[Recompile, ...] = ()
     also_named: tuple[str, ...] = ()
     facts: ValueFacts = ValueFacts()
+    derived: tuple[Recompile, ...] = ()
+    seen: tuple[Recompile, ...] = ()
+    is_first: bool = True
 
     @property
     def kind(self) -> str:
@@ -72,7 +85,17 @@ class Cause:
 
     @property
     def count(self) -> int:
-        return len(self.recompiles)
+        return len(self.caused)
+
+    @property
+    def caused(self) -> tuple[Recompile, ...]:
+        """Its recompiles and those of derived values, oldest first."""
+        return tuple(sorted((*self.recompiles, *self.derived), key=get_moment))
+
+    @property
+    def failed(self) -> tuple[Recompile, ...]:
+        """All recompiles that stay as long as it does, oldest first."""
+        return tuple(sorted((*self.recompiles, *self.derived, *self.shared), key=get_moment))
 
     @property
     def max_per_function(self) -> int:
@@ -81,26 +104,26 @@ class Cause:
 
     @property
     def seconds(self) -> float:
-        """s of its recompiles, as far as they were timed."""
-        return sum_seconds(row.lost_s for row in self.recompiles)
+        """s of its recompiles, as far as they were timed; those of a guard that never failed first are another's."""
+        return sum_seconds(row.lost_s for row in self.caused) if self.is_first else 0.0
 
     @property
     def seconds_at_stake(self) -> float:
         """s of all recompiles at which its guard failed: none of them can be saved while it stays."""
-        return sum_seconds(row.lost_s for row in (*self.recompiles, *self.shared))
+        return sum_seconds(row.lost_s for row in self.failed)
 
     @property
     def timed_count(self) -> int:
-        return sum(is_timed(row.lost_s) for row in self.recompiles)
+        return sum(is_timed(row.lost_s) for row in self.caused)
 
     @property
     def evidence(self) -> tuple[int, ...]:
-        return get_ids(self.recompiles)
+        return get_ids(self.caused)
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The functions that it recompiled, in order of appearance."""
-        return list_unique(map(get_place, self.recompiles))
+        return list_unique(map(get_place, self.caused))
 
     @property
     def place_text(self) -> str:
@@ -123,7 +146,8 @@ class Cause:
     def values(self) -> tuple[str, ...]:
         """What was seen, in order of appearance, each once: what the first entry needed, then what came."""
         # What a guard of dynamic shapes needs is a bound, not a value.
-        pairs = ((None if row.guard_kind == "symbolic_shape" else row.expected, row.actual) for row in self.recompiles)
+        rows = self.seen or self.recompiles
+        pairs = ((None if row.guard_kind == "symbolic_shape" else row.expected, row.actual) for row in rows)
         return list_unique(value for pair in pairs for value in pair if value is not None)
 
     @property

@@ -1,17 +1,18 @@
-"""Find the root causes of recompiles: group them by function and guarded value, then join what changed alike."""
+"""Find the root causes of recompiles: what changed in the user's program, in whatever frames torch saw it."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from ...decode.guards.source_names import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
-from ...formatting import format_first_line
-from ..evidence import Place, group_by
-from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, get_family, get_kind, list_unique
+from ..evidence import Place, get_place, group_by
+from .call_instances import CallInstances
+from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, get_family, get_kind, get_moment, list_unique
+from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_changes
+from .root_changes import RootChanges
 from .shape_evidence import FactIndex, merge_facts
 from .source_paths import find_torch_source, normalize_source
 
@@ -22,67 +23,92 @@ _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
 
 
-class CauseKey(NamedTuple):
-    """What the recompiles of one cause have in common in one function. `text` is torch's reason of an unknown guard."""
-
-    file: str | None
-    line: int | None
-    function: str | None
-    family: str
-    text: str
-    source: str
-
-
-class FailureIndex:
-    """The failed guards of each recompile, by its compile key. A recompile without a key has none."""
-
-    def __init__(self, failures: Iterable[GuardFailure]):
-        self._by_compile: dict[str, list[GuardFailure]] = defaultdict(list)
-        for failure in failures:
-            if failure.guard_source and failure.compile_key is not None:
-                self._by_compile[failure.compile_key].append(failure)
-
-    def of(self, row: Recompile) -> Sequence[GuardFailure]:
-        """The guards of every earlier entry that failed at a recompile."""
-        return () if row.compile_key is None else self._by_compile.get(row.compile_key, ())
-
-    def of_closest(self, row: Recompile) -> list[GuardFailure]:
-        """The guards that failed in the entry that came closest to fitting."""
-        if row.closest_compile_key is None:
-            return []
-        return [failure for failure in self.of(row) if failure.entry_compile_key == row.closest_compile_key]
-
-
 def find_causes(data: Rows) -> list[Cause]:
     """Find the root causes of all recompiles, in order of first appearance."""
     failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
-    facts = FactIndex(data)
-    recompiles = [_use_own_reason(row, failures) for row in data.rows(Recompile)]
-    groups = group_by(sorted(recompiles, key=_get_moment), make_cause_key)
-    shared = _find_shared(groups, failures)
-    causes = [_make_cause(key.source, rows, shared.get(key, []), failures, decided) for key, rows in groups.items()]
+    groups, facts = _group_changes(data, failures), FactIndex(data)
+    causes = [_make_cause(group, failures, decided) for group in groups]
     return _join_alike([replace(cause, facts=facts.find(cause.recompiles, cause.source)) for cause in causes])
 
 
 def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iterable[Place]) -> int:
-    """Count the recompiles of these functions that a guard of this kind on this value caused."""
+    """Count the recompiles of these functions that a guard of this kind on this value caused, or a derived one."""
     if kind is None or source is None:
         return 0
-    family = get_family(kind, source)
-    wanted = {(file, line, function, family, source) for function, file, line in places}
-    keys = map(make_cause_key, data.rows(Recompile))
-    return sum((key.file, key.line, key.function, key.family, key.source) in wanted for key in keys)
+    wanted, family = set(places), get_family(kind, source)
+    causes = [cause for cause in find_causes(data) if (cause.family, cause.source) == (family, source)]
+    return sum(get_place(row) in wanted for cause in causes if cause.is_first for row in cause.caused)
 
 
-def make_cause_key(row: Recompile) -> CauseKey:
-    """The key of the cause that a recompile belongs to."""
-    kind, source = get_kind(row.guard_kind), normalize_source(row.guard_source or "")
-    text = format_first_line(row.reason or "") if kind == "other" and not source else ""
-    return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source)
+@dataclass
+class _Group:
+    """The changes of one root, by the number of their recompile. `seen` have the values of the root itself."""
+
+    key: CauseKey
+    seen: dict[int | None, GuardChange] = field(default_factory=dict)
+    derived: dict[int | None, GuardChange] = field(default_factory=dict)
+    attributed: set[int | None] = field(default_factory=set)
+
+    def list_rows(self, is_own: bool, is_derived: bool) -> tuple[Recompile, ...]:
+        """The recompiles that are attributed to the root, or those that are not; of its own values, or of derived."""
+        changes = self.derived if is_derived else self.seen
+        return tuple(change.row for number, change in changes.items() if (number in self.attributed) == is_own)
 
 
-def _get_moment(row: Recompile) -> tuple[int, int]:
-    return row.time_ns, row.event_id or 0
+def _group_changes(data: Rows, failures: FailureIndex) -> list[_Group]:
+    """The changes of all recompiles by their roots, in order of first appearance."""
+    recompiles = [list_guard_changes(row, failures) for row in sorted(data.rows(Recompile), key=get_moment)]
+    instances, roots = CallInstances(data), RootChanges(lambda change: None)
+    before: dict[int | None, int | None] = {}
+    for changes in recompiles:
+        earlier = instances.add(changes)
+        roots.add(changes, earlier)
+        before[changes[0].event_id] = earlier[-1].event_id if earlier else None
+    roots.join_peers()
+    groups: dict[CauseKey, _Group] = {}
+    attributed: dict[int | None, CauseKey] = {}
+    for changes in recompiles:
+        for change in changes:
+            _add_change(groups, change, roots)
+        found, number = roots.find_roots(changes[0]), changes[0].event_id
+        # Of the sizes that a product has, the one that recompiled the frames before in the same call.
+        attributed[number] = next((root for root in found if root == attributed.get(before[number])), found[0])
+        groups[attributed[number]].attributed.add(number)
+    return list(groups.values())
+
+
+def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: RootChanges) -> None:
+    """Add a change to its roots."""
+    is_equal, number = roots.is_equal(change), change.event_id
+    for root in roots.find_roots(change):
+        group = groups.setdefault(root, _Group(root))
+        if is_equal:
+            group.seen.setdefault(number, change)
+            group.derived.pop(number, None)
+        elif number not in group.seen:
+            group.derived.setdefault(number, change)
+
+
+def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, str]]) -> Cause:
+    source = group.key.source
+    own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
+    derived, is_first = group.list_rows(True, True), bool(group.attributed)
+    rows = own or seen
+    also = _find_also_failed(rows, source, failures)
+    beside = [failure for row in rows for failure in failures.of(row)]
+    others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
+    return Cause(
+        recompiles=rows,
+        source=source,
+        also=also,
+        is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
+        or any(_is_specialized(failure, source) for failure in beside),
+        shared=tuple(sorted(others, key=get_moment)),
+        also_named=_find_also_names(also, beside),
+        derived=derived if is_first else group.list_rows(False, True),
+        seen=seen,
+        is_first=is_first,
+    )
 
 
 def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
@@ -90,47 +116,7 @@ def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
     return get_kind(failure.guard_kind), normalize_source(failure.guard_source or "")
 
 
-def _use_own_reason(row: Recompile, failures: FailureIndex) -> Recompile:
-    """Give a recompile the text of its own guard, where torch's reason is of another guard that failed before it."""
-    if not row.guard_source or find_torch_source(row.guard_source, row.reason) is not None:
-        return row
-    own = (failure.guard for failure in failures.of_closest(row) if failure.guard_source == row.guard_source)
-    return replace(row, reason=next(own, None) or row.reason)
-
-
-def _find_shared(groups: dict[CauseKey, list[Recompile]], failures: FailureIndex) -> dict[CauseKey, list[Recompile]]:
-    """Map each cause to the recompiles of other causes at which its guard failed too, in the closest entry."""
-    shared: dict[CauseKey, dict[int | None, Recompile]] = defaultdict(dict)
-    for own, rows in groups.items():
-        for row in rows:
-            for kind, source in map(_get_guarded, failures.of_closest(row)):
-                other = own._replace(family=get_family(kind, source), text="", source=source)
-                if source != own.source and other in groups:
-                    shared[other][row.event_id] = row
-    return {key: list(rows.values()) for key, rows in shared.items()}
-
-
-def _make_cause(
-    source: str,
-    rows: list[Recompile],
-    shared: list[Recompile],
-    failures: FailureIndex,
-    decided: set[tuple[str, str]],
-) -> Cause:
-    also = _find_also_failed(rows, source, failures)
-    beside = [failure for row in rows for failure in failures.of(row)]
-    return Cause(
-        recompiles=tuple(rows),
-        source=source,
-        also=also,
-        is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
-        or any(_is_specialized(failure, source) for failure in beside),
-        shared=tuple(shared),
-        also_named=_find_also_names(also, beside),
-    )
-
-
-def _find_also_failed(rows: list[Recompile], source: str, failures: FailureIndex) -> tuple[tuple[str, str], ...]:
+def _find_also_failed(rows: Sequence[Recompile], source: str, failures: FailureIndex) -> tuple[tuple[str, str], ...]:
     """The guards that failed in the same entry at the same recompile, in at least half of the cases."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
@@ -182,14 +168,14 @@ def _join_alike(causes: list[Cause]) -> list[Cause]:
 def _make_change_key(cause: Cause) -> tuple[object, ...]:
     """What is the same for causes that are one: the guarded value, and the values that came, in their order."""
     if cause.family in _MODES:
-        return cause.family, cause.source, cause.values
+        return cause.family, cause.source, cause.values, cause.is_first
     if cause.family in _OBJECTS or not cause.values:
         return (id(cause),)
-    return cause.family, cause.source, cause.values, cause.bounds, cause.is_still_static
+    return cause.family, cause.source, cause.values, cause.bounds, cause.is_still_static, cause.is_first
 
 
 def _join(causes: list[Cause]) -> Cause:
-    rows = sorted((row for cause in causes for row in cause.recompiles), key=_get_moment)
+    rows = sorted((row for cause in causes for row in cause.recompiles), key=get_moment)
     own = {row.event_id for row in rows}
     shared = {row.event_id: row for cause in causes for row in cause.shared if row.event_id not in own}
     return Cause(
@@ -200,4 +186,7 @@ def _join(causes: list[Cause]) -> Cause:
         shared=tuple(shared.values()),
         also_named=list_unique(name for cause in causes for name in cause.also_named),
         facts=merge_facts([cause.facts for cause in causes]),
+        derived=tuple(row for cause in causes for row in cause.derived),
+        seen=tuple(sorted((row for cause in causes for row in cause.seen), key=get_moment)),
+        is_first=causes[0].is_first,
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...events import Rows
 from ...formatting import format_amount, format_lost, format_names, format_times
 from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
-from .advice import Advice, describe_change, list_changes
+from .advice import Advice, describe_change, is_expected, list_changes
 from .cause import Cause
+from .grouping import find_causes
 from .source_paths import split_property
 
 #: The rule of each kind of guard.
@@ -46,26 +48,31 @@ def advise(cause: Cause) -> Advice:
     return ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
 
 
-def make_finding(cause: Cause) -> Finding:
+def find_recompiles(data: Rows) -> list[Finding]:
+    """One finding per root cause. What is expected and never failed first has none: there is nothing to do about it."""
+    found = ((cause, advise(cause)) for cause in find_causes(data))
+    return [make_finding(cause, advice) for cause, advice in found if cause.is_first or not is_expected(advice)]
+
+
+def make_finding(cause: Cause, advice: Advice) -> Finding:
     """The finding of a cause: what it cost and what changed, then what to do."""
-    advice = advise(cause)
     what = advice.what_changed or describe_change(cause)
     rows = cause.recompiles
-    lost = format_lost(cause.seconds, cause.timed_count, cause.count)
     return Finding(
         rule=advice.rule,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
-        title=f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}: {what}",
+        title=f"{_describe_cost(cause)}: {what}",
         seconds_lost=cause.seconds,
         evidence=cause.evidence,
         suggestion=advice.suggestion + _describe_others(cause),
         cost=get_cost(advice.rule),
         fix=advice.fix,
         changes=advice.changes or list_changes(advice.action),
+        is_expected=is_expected(advice),
         function=find_first(row.function for row in rows),
         file=find_first(row.file for row in rows),
         line=find_first(row.line for row in rows),
-        count=cause.count,
+        count=cause.count if cause.is_first else 0,
         details=cause.values[:MAX_DETAILS],
         user_file=find_first(row.user_file for row in rows),
         user_line=find_first(row.user_line for row in rows),
@@ -76,6 +83,14 @@ def make_finding(cause: Cause) -> Finding:
         seconds_at_stake=cause.seconds_at_stake,
         what_changed=what,
     )
+
+
+def _describe_cost(cause: Cause) -> str:
+    """How often it recompiled, and what that cost."""
+    if not cause.is_first:
+        return f"{cause.place_text} recompiled {format_times(cause.count)} because of this and other causes"
+    lost = format_lost(cause.seconds, cause.timed_count, cause.count)
+    return f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}"
 
 
 def _describe_others(cause: Cause) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...events import Compile, Recompile, Rows
 from ...formatting import format_amount, format_expression, format_names, format_seconds
-from ..causes.advice import Advice, describe_change
+from ..causes.advice import Advice, describe_change, is_expected
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..causes.recompile_findings import advise
@@ -19,9 +19,6 @@ from ..settings import merge_fixes
 from .plan import Plan, PlanStep, UnresolvedCause
 from .plan_text import describe_saving
 from .selection import Blockers, Selection, select_causes
-
-#: Rules whose compiled versions are all wanted: there is nothing to change.
-EXPECTED = frozenset({"train_eval", "flag", "grad_mode"})
 
 
 def make_plan(data: Rows) -> Plan:
@@ -48,7 +45,7 @@ def make_plan(data: Rows) -> Plan:
 
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
     """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    if advice.rule in EXPECTED:
+    if is_expected(advice):
         return ()
     return advice.changes or (CodeChange(text=advice.action),)
 
@@ -57,7 +54,7 @@ def find_blockers(recompiles: Sequence[Recompile], causes: Sequence[Cause]) -> d
     """Each recompile with the causes whose guards failed at it, by their numbers in `causes`."""
     found: dict[int | None, set[int]] = defaultdict(set)
     for number, cause in enumerate(causes):
-        for row in (*cause.recompiles, *cause.shared):
+        for row in cause.failed:
             found[row.event_id].add(number)
     return {row: frozenset(found[row.event_id]) for row in recompiles}
 
@@ -100,7 +97,7 @@ def _make_step(
         recompiles_saved_alone=len(alone),
         recompiles_saved=len(saved),
         seconds_saved=seconds,
-        evidence=get_ids((*cause.recompiles, *cause.shared)),
+        evidence=get_ids(cause.failed),
         file=file,
         line=line,
         function=find_first(row.function for row in rows),
@@ -115,8 +112,8 @@ def _make_step(
 
 def _describe_alone(cause: Cause, alone: Sequence[Recompile], others: Iterable[Cause]) -> str:
     """What the step saves without the others, and which guards keep it from saving more."""
-    rows = {row.event_id for row in (*cause.recompiles, *cause.shared)}
-    beside = [other for other in others if rows & {row.event_id for row in (*other.recompiles, *other.shared)}]
+    rows = {row.event_id for row in cause.failed}
+    beside = [other for other in others if rows & {row.event_id for row in other.failed}]
     if not beside:
         return ""
     names = format_names([f"`{other.source or other.kind}`" for other in beside])

@@ -9,6 +9,7 @@ from typing import Any
 from ...formatting import format_amount, format_place, format_seconds
 from ..change import CodeChange, Edit
 from ..settings import Settings
+from .patching import make_patch
 from .plan_html import format_html
 from .plan_text import format_code, format_settings, format_text
 
@@ -119,6 +120,10 @@ class Plan:
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
         return format_code(self)
+
+    def patch(self) -> str | None:
+        """The plan as a unified diff of your files; None if they were changed since, or a step needs a person."""
+        return make_patch(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values."""

@@ -1,0 +1,196 @@
+"""Find the guards whose change is the user's own, and those that only follow: in other frames, of derived sizes.
+
+A size is seen under many names while one call runs: as an argument of each frame, as the size of what is computed from
+it, multiplied by another size, as a number after a graph break. Only the first is a root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from ...formatting import is_resumed
+from .guard_changes import CauseKey, GuardChange, is_local_number
+
+Names = Callable[[GuardChange], str | None]
+#: Changes that a derived one is compared with, the latest ones: products try each pair.
+_MAX_KNOWN = 48
+#: A size that differs by so little from another one, by the same before and after, is derived from it: labels[:, 1:].
+_MAX_OFFSET = 2
+_TENSOR_PROPERTIES = ("tensor_dtype", "tensor_device", "tensor_rank", "requires_grad")
+#: Values that only the name connects: many flags go from True to False.
+_VALUES = ("value", "type", "length")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class At(NamedTuple):
+    """A guard at one recompile."""
+
+    key: CauseKey
+    event_id: int | None
+
+
+class RootChanges:
+    """Which changes explain which. Recompiles are added in the order of their time."""
+
+    def __init__(self, names: Names):
+        self._names = names
+        self._changes: dict[CauseKey, list[GuardChange]] = {}
+        self._parents: dict[At, tuple[At, ...]] = {}
+        self._equal: set[At] = set()
+        self._peers: Counter[tuple[CauseKey, CauseKey]] = Counter()
+        self._named: dict[str, CauseKey] = {}
+        #: What a guard was equal to, or computed from, at an earlier call.
+        self._carried: dict[CauseKey, At] = {}
+        self._origins: dict[CauseKey, list[At]] = {}
+        self._roots: dict[At, tuple[CauseKey, ...]] = {}
+
+    def add(self, changes: Sequence[GuardChange], earlier: Sequence[GuardChange]) -> None:
+        """Take the changes of one recompile, and those of earlier recompiles in the same call."""
+        for change in changes:
+            self._changes.setdefault(change.key, []).append(change)
+        upstream = [one for one in earlier if one.key.place != changes[0].key.place][-_MAX_KNOWN:]
+        rooted = [change for change in changes if self._explain_equal(change, upstream)]
+        known = [*upstream, *rooted]
+        for change in changes:
+            if not any(change is one for one in rooted) and upstream:
+                self._explain_derived(change, known)
+        self._explain_relation(changes)
+        self._count_peers(changes)
+
+    def _explain_equal(self, change: GuardChange, upstream: Sequence[GuardChange]) -> bool:
+        """Explain a change by one of the same values in an earlier frame of the call. True if its origin is known."""
+        name = self._names(change)
+        first = self._named.setdefault(name, change.key) if name is not None else change.key
+        same = [one for one in upstream if _can_carry(change, one)]
+        if first != change.key:
+            self._set_parents(change, [At(first, self._changes[first][-1].event_id)], is_equal=True)
+        elif same:
+            self._set_parents(change, [At(same[0].key, same[0].event_id)], is_equal=True)
+        elif name is None and change.key in self._carried:
+            self._set_parents(change, [self._carried[change.key]], is_equal=True)
+        else:
+            return name is not None
+        self._carried.setdefault(change.key, self._parents[At(change.key, change.event_id)][0])
+        return True
+
+    def _explain_derived(self, change: GuardChange, known: Sequence[GuardChange]) -> None:
+        if change.numbers is None or not _is_derivable(change):
+            return
+        found = next(_find_origins(change, known), ())
+        origins = [At(one.key, one.event_id) for one in found] or self._origins.get(change.key, [])
+        if origins:
+            self._origins[change.key] = origins
+            self._set_parents(change, origins, is_equal=False)
+
+    def _explain_relation(self, changes: Sequence[GuardChange]) -> None:
+        """A relation between sizes fails because of the sizes that changed with it."""
+        sizes = [At(one.key, one.event_id) for one in changes if one.is_size]
+        for change in changes:
+            if change.is_relation and sizes:
+                self._set_parents(change, sizes, is_equal=False)
+
+    def _set_parents(self, change: GuardChange, parents: Iterable[At], is_equal: bool) -> None:
+        own = At(change.key, change.event_id)
+        found = tuple(parent for parent in parents if parent.key != own.key)
+        if found:
+            self._parents[own] = found
+        if found and is_equal:
+            self._equal.add(own)
+
+    def _count_peers(self, changes: Sequence[GuardChange]) -> None:
+        """Count how often two guards of one recompile changed in the same way."""
+        for one, other in combinations(changes[:_MAX_KNOWN], 2):
+            if _is_same_change(one, other):
+                self._peers[one.key, other.key] += 1
+
+    def join_peers(self) -> None:
+        """Join guards of one function that changed in the same way each time, after all recompiles were added."""
+        order = {key: number for number, key in enumerate(self._changes)}
+        for (one, other), count in self._peers.items():
+            first, second = sorted((one, other), key=order.__getitem__)
+            if len(self._changes[one]) == len(self._changes[other]) == count and self._can_join(first, second, count):
+                for change in self._changes[second]:
+                    if At(second, change.event_id) not in self._parents:
+                        self._set_parents(change, [At(first, change.event_id)], is_equal=True)
+
+    def _can_join(self, first: CauseKey, second: CauseKey, count: int) -> bool:
+        """A number that is equal to a size once can be a coincidence."""
+        return first.family == second.family or (count > 1 and not {first.source[:5], second.source[:5]} & {"self."})
+
+    def find_roots(self, change: GuardChange) -> tuple[CauseKey, ...]:
+        """The roots of a change: itself, or what it follows from each time that it occurs."""
+        return self._find_roots(At(change.key, change.event_id), frozenset())
+
+    def _find_roots(self, at: At, visited: frozenset[At]) -> tuple[CauseKey, ...]:
+        if at not in self._roots:
+            parents = () if at in visited or not self._is_explained(at.key) else self._parents.get(at, ())
+            found = [root for parent in parents for root in self._find_roots(parent, visited | {at})]
+            self._roots[at] = tuple(dict.fromkeys(found)) or (at.key,)
+        return self._roots[at]
+
+    def _is_explained(self, key: CauseKey) -> bool:
+        return all(At(key, change.event_id) in self._parents for change in self._changes[key])
+
+    def is_equal(self, change: GuardChange) -> bool:
+        """True if a change has the values of its root, or is the root."""
+        at, visited = At(change.key, change.event_id), set[At]()
+        while at not in visited and self._is_explained(at.key) and at in self._parents:
+            visited.add(at)
+            if at not in self._equal:
+                return False
+            at = self._parents[at][0]
+        return True
+
+
+def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
+    """True if `change` can be what became of `origin` in another frame: the same values, of the same kind of thing."""
+    if (change.row.expected, change.row.actual) != (origin.row.expected, origin.row.actual) or not change.row.actual:
+        return False
+    if change.key.family != origin.key.family:
+        return change.numbers is not None and origin.is_size and _is_derivable(change)
+    if change.is_size or change.key.family in _TENSOR_PROPERTIES:
+        return True
+    return change.key.family in _VALUES and _get_last_name(change) == _get_last_name(origin)
+
+
+def _get_last_name(change: GuardChange) -> str:
+    """`mask` of `kwargs['mask']`."""
+    words: list[str] = _WORD.findall(change.key.source)
+    return words[-1] if words else ""
+
+
+def _is_derivable(change: GuardChange) -> bool:
+    """True for a size, and for a local number after a graph break: attributes and globals have lives of their own."""
+    return change.is_size or (is_resumed(change.key.function) and is_local_number(change.key.source))
+
+
+def _is_same_change(one: GuardChange, other: GuardChange) -> bool:
+    if one.key.source.endswith("training") and other.key.source.endswith("training"):
+        return (one.row.expected, one.row.actual) == (other.row.expected, other.row.actual)
+    return one.numbers is not None and one.numbers == other.numbers
+
+
+def _find_origins(change: GuardChange, known: Sequence[GuardChange]) -> Iterator[tuple[GuardChange, ...]]:
+    """The changes that a size can be computed from, the most certain first: a multiple, a product, a small offset.
+
+    Values of the same recompile are compared before those of earlier frames, whose entries can be others.
+    """
+    before, after = change.numbers or (0, 0)
+    numbers = [one for one in known if one.numbers is not None and one.is_size and 0 not in one.numbers]
+    latest = numbers[::-1]
+    for one in latest:
+        a, b = one.numbers or (1, 1)
+        if before * b == after * a and (before % a == 0 or a % before == 0 if before else False):
+            yield (one,)
+    for one, other in combinations(latest, 2):
+        (a, b), (c, d) = one.numbers or (1, 1), other.numbers or (1, 1)
+        if one.key.source != other.key.source and before * b * d == after * a * c and before % (a * c) == 0:
+            yield one, other
+    for one in latest:
+        a, b = one.numbers or (1, 1)
+        if before - a == after - b and abs(before - a) <= _MAX_OFFSET:
+            yield (one,)
