@@ -13,6 +13,7 @@ from . import mode_advice, object_advice, shape_advice, tensor_advice, value_adv
 from .advice import Advice, describe_change, is_expected, list_changes
 from .cause import Cause
 from .grouping import find_causes
+from .library_advice import add_recipe
 from .source_paths import split_property
 
 #: The rule of each kind of guard.
@@ -44,8 +45,8 @@ MAX_DETAILS = 64
 
 
 def advise(cause: Cause) -> Advice:
-    """What to do about a cause, by the kind of its guard."""
-    return ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
+    """What to do about a cause, by the kind of its guard, and with what the library offers."""
+    return add_recipe(ADVISERS.get(cause.kind, mode_advice.advise_other)(cause), cause)
 
 
 def find_recompiles(data: Rows) -> list[Finding]:

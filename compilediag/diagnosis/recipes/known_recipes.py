@@ -1,0 +1,75 @@
+"""What libraries offer against recompiles, as data. Each recipe names the program whose test follows it."""
+
+from __future__ import annotations
+
+from .recipe import Recipe
+
+_SIZES = ("size_changes", "size_zero_one", "specialized")
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="transformers_static_cache_length",
+        packages=("transformers",),
+        rules=_SIZES,
+        source=r"past_key_values.*\.size\(\)\[2\]",
+        call=r"\bgenerate\(.*static",
+        action="Give every call the same cache length, that of the longest text: generate(..., max_cache_len={max}).",
+        keyword="max_cache_len={max}",
+        program="transformers_generate_static",
+    ),
+    Recipe(
+        name="transformers_trainer_last_batch",
+        packages=("transformers",),
+        rules=_SIZES,
+        source=r"\.size\(\)\[0\]",
+        call=r"\btrain\(",
+        action="Skip the short last batch: TrainingArguments(..., dataloader_drop_last=True).",
+        program="transformers_trainer",
+    ),
+    Recipe(
+        name="transformers_trainer_padding",
+        packages=("transformers",),
+        rules=_SIZES,
+        source=r"\.size\(\)\[1\]",
+        call=r"\btrain\(",
+        action="Pad all batches to one length, or to few: DataCollatorWithPadding(tokenizer, pad_to_multiple_of=128).",
+        program="transformers_trainer",
+    ),
+    Recipe(
+        name="peft_adapter_switch",
+        packages=("peft",),
+        rules=("string_changes", "value_changes"),
+        source=r"active_adapter",
+        action="Keep one adapter and swap its weights: peft.utils.hotswap.hotswap_adapter(model, path, adapter_name).",
+        program="peft_adapters",
+    ),
+    Recipe(
+        name="peft_lora_scale",
+        packages=("peft", "diffusers"),
+        rules=("float_changes",),
+        source=r"\.scaling\[",
+        action="Give the scale as a tensor at every call: set_adapters([name], [torch.tensor(scale)]).",
+        program="diffusers_lora_scale",
+    ),
+    Recipe(
+        name="diffusers_repeated_blocks",
+        packages=("diffusers",),
+        rules=("size_changes",),
+        source=r"hidden_states",
+        action="Compile one block of each kind, for all sizes: model.compile_repeated_blocks(dynamic=True).",
+        program="diffusers_transformer",
+    ),
+    Recipe(
+        name="torch_one_cycle_momentum",
+        packages=("torch/optim",),
+        rules=("float_changes",),
+        source=r"\['(?:betas|momentum)'\]",
+        action="Keep the momentum fixed: OneCycleLR(..., cycle_momentum=False).",
+        program="optimizer_one_cycle",
+    ),
+)
+
+
+def find_recipe(rule: str, source: str, call: str | None, files: tuple[str, ...]) -> Recipe | None:
+    """The first recipe that applies to a cause; None if there is none."""
+    return next((recipe for recipe in RECIPES if recipe.fits(rule, source, call, files)), None)

@@ -1,0 +1,126 @@
+"""Recipes of libraries: which cause they fit, what they say, and the argument that they add to the user's call."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from compilediag.diagnosis.causes.advice import Advice, list_changes
+from compilediag.diagnosis.causes.cause import Cause
+from compilediag.diagnosis.causes.library_advice import add_argument, add_recipe
+from compilediag.diagnosis.recipes import RECIPES, find_recipe
+from compilediag.events import Recompile
+
+BETA = "self.param_groups[0]['betas'][0]"
+ROWS = "kwargs['input_ids'].size()[0]"
+CACHE = "kwargs['past_key_values'].layers[0].keys.size()[2]"
+STATIC = "model.generate(x, cache_implementation='static')"
+FILES = ("/site-packages/transformers/utils/generic.py",)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The user's line."""
+
+    file: str
+    line: int
+    code: str
+    call: str
+
+
+@dataclass(frozen=True)
+class CauseAtSite(Cause):
+    """A cause whose call site is known."""
+
+    call_site: Site | None = None
+
+
+def make_cause(source, file, call="", expected="8", actual="12"):
+    row = Recompile(time_ns=1, file=file, function="f", guard_source=source, expected=expected, actual=actual)
+    return CauseAtSite((row,), source, call_site=Site("/work/train.py", 3, f"x = {call}", call))
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "call", "files", "name"),
+    [
+        (
+            "size_changes",
+            CACHE,
+            "m.generate(x, cache_implementation='static')",
+            FILES,
+            "transformers_static_cache_length",
+        ),
+        ("size_changes", CACHE, "m.generate(x)", FILES, None),
+        ("size_changes", CACHE, None, FILES, None),
+        ("size_changes", ROWS, "trainer.train()", FILES, "transformers_trainer_last_batch"),
+        ("size_changes", ROWS, "trainer.train()", ("/home/me/train.py",), None),
+        ("dtype_changes", ROWS, "trainer.train()", FILES, None),
+        (
+            "float_changes",
+            "self.param_groups[0]['betas'][0]",
+            None,
+            ("/x/torch/optim/adam.py",),
+            "torch_one_cycle_momentum",
+        ),
+        (
+            "float_changes",
+            "self.param_groups[0]['betas'][0]",
+            None,
+            (r"C:\x\torch\optim\adam.py",),
+            "torch_one_cycle_momentum",
+        ),
+    ],
+)
+def test_a_recipe_fits_what_it_was_written_for(rule, source, call, files, name):
+    found = find_recipe(rule, source, call, files)
+    assert (found and found.name) == name
+
+
+def test_names_are_unique_and_texts_are_sentences():
+    assert len({recipe.name for recipe in RECIPES}) == len(RECIPES)
+    assert all(recipe.action[0].isupper() and recipe.action.endswith(".") for recipe in RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "changed"),
+    [
+        ("f(x)", "n=1", "f(x, n=1)"),
+        ("f()", "n=1", "f(n=1)"),
+        ("f(\n    x,\n)", "n=1", "f(\n    x, n=1)"),
+        ("f(x, n=2)", "n=1", None),
+        ("f(x", "n=1", None),
+        ("x + 1", "n=1", None),
+    ],
+)
+def test_an_argument_is_added_to_a_call(call, argument, changed):
+    assert add_argument(call, argument) == changed
+
+
+def test_the_edit_of_a_recipe_comes_first():
+    setting = {"dynamic_sources": "L['x']"}
+    advice = Advice("size_changes", "Make it dynamic.", changes=list_changes(setting))
+    found = add_recipe(advice, make_cause(CACHE, FILES[0], STATIC))
+    first, second = found.changes
+    assert first.edits[0].new == "model.generate(x, cache_implementation='static', max_cache_len=12)"
+    assert (first.edits[0].old, first.edits[0].file, first.edits[0].line) == (STATIC, "/work/train.py", 3)
+    assert second.settings == setting
+    assert "max_cache_len=12)" in found.action and found.action.endswith("Or make it dynamic.")
+
+
+def test_what_a_person_has_to_do_comes_after_what_a_program_can():
+    setting = {"dynamic_sources": "L['x']"}
+    advice = Advice("size_changes", "Make it dynamic.", changes=list_changes(setting))
+    found = add_recipe(advice, make_cause(ROWS, FILES[0], "trainer.train()"))
+    assert [bool(change.settings) for change in found.changes] == [True, False]
+    assert "dataloader_drop_last=True" in found.changes[1].text
+
+
+def test_an_advice_that_nobody_can_apply_is_replaced():
+    advice = Advice("string_changes", "Keep it to few values.", changes=list_changes("Keep it to few values."))
+    found = add_recipe(advice, make_cause("self.active_adapter", "/site-packages/peft/peft_model.py"))
+    assert "hotswap_adapter" in found.action and "few values" not in found.action
+    assert len(found.changes) == 1
+
+
+def test_another_cause_keeps_its_advice():
+    advice = Advice("size_changes", "Make it dynamic.")
+    assert add_recipe(advice, make_cause("x.size()[0]", "/home/me/model.py")) is advice
