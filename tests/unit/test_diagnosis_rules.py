@@ -6,6 +6,7 @@ from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.recompile_findings import ADVISERS
 from compilediag.diagnosis.causes.source_paths import find_torch_source, normalize_source, split_property
 from compilediag.diagnosis.causes.value_advice import get_value_type, is_rising
+from compilediag.diagnosis.causes.value_uses import find_uses
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
 
@@ -130,7 +131,7 @@ def test_a_size_after_a_graph_break_can_be_named_where_it_cannot_be_marked():
 def test_an_integer_of_a_module_that_counts_up():
     found = diagnose_one(*changes("self.step", "value", "0", "1", "2", "3", reason=MODULE_INT))
     assert found.rule == "counter"
-    assert found.suggestion.startswith("Count outside the compiled function and keep it in a tensor buffer")
+    assert found.suggestion.startswith("Let it vary: torch.compiler.config.dynamic_sources = ")
     assert "self.step counts up, and each value is a new compile." in found.suggestion
     assert "torch.compiler.config.dynamic_sources = \"L['self'].step\"" in found.suggestion
     assert "tensor buffer" in found.suggestion
@@ -154,7 +155,7 @@ def test_an_integer_argument():
     once = diagnose_one(*changes("k", "value", "3", "5"))
     assert (once.rule, once.severity) == ("int_changes", "low")
     often = diagnose_one(*changes("k", "value", "3", "9", "5"))
-    assert "probably" in often.suggestion and "torch.tensor(k)" in often.suggestion
+    assert "probably" in often.suggestion and "torch.tensor" not in often.suggestion
     assert often.fix == {"dynamic_sources": "L['k']"}
 
 
@@ -169,11 +170,13 @@ def test_an_integer_that_code_needs_as_a_number():
     assert by_failure.rule == "specialized"
 
 
-def test_a_float_is_passed_as_a_tensor():
-    found = diagnose_one(*changes("k", "value", "0.1", "0.2", "1e-05"))
+def test_a_float_is_passed_as_a_tensor_only_where_it_is_calculated_with():
+    found = diagnose_one(*changes("k", "value", "0.1", "0.2", "1e-05", user_code="return x * k"))
     assert found.rule == "float_changes"
     assert "torch.tensor(k)" in found.suggestion
     assert found.fix is None
+    needed = diagnose_one(*changes("k", "value", "0.1", "0.2", "1e-05", user_code="return dropout(x, k)"))
+    assert needed.suggestion.startswith("Compile with dynamic=None.") and "torch.tensor" not in needed.suggestion
     rate = diagnose_one(*changes("self.param_groups[0]['lr']", "value", "0.1", "0.05", "0.03"))
     assert "lr=torch.tensor(lr)" in rate.suggestion
 
@@ -204,7 +207,7 @@ def test_other_values(values, rule):
         ("x.dim()", "tensor_rank", ("2", "1"), "rank_changes", "x.unsqueeze(0)"),
         ("x.dtype", "tensor_dtype", ("torch.float32", "torch.float64"), "dtype_changes", "x = x.to(dtype)"),
         ("x.device", "tensor_device", ("cpu", "cuda"), "device_changes", "x = x.to(device)"),
-        ("x.requires_grad", "requires_grad", ("False", "True"), "requires_grad_changes", "x.detach()"),
+        ("x.requires_grad", "requires_grad", ("False", "True"), "requires_grad_changes", "x.detach().requires_grad_()"),
         (
             "x",
             "dispatch_keys",
@@ -216,7 +219,7 @@ def test_other_values(values, rule):
         ("x", "dispatch_keys", ("without Conjugate", "Conjugate"), "dispatch_keys_change", "another kind of tensor"),
         ("x", "type", ("Tensor", "Parameter"), "type_changes", "Parameter"),
         ("x, y", "alias", ("different tensors", "the same tensor"), "alias_changes", "tensor.clone()"),
-        ("g", "identity", ("the same object", "E.a (another object)"), "identity_changes", "Reuse one object"),
+        ("g", "identity", ("the same object", "E.a (another object)"), "identity_changes", "reuse one for g"),
         ("self", "dead_reference", ("alive", "deallocated"), "dead_reference", "created again"),
         ("backend", "backend", ("a", "b"), "backend_changes", "same object to every torch.compile"),
         ("len(l)", "length", ("5", "2"), "length_changes", "torch.stack(l)"),
@@ -390,3 +393,49 @@ def test_types_of_values():
     assert not is_rising(("1", "2"))
     assert not is_rising(("1", "3", "2"))
     assert not is_rising(("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("code", "uses"),
+    [
+        ("return x * k", {"operand"}),
+        ("y = torch.relu(x * k)", {"operand"}),
+        ("return F.dropout(x, k)", {"argument"}),
+        ("return F.dropout(x, 1 - k)", {"argument"}),
+        ("return torch.full((3,), fill_value=k)", {"argument"}),
+        ("return x[:k] * k", {"index", "operand"}),
+        ("return cache[k]", {"index"}),
+        ("for i in range(k):", {"range"}),
+        ("if k > 0:", {"condition"}),
+        ("return x.view(k * 2, -1)", {"argument"}),
+        ("k", {"other"}),
+        ("return (x", set()),
+        (None, set()),
+    ],
+)
+def test_what_a_line_does_with_a_value(code, uses):
+    assert find_uses(code, "k") == uses
+
+
+def test_the_index_of_a_layer_is_no_counter():
+    code = "return self.lin(x) + cache[self.layer_idx]"
+    found = diagnose_one(*changes("self.layer_idx", "value", "0", "1", "2", reason=MODULE_INT, user_code=code))
+    assert found.rule == "instance_constant"
+    assert found.suggestion.startswith("Pass what it selects") and found.fix is None
+    scaled = diagnose_one(*changes("self.layer_idx", "value", "0", "1", "2", reason=MODULE_INT, user_code="y * 2"))
+    assert scaled.fix == {"dynamic_sources": "L['self'].layer_idx"}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "values", "rule"),
+    [
+        ("self.param_groups[0]['betas'][0]", "value", ("0.95", "0.9"), "optimizer_number"),
+        ("self.param_groups[0]['lr']", "value", ("0.1", "0.09"), "optimizer_number"),
+        ("len(self.state[list(self.state.keys())[0]])", "length", ("0", "1"), "optimizer_state"),
+        ("self.state['a']", "dict_keys", ("absent", "present"), "optimizer_state"),
+    ],
+)
+def test_values_of_optimizers(source, kind, values, rule):
+    found = diagnose_one(*changes(source, kind, *values))
+    assert found.rule == rule
+    assert "torch.stack" not in found.suggestion

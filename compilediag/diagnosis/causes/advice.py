@@ -15,6 +15,10 @@ from .source_paths import split_property
 EXPENSIVE_S = 5.0
 
 
+#: The first version of torch in which torch.compile has `isolate_recompiles`.
+ISOLATION_SINCE = (2, 13)
+
+
 @dataclass(frozen=True)
 class Advice:
     """What a rule says about a cause.
@@ -107,6 +111,16 @@ def make_dynamic_fix(cause: Cause, setting: str = "dynamic_sources") -> Settings
     """`dynamic_sources` for the value and for the sizes that changed with it; None if torch's names are not certain."""
     names = cause.torch_sources
     return {setting: ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
+
+
+def write_isolation(cause: Cause) -> str:
+    """How several compiled objects of one code keep their entries apart; "" if this version of torch cannot."""
+    if cause.facts.torch_version < ISOLATION_SINCE:
+        return ""
+    return (
+        "If each has to be compiled for itself, give it its own entries, torch.compile(..., isolate_recompiles=True): "
+        "they no longer count towards one recompile limit."
+    )
 
 
 def is_usual(cause: Cause) -> bool:

@@ -64,12 +64,13 @@ def _can_insert(site: Site, lines: tuple[str, ...]) -> bool:
 
 
 def replace_argument(cause: Cause, template: str) -> tuple[Edit, ...]:
-    """Replace the guarded value in the user's call by `template`, in which {} is the value; no edit if it is not there.
+    """Replace the guarded value in the user's call by `template`, in which {} or {0} is the value; no edit if it is not
+    there, or if evaluating it twice could do something twice.
 
     The whole call is replaced, so that the same name elsewhere in the statement stays.
     """
     site, value = get_site(cause), get_user_value(cause)
-    if site is None or value is None or not site.call:
+    if site is None or value is None or not site.call or (template.count("{0}") > 1 and "(" in value):
         return ()
     call = rewrite_argument(site.call, value, template.format(value))
     return (Edit(site.file, site.line, "replace", site.call, call),) if call else ()

@@ -71,6 +71,7 @@ def advise_global_state(cause: Cause) -> Advice:
         " ".join(list_unique(explanation for _, _, explanation in found)),
         ceiling=get_usual_ceiling(cause),
         what_changed=_describe_state(cause),
+        is_expected=[rule for rule, _, _ in found] == ["grad_mode"],
     )
 
 

@@ -6,10 +6,13 @@ import re
 
 from ...events import ANOTHER_OBJECT
 from ...formatting import format_names
-from .advice import Advice, format_user_line, get_name, get_usual_ceiling
+from .advice import Advice, format_user_line, get_name, get_usual_ceiling, list_changes, write_isolation
 from .cause import Cause, list_unique
 from .value_advice import is_rising
 
+#: The state of a torch optimizer for a parameter; its groups of parameters.
+_STATE = re.compile(r"\bself\.state(?:\[|$)")
+_PARAMETER_GROUPS = re.compile(r"\.param_groups$")
 _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
 
 
@@ -25,12 +28,15 @@ def advise_identity(cause: Cause) -> Advice:
             "It is probably created again for each call (a lambda, partial or inner function).",
             what_changed=what,
         )
+    reuse = f"If these objects do the same, reuse one for {name}."
+    isolate = write_isolation(cause)
     return Advice(
         "identity_changes",
-        f"Reuse one object for {name}.",
+        reuse,
         f"The compiled code is bound to one object{format_user_line(cause)}: one compiled version per "
         "object. If a few different objects are intended (functions, classes, enum members), that is expected.",
-        ceiling=get_usual_ceiling(cause),
+        list_changes(reuse, isolate),
+        get_usual_ceiling(cause),
         what_changed=what,
     )
 
@@ -70,18 +76,38 @@ def advise_length(cause: Cause) -> Advice:
     """A container of several lengths."""
     name = get_name(cause, "the container")
     name = name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
+    if _STATE.search(name):
+        return _advise_optimizer_state(cause, name)
     is_growing = is_rising(cause.values)
+    stack = f"If its items are tensors of one size, pass one tensor, whose size can be dynamic: torch.stack({name})."
+    rest = f"Keep {name} at a fixed length, or pass only the part that is used."
+    explanation = f"{f'{name} grows. ' if is_growing else ''}Each length is a new compile, and no setting changes that."
+    rule = "growing_container" if is_growing else "length_changes"
+    if _PARAMETER_GROUPS.search(name):
+        rest, stack = "Add all groups of parameters before the first compiled step.", ""
     return Advice(
-        "growing_container" if is_growing else "length_changes",
-        f"Keep {name} at a fixed length, pass only the part that is used, or stack it into one tensor, whose size can "
-        f"be dynamic: torch.stack({name}).",
-        f"{f'{name} grows. ' if is_growing else ''}Each length is a new compile, and no setting changes that.",
-        ceiling=get_usual_ceiling(cause),
+        rule,
+        " ".join(filter(None, (rest, stack))),
+        explanation,
+        list_changes(rest, stack),
+        get_usual_ceiling(cause),
+    )
+
+
+def _advise_optimizer_state(cause: Cause, name: str) -> Advice:
+    return Advice(
+        "optimizer_state",
+        "To save the recompile, run the first step eagerly: optimizer.step(), then the compiled step.",
+        f"The optimizer creates its state, {name}, at its first step, so the second one is compiled again.",
+        list_changes("Run the first step eagerly: optimizer.step(), then the compiled step."),
+        get_usual_ceiling(cause),
     )
 
 
 def advise_dict_keys(cause: Cause) -> Advice:
     """A dict with several sets of keys."""
+    if _STATE.search(cause.source):
+        return _advise_optimizer_state(cause, get_name(cause))
     return Advice(
         "dict_keys_change",
         "Always pass the same keys in the same order, with None or an empty tensor for a missing value.",

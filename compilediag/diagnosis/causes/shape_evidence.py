@@ -70,7 +70,8 @@ class ValueFacts:
     `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the value
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry is valid for some values only. `is_parameter` is true for a size of a Parameter, and
-    `is_sometimes_none` for a value that does not exist at some calls.
+    `is_sometimes_none` for a value that does not exist at some calls. `torch_version` is (major, minor) of the session;
+    (0, 0) if it is not known.
     """
 
     value_need: ShapeNeed | None = None
@@ -78,6 +79,7 @@ class ValueFacts:
     has_conditions: bool = False
     is_parameter: bool = False
     is_sometimes_none: bool = False
+    torch_version: tuple[int, int] = (0, 0)
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -88,6 +90,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         has_conditions=any(one.has_conditions for one in facts),
         is_parameter=any(one.is_parameter for one in facts),
         is_sometimes_none=any(one.is_sometimes_none for one in facts),
+        torch_version=max((one.torch_version for one in facts), default=(0, 0)),
     )
 
 
@@ -96,6 +99,7 @@ class FactIndex:
 
     def __init__(self, data: Rows):
         self._shapes = ShapeIndex(data)
+        self._version = _read_version(getattr(data, "meta", {}).get("torch_version"))
         failures = data.rows(GuardFailure)
         rows: list[GuardFailure | Recompile] = [*failures, *data.rows(Recompile)]
         self._parameters = {
@@ -113,7 +117,13 @@ class FactIndex:
             has_conditions=self._shapes.has_conditions(rows, source),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_none=any(_is_part_of(source, absent) for absent in self._absent),
+            torch_version=self._version,
         )
+
+
+def _read_version(text: object) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", str(text))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _is_part_of(source: str, whole: str) -> bool:

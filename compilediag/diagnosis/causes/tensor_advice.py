@@ -6,11 +6,13 @@ import re
 
 from ...events import ANOTHER_CLASS
 from ...formatting import format_change, format_expression, is_module_wrapper
-from .advice import Advice, format_user_line, get_name, get_usual_ceiling
+from .advice import Advice, edit_argument, format_user_line, get_name, get_usual_ceiling, list_changes, write_isolation
 from .cause import Cause
 from .value_advice import advise_optional
 
 _KEYS = re.compile(r"\w+")
+#: A value in an object, such as the module in an attribute of another one: not an argument that could be converted.
+_ATTRIBUTE = re.compile(r"\w+\.")
 
 
 def advise_dtype(cause: Cause) -> Advice:
@@ -20,6 +22,7 @@ def advise_dtype(cause: Cause) -> Advice:
         "dtype_changes",
         f"Cast before the call, {name} = {name}.to(dtype), or run all calls under the same torch.autocast.",
         "Each dtype needs its own compiled version.",
+        list_changes(f"If one dtype is enough, cast before the call: {name}.to(dtype)."),
         ceiling=get_usual_ceiling(cause),
     )
 
@@ -53,13 +56,17 @@ def advise_dispatch_keys(cause: Cause) -> Advice:
 
 
 def advise_requires_grad(cause: Cause) -> Advice:
-    """A tensor with and without gradient."""
+    """A tensor with and without gradient. detach() is no way out: a gradient that is needed would be lost."""
     name = get_name(cause, "x")
+    template = "{0} if {0}.requires_grad else {0}.detach().requires_grad_()"
+    edit = edit_argument(cause, template)
     return Advice(
         "requires_grad_changes",
-        f"If {name} needs no gradient, pass {name}.detach() at every call; otherwise keep requires_grad the same.",
-        "Tensors with and without gradient need separate compiled versions.",
-        ceiling=get_usual_ceiling(cause),
+        f"To compile once, pass {name}.detach().requires_grad_() where it has no gradient.",
+        "Tensors with and without gradient need separate compiled versions, at most two. No gradient that is needed is "
+        "lost that way; calls that had none record one.",
+        list_changes(edit, f"Pass {name}.detach().requires_grad_() where it has no gradient."),
+        get_usual_ceiling(cause),
     )
 
 
@@ -76,12 +83,25 @@ def advise_type(cause: Cause) -> Advice:
         return _advise_torch_modules(cause)
     if "NoneType" in cause.values:
         return _advise_weak_reference(name) if name.endswith("()") else advise_optional(cause)
+    if {_get_class_name(value) for value in cause.values} == {"Tensor", "Parameter"}:
+        plain = f"Pass a plain tensor at every call: {name}.view_as({name})."
+        return Advice(
+            "type_changes",
+            plain,
+            "It is a Parameter at some calls, and each class needs its own compiled version. A view of it is a plain "
+            "tensor with the same values and gradients.",
+            list_changes(edit_argument(cause, "{0}.view_as({0})"), plain),
+            get_usual_ceiling(cause),
+        )
+    isolate = write_isolation(cause) if _ATTRIBUTE.match(cause.source) else ""
+    convert = "Pass one type: convert before the call."
+    action = isolate or convert
     return Advice(
         "type_changes",
-        "Pass one type: convert before the call, for example a Parameter or tensor subclass to a plain tensor, or an "
-        "int to a float.",
+        action,
         f"Each class of {name} needs its own compiled version.",
-        ceiling=get_usual_ceiling(cause),
+        list_changes(action),
+        get_usual_ceiling(cause),
     )
 
 
@@ -93,6 +113,7 @@ def _advise_torch_modules(cause: Cause) -> Advice:
         "module of your own around them has its own code and its own entries.",
         ceiling="low",
         what_changed=f"the module {format_change(cause.values)}",
+        is_expected=True,
     )
 
 

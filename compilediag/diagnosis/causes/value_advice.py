@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from ...formatting import format_expression
 from ..settings import fix_code
 from .advice import (
     Advice,
@@ -19,16 +20,29 @@ from .advice import (
     get_usual_ceiling,
     is_branch,
     is_specialized,
+    is_usual,
     list_changes,
     make_dynamic_fix,
+    write_isolation,
 )
 from .cause import Cause
+from .value_uses import find_uses
 
 _INT = re.compile(r"-?\d{1,40}")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
-_OPTIMIZER_NUMBER = re.compile(r"param_groups\[\d+\]\['\w+'\]$|(^|[._])lr$")
+_OPTIMIZER_NUMBER = re.compile(r"param_groups\[\d+\]\['\w+'\](?:\[\d\])?$|(^|[._])lr$")
+_MOMENTUM = re.compile(r"\['(?:betas|momentum)'\](?:\[\d\])?$")
+#: The name of an integer that says which of several modules this one is.
+_POSITION = re.compile(r"(?:^|[._])(?:layer|block|level|stage|head|module|expert)?_?(?:idx|index|number|num|id)$")
 #: torch's hint on an integer of an nn.Module.
 _MODULE_INT = "integer attributes of the nn.Module"
+#: What saves the first change of a number that no setting and no edit of a call can make dynamic.
+ALL_DYNAMIC = "To save the recompile, compile with dynamic=True, which makes all sizes and numbers dynamic at once."
+_FEW_STRINGS = "Keep it to few values; if it varies freely (an id, a path), keep it out of the compiled function."
+_ADAPTERS = (
+    "To switch adapters without a recompile, keep one adapter's name and copy the other's weights into it in place "
+    "(load_state_dict, or peft.utils.hotswap.hotswap_adapter)."
+)
 #: Fewer values do not show that something counts up.
 COUNTS_UP_FROM = 3
 
@@ -50,7 +64,9 @@ def get_value_type(value: str) -> str:
 
 def advise_value(cause: Cause) -> Advice:
     """A value that varies, by the types of what was seen."""
-    if is_specialized(cause):
+    if _is_of_optimizer(cause):
+        return _advise_optimizer_number(cause)
+    if is_specialized(cause) or (not is_usual(cause) and "range" in _find_uses(cause)):
         return advise_specialized(cause)
     if is_branch(cause):
         return advise_branch(cause)
@@ -70,6 +86,11 @@ def advise_value(cause: Cause) -> Advice:
     return _advise_constant(cause)
 
 
+def _find_uses(cause: Cause) -> frozenset[str]:
+    """What the user's line that made the guard does with the value."""
+    return find_uses(cause.user_code, format_expression(cause.source))
+
+
 def _advise_flag(cause: Cause) -> Advice:
     ceiling = "low" if cause.max_per_function <= 2 else "medium"
     if cause.source.endswith(".training") or cause.source == "training":
@@ -78,12 +99,14 @@ def _advise_flag(cause: Cause) -> Advice:
             "No change is needed, unless it switches back and forth before both modes have run once.",
             "One compiled version for train() and one for eval() is expected.",
             ceiling=ceiling,
+            is_expected=True,
         )
     return Advice(
         "flag",
         "No change is needed.",
         f"One compiled version per value of {get_name(cause)} is expected, so at most two.",
         ceiling=ceiling,
+        is_expected=True,
     )
 
 
@@ -103,68 +126,138 @@ def _advise_module_integer(cause: Cause, name: str) -> Advice:
     `self.step += 1; return self.lin(x) * (self.step / 10)` on aot_eager and inductor: the gradients are those of the
     next step, silently.
     """
+    if _POSITION.search(cause.source):
+        return _advise_position(cause, name)
     is_counting = is_counter(cause.values) and cause.instance_count == 1
     fix = make_dynamic_fix(cause) or {"allow_unspec_int_on_nn_module": True}
     return Advice(
         "counter" if is_counting else "module_int",
-        f"{'Count' if is_counting else 'Set it'} outside the compiled function and keep it in a tensor buffer, or let "
-        f"it vary: {fix_code(fix)}.",
+        f"Let it vary: {fix_code(fix)}.",
         f"{name} {'counts up' if is_counting else 'is an integer of an nn.Module'}, and each value is a new compile. "
-        "(A buffer that the compiled function itself changes can give wrong gradients.)",
-        list_changes(fix, f"{'Count' if is_counting else 'Set it'} outside the compiled function, in a tensor buffer."),
+        "(A tensor buffer that the compiled function itself changes can give wrong gradients.)",
+        list_changes(fix),
+    )
+
+
+def _advise_position(cause: Cause, name: str) -> Advice:
+    """An integer that each instance of a module has for itself, such as the index of a layer."""
+    select = "Pass what it selects instead of the index: layer(x, cache[i]) instead of cache[self.layer_idx]."
+    is_index = "index" in _find_uses(cause)
+    fix = None if is_index else make_dynamic_fix(cause)
+    action = select if fix is None else f"Let it vary: {fix_code(fix)}."
+    isolate = write_isolation(cause)
+    return Advice(
+        "instance_constant",
+        " ".join(filter(None, (action, isolate))),
+        f"{name} is probably a constant of each module, and all of them share one code: one compiled version for each.",
+        list_changes(fix, select, isolate),
+        get_usual_ceiling(cause, "medium"),
     )
 
 
 def _advise_global_integer(cause: Cause, name: str) -> Advice:
+    fix, pass_it = make_dynamic_fix(cause), f"Pass {name} as an argument."
     return Advice(
         "counter" if is_counter(cause.values) else "global_int",
-        f"Pass {name} as an argument, or make it a 0-dim tensor.",
-        "torch never makes a global integer dynamic by itself.",
-        list_changes(make_dynamic_fix(cause), f"Pass {name} as an argument, or make it a 0-dim tensor."),
+        f"Let it vary: {fix_code(fix)}; or pass {name} as an argument." if fix else pass_it,
+        "torch never makes a global integer dynamic by itself. As an argument it is dynamic after its first change.",
+        list_changes(fix, pass_it),
     )
 
 
 def _advise_integer_argument(cause: Cause, name: str) -> Advice:
+    """An integer that is passed in.
+
+    A tensor is no way out: as a size, the end of a slice or the limit of a loop it breaks the graph, or torch runs the
+    function eagerly without a word.
+    """
     fix = make_dynamic_fix(cause)
-    if cause.max_per_function == 1:
+    setting = f"Let it vary: {fix_code(fix)}." if fix else ""
+    if is_usual(cause):
         return Advice(
             "int_changes",
-            f"To save the recompile, pass torch.tensor({name}).",
-            "torch makes an integer dynamic by itself after its first change, so one recompile is usual.",
-            list_changes(fix, edit_argument(cause, "torch.tensor({})")),
+            f"To save the recompile, {setting[0].lower()}{setting[1:]}" if setting else ALL_DYNAMIC,
+            "torch makes an integer dynamic by itself after its first change, so one recompile is usual; 0 and 1 are "
+            "compiled on their own.",
+            list_changes(fix, ALL_DYNAMIC),
             get_usual_ceiling(cause),
         )
     is_counting = is_counter(cause.values)
     return Advice(
         "counter" if is_counting else "int_changes",
-        f"Compile with dynamic=None, or pass torch.tensor({name}).",
+        setting or "Compile with dynamic=None.",
         f"{f'{name} counts up. ' if is_counting else ''}By default torch makes an integer dynamic after its first "
-        "change, so the function is probably compiled with dynamic=False, or its code needs the number itself.",
-        list_changes(fix, edit_argument(cause, "torch.tensor({})")),
+        "change, so the function is probably compiled with dynamic=False (dynamic=None is enough), or its code needs "
+        "the number itself.",
+        list_changes(fix, "Compile with dynamic=None."),
     )
 
 
 def _advise_float(cause: Cause) -> Advice:
     name = get_name(cause, "the float")
-    action = f"Pass a 0-dim tensor: torch.tensor({name})."
-    if _OPTIMIZER_NUMBER.search(cause.source):
-        action = f"Make {name} a 0-dim tensor, as in torch.optim.Adam(params, lr=torch.tensor(lr))."
-    if cause.max_per_function == 1:
+    can_be_tensor = _find_uses(cause) == {"operand"}
+    tensor = f"Pass a 0-dim tensor: torch.tensor({name})." if can_be_tensor else ""
+    edit = edit_argument(cause, "torch.tensor({})") if can_be_tensor else None
+    if is_usual(cause):
         explanation = "torch makes a float dynamic by itself after its first change, so one recompile is usual."
-        return Advice("float_changes", action, explanation, ceiling=get_usual_ceiling(cause))
+        changes = list_changes(edit, tensor, ALL_DYNAMIC)
+        return Advice("float_changes", tensor or ALL_DYNAMIC, explanation, changes, get_usual_ceiling(cause))
+    keep = "Compile with dynamic=None."
     return Advice(
         "float_changes",
-        action,
+        tensor or keep,
         "By default torch makes a float dynamic after its first change, so the function is probably compiled with "
-        "dynamic=False, torch._dynamo.config.specialize_float is True, or its code needs the number.",
+        "dynamic=False, torch._dynamo.config.specialize_float is True, or its code needs the number, as the rate of a "
+        "dropout or a condition does; then keep it to few values.",
+        list_changes(edit, tensor, keep),
+    )
+
+
+def _is_of_optimizer(cause: Cause) -> bool:
+    """True for a number in the options of an optimizer of torch, or a learning rate."""
+    types = {get_value_type(value) for value in cause.values}
+    return bool(types) and types <= {"int", "float"} and bool(_OPTIMIZER_NUMBER.search(cause.source))
+
+
+def _advise_optimizer_number(cause: Cause) -> Advice:
+    """A number that a scheduler changes: the learning rate, or with it the momentum or betas."""
+    name = get_name(cause, "the learning rate")
+    usual = (
+        "torch makes a float dynamic by itself after its first change, so one recompile is usual."
+        if is_usual(cause)
+        else "By default torch makes a float dynamic after its first change, so the step is probably compiled with "
+        "dynamic=False (dynamic=None is enough)."
+    )
+    if _MOMENTUM.search(cause.source):
+        keep = "To keep it constant, which changes the training: cycle_momentum=False in OneCycleLR or CyclicLR."
+        return Advice(
+            "optimizer_number",
+            keep,
+            f"A scheduler changes {name}. A tensor is no way out: the scheduler replaces it by a float. {usual}",
+            list_changes("Compile with dynamic=None.") if not is_usual(cause) else (),
+            get_usual_ceiling(cause),
+            is_expected=is_usual(cause),
+        )
+    tensor = (
+        "Make it a 0-dim tensor: torch.optim.Adam(params, lr=torch.tensor(lr)), on a GPU with capturable=True, which "
+        "keeps the fast implementation."
+    )
+    return Advice(
+        "optimizer_number",
+        tensor,
+        f"A scheduler changes {name}, and fills a tensor in place. {usual}",
+        list_changes(tensor),
+        get_usual_ceiling(cause),
     )
 
 
 def _advise_string(cause: Cause) -> Advice:
     return Advice(
         "string_changes",
-        "Keep it to few values; if it varies freely (an id, a path), keep it out of the compiled function.",
-        f"Strings are compiled in: one compiled version per value of {get_name(cause)}.",
+        _FEW_STRINGS,
+        f"Strings are compiled in: one compiled version per value of {get_name(cause)}."
+        + (f" {_ADAPTERS}" if "adapter" in cause.source else ""),
+        list_changes(_ADAPTERS if "adapter" in cause.source else None, _FEW_STRINGS),
         ceiling=get_usual_ceiling(cause),
     )
 
@@ -176,7 +269,8 @@ def _advise_number_or_tensor(cause: Cause) -> Advice:
         f"Always pass a tensor: torch.as_tensor({name}).",
         f"{name} is a number at some calls and a tensor at others: one compiled version for each, and one more for "
         "every other number.",
-        ceiling=get_usual_ceiling(cause),
+        list_changes(edit_argument(cause, "torch.as_tensor({})"), f"Always pass a tensor: torch.as_tensor({name})."),
+        get_usual_ceiling(cause),
     )
 
 
