@@ -583,7 +583,7 @@ CASES = [
     Case(a_counter_of_a_module, "counter", "self.n was 1, then 2, 3, 4, 5", True),
     Case(a_counter_that_is_an_argument, "counter", "step was 2, then 3, 4, 5, 6", True),
     Case(an_integer_of_a_module, "module_int", "self.n was 9, then 5, 7, 3", True),
-    Case(a_learning_rate, "float_changes", "self.param_groups[0]['lr'] was 0.5, then 0.25, 0.1"),
+    Case(a_learning_rate, "optimizer_number", "self.param_groups[0]['lr'] was 0.5, then 0.25, 0.1"),
     Case(a_float, "float_changes", "scale was 0.5, then 0.25, 0.1"),
     Case(a_variable_of_a_function_passed_in, "int_changes", "k was 7, then 3, 5", True),
     Case(a_global, "global_int", "SCALE was 9, then 5, 7", True),
