@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...events import Recompile
 from ...formatting import format_change, format_expression, format_line
 from ..change import CodeChange
+from ..evidence import get_place, group_by
 from ..settings import Settings
 from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
@@ -13,8 +15,6 @@ from .source_paths import split_property
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
 EXPENSIVE_S = 5.0
-
-
 #: The first version of torch in which torch.compile has `isolate_recompiles`.
 ISOLATION_SINCE = (2, 13)
 
@@ -45,15 +45,6 @@ class Advice:
     @property
     def suggestion(self) -> str:
         return " ".join(filter(None, (self.action, self.explanation)))
-
-
-#: Rules whose compiled versions are all wanted: there is nothing to change.
-EXPECTED = frozenset({"train_eval", "flag", "grad_mode"})
-
-
-def is_expected(advice: Advice) -> bool:
-    """True if each of these recompiles gives a compiled version that the program needs."""
-    return advice.is_expected or advice.rule in EXPECTED
 
 
 def describe_change(cause: Cause) -> str:
@@ -128,9 +119,13 @@ def is_usual(cause: Cause) -> bool:
 
     More of them show that the value did not become dynamic after its first change.
     """
-    rows = [row for row in cause.recompiles if row.function == cause.places[0][0] and row.file == cause.places[0][1]]
-    numbers = [rows[0].expected, *(row.actual for row in rows)]
-    return cause.max_per_function <= count_usual([number for number in numbers if number is not None])
+    by_place = group_by(cause.seen or cause.recompiles, get_place)
+    return all(_are_usual(rows) for rows in by_place.values())
+
+
+def _are_usual(rows: list[Recompile]) -> bool:
+    values = [rows[0].expected, *(row.actual for row in rows)]
+    return len(rows) <= count_usual([value for value in values if value is not None])
 
 
 def count_usual(values: list[str]) -> int:
@@ -150,7 +145,7 @@ def is_specialized(cause: Cause) -> bool:
 
 def is_branch(cause: Cause) -> bool:
     """True if code compared the number, so that an entry is valid for a range of values."""
-    if len(cause.facts.exclusions) == cause.count:
+    if len(cause.facts.exclusions) >= len(cause.seen or cause.recompiles):
         return True
     return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
 

@@ -28,7 +28,9 @@ def find_causes(data: Rows) -> list[Cause]:
     failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
     groups, facts = _group_changes(data, failures), FactIndex(data)
     causes = [_make_cause(group, failures, decided) for group in groups]
-    return _join_alike([replace(cause, facts=facts.find(cause.recompiles, cause.source)) for cause in causes])
+    return _join_alike(
+        [replace(cause, facts=facts.find(cause.seen or cause.recompiles, cause.source)) for cause in causes]
+    )
 
 
 def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iterable[Place]) -> int:

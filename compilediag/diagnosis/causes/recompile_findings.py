@@ -10,7 +10,7 @@ from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
-from .advice import Advice, describe_change, is_expected, list_changes
+from .advice import Advice, describe_change, list_changes
 from .cause import Cause
 from .grouping import find_causes
 from .library_advice import add_recipe
@@ -52,7 +52,7 @@ def advise(cause: Cause) -> Advice:
 def find_recompiles(data: Rows) -> list[Finding]:
     """One finding per root cause. What is expected and never failed first has none: there is nothing to do about it."""
     found = ((cause, advise(cause)) for cause in find_causes(data))
-    return [make_finding(cause, advice) for cause, advice in found if cause.is_first or not is_expected(advice)]
+    return [make_finding(cause, advice) for cause, advice in found if cause.is_first or not advice.is_expected]
 
 
 def make_finding(cause: Cause, advice: Advice) -> Finding:
@@ -69,7 +69,7 @@ def make_finding(cause: Cause, advice: Advice) -> Finding:
         cost=get_cost(advice.rule),
         fix=advice.fix,
         changes=advice.changes or list_changes(advice.action),
-        is_expected=is_expected(advice),
+        is_expected=advice.is_expected,
         function=find_first(row.function for row in rows),
         file=find_first(row.file for row in rows),
         line=find_first(row.line for row in rows),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...events import Compile, Recompile, Rows
 from ...formatting import format_amount, format_expression, format_names, format_seconds
-from ..causes.advice import Advice, describe_change, is_expected
+from ..causes.advice import Advice, describe_change
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..causes.recompile_findings import advise
@@ -45,7 +45,7 @@ def make_plan(data: Rows) -> Plan:
 
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
     """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    if is_expected(advice):
+    if advice.is_expected:
         return ()
     return advice.changes or (CodeChange(text=advice.action),)
 
