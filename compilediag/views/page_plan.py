@@ -26,8 +26,7 @@ def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFindi
 def find_step(finding: Finding, plan: Plan) -> int | None:
     """The number, from 1, of the step for the cause of a finding; None if the plan has none."""
     for number, step in enumerate(plan.steps, 1):
-        is_alike = (step.rule, step.what) == (finding.rule, finding.what_changed)
-        if is_alike and not set(step.evidence).isdisjoint(finding.evidence):
+        if finding.what_changed in step.causes and not set(step.evidence).isdisjoint(finding.evidence):
             return number
     return None
 

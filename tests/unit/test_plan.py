@@ -2,10 +2,13 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 from compilediag.diagnosis import merge_fixes
 from compilediag.diagnosis.change import Edit
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
+from compilediag.diagnosis.plan.candidates import merge_edits
+from compilediag.diagnosis.plan.settings_block import merge_settings
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 
@@ -136,3 +139,56 @@ def test_a_cell_gives_no_patch():
 
 def test_a_plan_without_code_gives_no_patch(tmp_path):
     assert plan_with([{}], tmp_path / "train.py").patch() is None
+
+
+def test_sizes_of_one_setting_are_one_step():
+    rows = [*sizes("4", "6"), recompile("x.size()[1]", "tensor_size", "16", "24", 2)]
+    reasons = [replace(row, reason=f"tensor 'x' size mismatch at index {n}") for n, row in enumerate(rows)]
+    plan = plan_of(*reasons)
+    (step,) = plan.steps
+    assert step.expression == "x.shape[0, 1]"
+    assert step.values == ("4x16", "6x16", "6x24")
+    assert step.causes == ("x.size(0) was 4, then 6", "x.size(1) was 16, then 24")
+    assert plan.settings == {"dynamic_sources": "L['x']"}
+
+
+def test_sizes_0_and_1_stay_and_are_listed():
+    plan = plan_of(*sizes("4", "6", "9", "1"))
+    assert (plan.recompiles_saved, plan.recompiles) == (2, 3)
+    (left,) = plan.unresolved
+    assert (left.evidence, left.reason) == ((3,), "torch compiles 0 and 1 on their own, even if the value is dynamic")
+
+
+def test_a_counter_that_starts_at_0_is_not_made_dynamic():
+    rows = changes("self.step", "value", "0", "1", reason="L['self'].step == 0  # integer attributes of the nn.Module")
+    (step,) = plan_of(*rows).steps
+    assert step.settings is None and not step.can_be_applied
+
+
+def test_settings_are_merged_into_one_assignment_each():
+    block = merge_settings(
+        [
+            {"dynamic_sources": "L['x']", "recompile_limit": 16},
+            {"dynamic_sources": "L['y'],L['x']", "recompile_limit": 64},
+            {"unbacked_sources": "L['y']"},
+        ]
+    )
+    assert block.settings == {"dynamic_sources": "L['x']", "recompile_limit": 64, "unbacked_sources": "L['y']"}
+    assert block.conflicts == ()
+
+
+def test_settings_that_exclude_each_other_are_reported():
+    block = merge_settings([{"use_duck_shape": False}, {"use_duck_shape": True}])
+    assert block.settings == {"use_duck_shape": False}
+    assert block.conflicts == ("`use_duck_shape` is wanted as False and as True; the plan keeps False.",)
+
+
+def test_lines_for_one_place_are_one_edit():
+    first = Edit("m.py", 3, "insert_before", "f(x)", "mark(x, 0)")
+    other = replace(first, new="mark(x, 0)\nmark(x, 1)")
+    assert merge_edits([first, other, replace(first, line=9)]) == (other, replace(first, line=9))
+
+
+def test_only_the_first_guards_are_known_from_a_log():
+    assert "can have more causes" in " ".join(plan_of(*sizes("4", "6")).notes)
+    assert plan_of(*sizes("4", "6"), failure("x.size()[0]", "tensor_size", 1)).notes == ()

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ...events import Recompile
 from ...formatting import format_function, format_place
@@ -46,6 +46,21 @@ def get_moment(row: Recompile) -> tuple[int, int]:
     return row.time_ns, row.event_id or 0
 
 
+class UserCall(Protocol):
+    """The user's line that calls into compiled code, as `call_sites.CallSite` has it."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def function(self) -> str | None: ...
+    @property
+    def code(self) -> str | None: ...
+    @property
+    def call(self) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class Cause:
     """One change of the user's program, and all recompiles that it caused, oldest first, in one function or in several.
@@ -60,6 +75,9 @@ class Cause:
     holds (kind, source) of the guards that failed beside it in at least half of these recompiles, and `also_named`
     torch's names of those, where they are certain. `is_still_static` is true if an entry was bound to one value
     although the size or number was dynamic. `facts` is what torch found out about the value while it compiled.
+
+    `call_site` is the user's line that calls into compiled code, and `expression` is the value in the names of that
+    line. Without a name there, `unnamed_reason` says why.
     """
 
     recompiles: tuple[Recompile, ...]
@@ -72,6 +90,9 @@ class Cause:
     derived: tuple[Recompile, ...] = ()
     seen: tuple[Recompile, ...] = ()
     is_first: bool = True
+    call_site: UserCall | None = None
+    expression: str | None = None
+    unnamed_reason: str | None = None
 
     @property
     def kind(self) -> str:

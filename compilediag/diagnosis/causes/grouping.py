@@ -44,12 +44,16 @@ def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iter
 
 @dataclass
 class _Group:
-    """The changes of one root, by the number of their recompile. `seen` have the values of the root itself."""
+    """The changes of one root, by the number of their recompile. `seen` have the values of the root itself.
+
+    `members` are all of them by their source and torch's text: also several at one recompile.
+    """
 
     key: CauseKey
     seen: dict[int | None, GuardChange] = field(default_factory=dict)
     derived: dict[int | None, GuardChange] = field(default_factory=dict)
     attributed: set[int | None] = field(default_factory=set)
+    members: dict[tuple[str, str | None], GuardChange] = field(default_factory=dict)
 
     def list_rows(self, is_own: bool, is_derived: bool) -> tuple[Recompile, ...]:
         """The recompiles that are attributed to the root, or those that are not; of its own values, or of derived."""
@@ -84,6 +88,7 @@ def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: Root
     is_equal, number = roots.is_equal(change), change.event_id
     for root in roots.find_roots(change):
         group = groups.setdefault(root, _Group(root))
+        group.members.setdefault((change.row.guard_source or "", change.row.reason), change)
         if is_equal:
             group.seen.setdefault(number, change)
             group.derived.pop(number, None)
@@ -106,7 +111,7 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
         is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
         or any(_is_specialized(failure, source) for failure in beside),
         shared=tuple(sorted(others, key=get_moment)),
-        also_named=_find_also_names(also, beside),
+        also_named=list_unique((*_find_also_names(also, beside), *_find_member_names(group))),
         derived=derived if is_first else group.list_rows(False, True),
         seen=seen,
         is_first=is_first,
@@ -132,6 +137,12 @@ def _find_also_names(also: tuple[tuple[str, str], ...], failures: list[GuardFail
     varying = (failure for failure in failures if _get_guarded(failure) in also and _can_be_dynamic(failure))
     pairs = list_unique((failure.guard_source or "", failure.guard) for failure in varying)
     return list_unique(name for pair in pairs if (name := find_torch_source(*pair)) is not None)
+
+
+def _find_member_names(group: _Group) -> tuple[str, ...]:
+    """torch's names of the sizes and numbers that follow from a root: in other frames, under other names."""
+    numbers = (key for key, change in group.members.items() if change.numbers is not None and change.key != group.key)
+    return list_unique(name for pair in numbers if (name := find_torch_source(*pair)) is not None)
 
 
 def _can_be_dynamic(failure: GuardFailure) -> bool:

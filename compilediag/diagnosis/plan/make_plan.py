@@ -2,161 +2,94 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...events import Compile, Recompile, Rows
-from ...formatting import format_amount, format_expression, format_names, format_seconds
-from ..causes.advice import Advice, describe_change
-from ..causes.cause import Cause
+from ...events import Compile, GuardFailure, Recompile, Rows
+from ...formatting import format_names
 from ..causes.grouping import find_causes
-from ..causes.recompile_findings import advise
-from ..change import CodeChange
-from ..evidence import find_first, get_ids, sum_seconds
-from ..settings import merge_fixes
-from .plan import Plan, PlanStep, UnresolvedCause
-from .plan_text import describe_saving
+from ..causes.shape_evidence import FactIndex
+from ..evidence import get_ids, sum_seconds
+from .candidates import Candidate, list_candidates
+from .outcome import read_outcome
+from .plan import Plan, UnresolvedCause
 from .selection import Blockers, Selection, select_causes
+from .settings_block import merge_settings
+from .steps import describe_what, make_steps
+
+#: In place of a cause: nothing saves the recompile.
+_KEPT = -1
+_FIRST_ONLY = (
+    "Only the first failing guard of each recompile was collected, so a recompile can have more causes than are shown."
+)
 
 
 def make_plan(data: Rows) -> Plan:
     """The smallest set of changes that saves the most compile seconds of a session."""
-    causes = find_causes(data)
-    advice = [advise(cause) for cause in causes]
-    changes = [get_changes(one) for one in advice]
-    recompiles = data.rows(Recompile)
-    blockers = find_blockers(recompiles, causes)
-    selection = select_causes(blockers, lambda number: bool(changes[number]))
-    steps = _make_steps(selection, causes, advice, changes, len(recompiles))
+    candidates, recompiles = list_candidates(find_causes(data), FactIndex(data)), data.rows(Recompile)
+    blockers = find_blockers(recompiles, candidates)
+    selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
+    steps = make_steps(selection, candidates, len(recompiles))
     saved = selection.saved[-1] if selection.saved else ()
+    block = merge_settings([step.settings for step in steps])
+    is_partial = bool(recompiles) and not data.rows(GuardFailure)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),
         recompiles_saved=len(saved),
         seconds=sum_seconds(row.duration_s for row in data.rows(Compile)),
         seconds_saved=sum_seconds(row.lost_s for row in saved),
-        settings=merge_fixes(step.settings for step in steps),
-        unresolved=_list_unresolved(selection, causes, advice, changes, blockers),
-        tried=_read_outcome(data),
+        settings=block.settings,
+        unresolved=_list_unresolved(selection, candidates, blockers),
+        tried=_read_tried(data),
+        notes=(*block.conflicts, *([_FIRST_ONLY] if is_partial else [])),
     )
 
 
-def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
-    """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    if advice.is_expected:
-        return ()
-    return advice.changes or (CodeChange(text=advice.action),)
-
-
-def find_blockers(recompiles: Sequence[Recompile], causes: Sequence[Cause]) -> dict[Recompile, Blockers]:
-    """Each recompile with the causes whose guards failed at it, by their numbers in `causes`."""
+def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:
+    """Each recompile with what keeps it: the candidates whose guards failed at it, by their numbers."""
     found: dict[int | None, set[int]] = defaultdict(set)
-    for number, cause in enumerate(causes):
-        for row in cause.failed:
+    for number, candidate in enumerate(candidates):
+        for row in candidate.rows:
             found[row.event_id].add(number)
+        for kept in candidate.kept:
+            found[kept].add(_KEPT)
     return {row: frozenset(found[row.event_id]) for row in recompiles}
 
 
-def _make_steps(
-    selection: Selection,
-    causes: Sequence[Cause],
-    advice: Sequence[Advice],
-    changes: Sequence[tuple[CodeChange, ...]],
-    total: int,
-) -> tuple[PlanStep, ...]:
+def _list_unresolved(
+    selection: Selection, candidates: Sequence[Candidate], blockers: dict[Recompile, Blockers]
+) -> tuple[UnresolvedCause, ...]:
+    """What keeps the recompiles that no step saves: causes without a change, and what fails together with them."""
+    saved = set(selection.saved[-1]) if selection.saved else set()
     found = []
-    for place, number in enumerate(selection.chosen):
-        saved, alone = selection.saved[place], selection.alone[place]
-        others = [causes[other] for other in selection.chosen if other != number]
-        found.append(_make_step(causes[number], advice[number], changes[number], saved, alone, others, total))
+    for number, candidate in enumerate(candidates):
+        rows = [row for row, causes in blockers.items() if number in causes and row not in saved]
+        reason = _explain(number, candidates, {row.event_id: blockers[row] for row in rows})
+        if rows and (number not in selection.chosen or any(row.event_id in candidate.kept for row in rows)):
+            place = candidate.causes[0].place_text
+            found.append(UnresolvedCause(describe_what(candidate), reason, place, get_ids(rows)))
     return tuple(found)
 
 
-def _make_step(
-    cause: Cause,
-    advice: Advice,
-    changes: tuple[CodeChange, ...],
-    saved: Sequence[Recompile],
-    alone: Sequence[Recompile],
-    others: Iterable[Cause],
-    total: int,
-) -> PlanStep:
-    rows, first = cause.recompiles, changes[0]
-    seconds = sum_seconds(row.lost_s for row in saved)
-    timed = f" and {format_seconds(seconds)}" if seconds else ""
-    file = find_first(row.user_file for row in rows) or find_first(row.file for row in rows)
-    line = find_first(row.user_line for row in rows) or find_first(row.line for row in rows)
-    return PlanStep(
-        rule=advice.rule,
-        what=advice.what_changed or describe_change(cause),
-        change=first.code,
-        why=advice.explanation,
-        saving=describe_saving(len(saved), total, timed, _describe_alone(cause, alone, others)),
-        recompiles_saved_alone=len(alone),
-        recompiles_saved=len(saved),
-        seconds_saved=seconds,
-        evidence=get_ids(cause.failed),
-        file=file,
-        line=line,
-        function=find_first(row.function for row in rows),
-        code=cause.user_code,
-        expression=format_expression(cause.source) or None,
-        values=cause.values,
-        settings=first.settings,
-        edits=first.edits,
-        alternatives=changes[1:],
-    )
+def _explain(number: int, candidates: Sequence[Candidate], blockers: Mapping[int | None, Blockers]) -> str:
+    candidate = candidates[number]
+    if not candidate.changes:
+        advice = candidate.advice[0]
+        return " ".join(filter(None, (advice.action, advice.explanation)))
+    reasons = dict.fromkeys(reason for event, reason in candidate.kept.items() if event in blockers)
+    others = {
+        other for causes in blockers.values() for other in causes - {number, _KEPT} if not candidates[other].changes
+    }
+    if reasons or not others:
+        return "; ".join(reasons) or "changing it saves nothing: torch compiles what fails at the same calls on its own"
+    names = format_names([f"`{candidates[other].name}`" for other in sorted(others)])
+    calls = "the same call" if len(blockers) == 1 else "the same calls"
+    return f"changing it saves nothing: {names} failed at {calls}, and no change resolves that"
 
 
-def _describe_alone(cause: Cause, alone: Sequence[Recompile], others: Iterable[Cause]) -> str:
-    """What the step saves without the others, and which guards keep it from saving more."""
-    rows = {row.event_id for row in cause.failed}
-    beside = [other for other in others if rows & {row.event_id for row in other.failed}]
-    if not beside:
-        return ""
-    names = format_names([f"`{other.source or other.kind}`" for other in beside])
-    fails = "fails" if len(beside) == 1 else "fail"
-    saves = format_amount(len(alone), "recompile") if alone else "nothing"
-    return f"Alone it saves {saves}: {names} {fails} at the same calls."
-
-
-def _list_unresolved(
-    selection: Selection,
-    causes: Sequence[Cause],
-    advice: Sequence[Advice],
-    changes: Sequence[tuple[CodeChange, ...]],
-    blockers: Mapping[Recompile, Blockers],
-) -> tuple[UnresolvedCause, ...]:
-    left = [number for number in range(len(causes)) if number not in selection.chosen]
-    return tuple(
-        UnresolvedCause(
-            what=advice[number].what_changed or describe_change(causes[number]),
-            reason=_explain_unresolved(number, causes, advice, changes, blockers),
-            place=causes[number].place_text,
-            evidence=causes[number].evidence,
-        )
-        for number in left
-    )
-
-
-def _explain_unresolved(
-    number: int,
-    causes: Sequence[Cause],
-    advice: Sequence[Advice],
-    changes: Sequence[tuple[CodeChange, ...]],
-    blockers: Mapping[Recompile, Blockers],
-) -> str:
-    if not changes[number]:
-        return advice[number].explanation or advice[number].action
-    beside = {other for found in blockers.values() if number in found for other in found if not changes[other]}
-    names = format_names([f"`{causes[other].source or causes[other].kind}`" for other in sorted(beside)])
-    return f"changing it alone saves nothing: {names} failed at the same calls, and nothing changes that"
-
-
-def _read_outcome(data: Rows) -> dict[str, Any] | None:
+def _read_tried(data: Rows) -> dict[str, Any] | None:
     """The outcome of a trial of this plan, which `compilediag try` stores in the session; None if there is none."""
-    stored = getattr(data, "meta", {}).get("tried")
-    found = json.loads(stored) if isinstance(stored, str) else stored
-    return found if isinstance(found, dict) else None
+    outcome = read_outcome(getattr(data, "meta", {}))
+    return None if outcome is None else outcome.to_dict()

@@ -26,6 +26,7 @@ class PlanStep:
     `seconds_saved` (s) are what it saves together with all steps before it, so those of the last step are the plan's.
     `saving` says both in one sentence. `evidence` holds the event ids of the recompiles at which its guards failed.
     `settings` and `edits` are the change in a form that a program can apply; `alternatives` are other ways.
+    `causes` has `Finding.what_changed` of each cause that the step resolves.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class PlanStep:
     settings: Settings | None = None
     edits: tuple[Edit, ...] = ()
     alternatives: tuple[CodeChange, ...] = ()
+    causes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -65,6 +67,7 @@ class PlanStep:
             **{name: getattr(self, name) for name in (*names, *numbers)},
             "values": [*self.values],
             "evidence": [*self.evidence],
+            "causes": [*self.causes],
             "alternatives": [change.code for change in self.alternatives],
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ...formatting import format_amount, format_line, format_place, format_times
+from ...formatting import format_line, format_place, format_times
 from ..settings import Settings, fix_code
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _VERBS = {"insert_before": "before", "replace": "instead of"}
 def format_text(plan: Plan) -> str:
     """The plan as text of at most 100 columns; only a single word, or a line of code, that is longer exceeds that."""
     lines = _wrap(plan.headline)
+    lines += _wrap(plan.tried["text"]) if plan.tried else []
     for number, step in enumerate(plan.steps, 1):
         lines += _format_step(number, step)
     if plan.settings and len(plan.steps) > 1:
@@ -75,8 +76,3 @@ def _format_step_code(step: PlanStep) -> str:
     return textwrap.fill(
         f"{step.place or 'In your code'}: {step.change}", WIDTH, initial_indent="# ", subsequent_indent="# "
     )
-
-
-def describe_saving(saved: int, recompiles: int, seconds: str, alone: str) -> str:
-    """What a step saves with those before it, then what it saves alone."""
-    return f"Saves {saved} of {format_amount(recompiles, 'recompile')}{seconds}. {alone}".strip()

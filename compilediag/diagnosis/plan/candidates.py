@@ -1,0 +1,137 @@
+"""What a plan can choose from: causes that one change resolves together, and the recompiles that each keeps alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...events import Recompile
+from ...formatting import format_expression
+from ..causes.advice import Advice
+from ..causes.cause import Cause
+from ..causes.recompile_findings import advise
+from ..causes.shape_evidence import FactIndex
+from ..causes.source_paths import is_size, split_property
+from ..change import CodeChange, Edit
+from .kept_recompiles import find_kept, is_dynamic_change
+from .settings_block import merge_settings
+
+#: Part of a change that does something by itself: a setting's item, or a line at a place.
+Atom = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Causes that one change resolves.
+
+    `changes` are the ways to do that, the preferred one first; none for a single cause that nothing resolves.
+    `kept` has the recompiles that stay although the first of them is made, by their event ids, with the reason.
+    """
+
+    causes: tuple[Cause, ...]
+    advice: tuple[Advice, ...]
+    changes: tuple[CodeChange, ...]
+    kept: Mapping[int | None, str] = field(default_factory=dict)
+
+    @property
+    def change(self) -> CodeChange | None:
+        return self.changes[0] if self.changes else None
+
+    @property
+    def name(self) -> str:
+        """What varies, in the user's names where they are known."""
+        names = (cause.expression or format_expression(cause.source) or cause.kind for cause in self.causes)
+        return ", ".join(dict.fromkeys(names))
+
+    @property
+    def rows(self) -> tuple[Recompile, ...]:
+        """The recompiles that stay as long as these causes do."""
+        rows = {row.event_id: row for cause in self.causes for row in cause.failed}
+        return tuple(rows.values())
+
+
+def list_candidates(causes: Sequence[Cause], facts: FactIndex) -> list[Candidate]:
+    """The causes of a session with what changes them; those that one change resolves are one candidate."""
+    found: list[Candidate] = []
+    for cause in causes:
+        own = _make_candidate(cause, facts)
+        place = next((at for at, other in enumerate(found) if _is_one_change(own, other)), None)
+        if place is None:
+            found.append(own)
+        else:
+            found[place] = _merge(found[place], own)
+    return found
+
+
+def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
+    advice = advise(cause)
+    changes = get_changes(advice)
+    if not changes or not is_dynamic_change(changes[0]):
+        return Candidate((cause,), (advice,), changes)
+    kept, others = find_kept(cause, facts), [change for change in changes if not is_dynamic_change(change)]
+    if others and all(row.event_id in kept for row in cause.failed):
+        return Candidate((cause,), (advice,), (*others, *(change for change in changes if change not in others)))
+    return Candidate((cause,), (advice,), changes, kept)
+
+
+def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
+    """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
+    if advice.is_expected:
+        return ()
+    return advice.changes or (CodeChange(text=advice.action),)
+
+
+def _is_one_change(one: Candidate, other: Candidate) -> bool:
+    """True if a change does all that the other does, or if both mark sizes of one tensor at one line."""
+    if one.change is None or other.change is None:
+        return False
+    own, others = list_atoms(one.change), list_atoms(other.change)
+    if own and others and (own <= others or others <= own):
+        return True
+    return one.change.can_be_applied and other.change.can_be_applied and bool(_get_tensors(one) & _get_tensors(other))
+
+
+def list_atoms(change: CodeChange) -> frozenset[Atom]:
+    """What a change does, in parts that can be compared."""
+    lines = (
+        (edit.file, edit.line, edit.kind, edit.old if edit.kind == "replace" else "", line)
+        for edit in change.edits
+        for line in edit.new.splitlines()
+    )
+    items = ((key, item) for key, value in (change.settings or {}).items() for item in str(value).split(","))
+    return frozenset([*lines, *items])
+
+
+def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
+    """The tensors whose sizes it is about, each at its call site."""
+    return frozenset(
+        (cause.call_site.file, cause.call_site.line, split_property(cause.expression)[0])
+        for cause in candidate.causes
+        if cause.call_site is not None and cause.expression is not None and is_size(cause.source)
+    )
+
+
+def _merge(one: Candidate, other: Candidate) -> Candidate:
+    changes = [merge_changes(pair) for pair in zip(one.changes, other.changes, strict=False)]
+    kept = {**one.kept, **other.kept}
+    return Candidate((*one.causes, *other.causes), (*one.advice, *other.advice), tuple(changes), kept)
+
+
+def merge_changes(changes: Iterable[CodeChange]) -> CodeChange:
+    """One change that does what all of these do. Lines for one place become one edit, each once."""
+    changes = list(changes)
+    settings = merge_settings([change.settings for change in changes]).settings
+    texts = dict.fromkeys(change.text for change in changes if change.text)
+    edits = merge_edits(edit for change in changes for edit in change.edits)
+    return CodeChange(settings or None, edits, " ".join(texts))
+
+
+def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The edits with one for each place at which lines are inserted."""
+    merged: dict[tuple[object, ...], Edit] = {}
+    for edit in edits:
+        place = edit.file, edit.line, edit.kind, edit.old, edit.new if edit.kind == "replace" else ""
+        known = merged.get(place)
+        lines = dict.fromkeys([*(known.new.splitlines() if known else ()), *edit.new.splitlines()])
+        merged[place] = edit if edit.kind == "replace" else replace(edit, new="\n".join(lines))
+    return tuple(merged.values())

@@ -1,0 +1,160 @@
+"""The steps of a plan, from the chosen causes: where, what varies, what to change, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...decode.call_stacks import is_torch_file
+from ...events import Recompile
+from ...formatting import format_amount, format_change, format_expression, format_names, format_seconds
+from ..causes.advice import Advice, describe_change
+from ..causes.cause import Cause, list_unique
+from ..causes.source_paths import split_property
+from ..change import CodeChange
+from ..evidence import find_first, get_ids, sum_seconds
+from .candidates import Candidate
+from .plan import PlanStep
+from .selection import Selection
+
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def make_steps(selection: Selection, candidates: Sequence[Candidate], total: int) -> tuple[PlanStep, ...]:
+    """One step for each chosen candidate; what an earlier step does already is left out of a later one."""
+    steps: list[PlanStep] = []
+    chosen = [candidates[number] for number in selection.chosen]
+    for candidate, saved, alone in zip(chosen, selection.saved, selection.alone, strict=True):
+        others = [other for other in chosen if other is not candidate]
+        step = _make_step(candidate, saved, _describe_saving(candidate, saved, alone, others, total, not steps))
+        steps.append(replace(step, recompiles_saved_alone=len(alone)))
+    return tuple(steps)
+
+
+def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) -> PlanStep:
+    causes, change = candidate.causes, candidate.changes[0]
+    file, line, function, code = _find_place(causes[0], change)
+    return PlanStep(
+        rule=candidate.advice[0].rule,
+        what=describe_what(candidate),
+        change=change.code,
+        why=_explain(candidate),
+        saving=saving,
+        recompiles_saved_alone=0,
+        recompiles_saved=len(saved),
+        seconds_saved=sum_seconds(row.lost_s for row in saved),
+        evidence=tuple(sorted(get_ids(candidate.rows))),
+        file=file,
+        line=line,
+        function=function,
+        code=code,
+        expression=_get_expression(causes),
+        values=_list_shapes(causes) or list_unique(value for cause in causes for value in cause.values),
+        settings=change.settings,
+        edits=change.edits,
+        alternatives=candidate.changes[1:],
+        causes=tuple(_describe(cause, advice) for cause, advice in _pair(candidate)),
+    )
+
+
+def _pair(candidate: Candidate) -> Iterable[tuple[Cause, Advice]]:
+    return zip(candidate.causes, candidate.advice, strict=True)
+
+
+def _describe(cause: Cause, advice: Advice) -> str:
+    return advice.what_changed or describe_change(cause)
+
+
+def describe_what(candidate: Candidate) -> str:
+    """What varies: `ids.size(0) was 4, then 6`; sizes of one tensor as shapes."""
+    shapes = _list_shapes(candidate.causes)
+    if shapes:
+        return f"{_get_expression(candidate.causes)} {format_change(shapes)}"
+    return "; ".join(list_unique(_describe(cause, advice) for cause, advice in _pair(candidate)))
+
+
+def _get_expression(causes: Sequence[Cause]) -> str | None:
+    """What varies in the user's names, or in those of the compiled function: `ids.size(0)`, `ids.shape[0, 1]`."""
+    names = list_unique(cause.expression or format_expression(cause.source) for cause in causes)
+    tensors = {split_property(cause.source)[0] for cause in causes}
+    dims = [split_property(cause.source)[2] for cause in causes]
+    if len(names) > 1 and len(tensors) == 1 and None not in dims:
+        base = names[0].rpartition(".size(")[0]
+        return f"{base}.shape[{', '.join(str(dim) for dim in sorted(dim for dim in dims if dim is not None))}]"
+    return ", ".join(names) or None
+
+
+def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else."""
+    parts = [split_property(cause.source) for cause in causes]
+    if len(causes) < 2 or len({base for base, _, _ in parts}) > 1 or any(name != "size" for _, name, _ in parts):
+        return ()
+    ordered = [cause for _, cause in sorted(zip(parts, causes, strict=True), key=lambda pair: pair[0][2] or 0)]
+    if not all(cause.values for cause in ordered):
+        return ()
+    current = [cause.values[0] for cause in ordered]
+    shapes = ["x".join(current)]
+    for number in sorted({row.event_id or 0 for cause in ordered for row in cause.seen}):
+        for at, cause in enumerate(ordered):
+            current[at] = find_first(row.actual for row in cause.seen if row.event_id == number) or current[at]
+        shapes.append("x".join(current))
+    return list_unique(shapes)
+
+
+def _explain(candidate: Candidate) -> str:
+    """Why, and why the value has no name in the user's own code if it has none."""
+    explanations = list_unique(advice.explanation for advice in candidate.advice)
+    return " ".join(filter(None, explanations))
+
+
+Location = tuple[str | None, int | None, str | None, str | None]
+
+
+def _find_place(cause: Cause, change: CodeChange) -> Location:
+    """File, line, function and code of the user's line to look at: of the edit, of the call, or of the guard."""
+    edit, site = next(iter(change.edits), None), cause.call_site
+    if edit is not None:
+        is_call = site is not None and (site.file, site.line) == (edit.file, edit.line)
+        return (
+            edit.file,
+            edit.line,
+            site.function if is_call and site else None,
+            site.code if is_call and site else None,
+        )
+    own = next((row for row in cause.recompiles if row.user_file and is_own_file(row.user_file)), None)
+    is_attribute = cause.source.startswith("self.")
+    if site is not None and not (is_attribute and own is not None):
+        return site.file, site.line, site.function, site.code
+    if own is not None:
+        return own.user_file, own.user_line, own.function, cause.user_code
+    row = cause.recompiles[0]
+    file, line = (row.user_file, row.user_line) if row.user_file else (row.file, row.line)
+    return file, line, row.function, cause.user_code
+
+
+def is_own_file(file: str) -> bool:
+    """True for a file that is neither torch's nor an installed package's."""
+    return not is_torch_file(file) and not any(name in file for name in _INSTALLED)
+
+
+def _describe_saving(
+    candidate: Candidate,
+    saved: Sequence[Recompile],
+    alone: Sequence[Recompile],
+    others: Sequence[Candidate],
+    total: int,
+    is_first: bool,
+) -> str:
+    """What the step saves with those before it, then what it saves alone, and what keeps it from saving more."""
+    seconds = sum_seconds(row.lost_s for row in saved)
+    timed = f" and {format_seconds(seconds)}" if seconds else ""
+    before = "" if is_first else "With the steps before it: "
+    together = f"{before}{'saves' if before else 'Saves'} {len(saved)} of {format_amount(total, 'recompile')}{timed}."
+    rows = {row.event_id for row in candidate.rows}
+    beside = [other for other in others if rows & {row.event_id for row in other.rows}]
+    if not beside:
+        return together
+    fails = "fails" if len(beside) == 1 else "fail"
+    names = format_names([f"`{other.name}`" for other in beside])
+    saves = format_amount(len(alone), "recompile") if alone else "nothing"
+    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls."
