@@ -77,7 +77,8 @@ __all__ = [
 #: 2: autotune, cudagraphs and kernels; more columns of cache_lookups.
 #: 3: stacks, symbolic shapes, export problems and collectives.
 #: 4: compile keys.
-SCHEMA_VERSION = 4
+#: 5: calls and parameters of stack frames; blocks of compiles.
+SCHEMA_VERSION = 5
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,

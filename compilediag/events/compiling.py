@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .base import Event, column
 
@@ -45,6 +45,12 @@ class Compile(Event):
     user_file: str | None = column("string", "file of the user's line at which it failed", user_data="path")
     user_line: int | None = column("Int64", "number of that line")
     stack: str | None = column("string", "key of the call stack that ends in the compiled frame, see stacks")
+    blocks: dict[str, Any] | None = column(
+        "json",
+        "identical blocks that make up most of the graph: class, module, path of the first, count, ops of each, "
+        "graph_ops; NA if no class has three, and in TORCH_TRACE logs",
+        user_data="content",
+    )
 
     @property
     def title(self) -> str:
@@ -76,7 +82,7 @@ class Phase(Event):
     kind: ClassVar[str] = "phase"
     table: ClassVar[str] = "phases"
 
-    name: str | None = column("string", "torch's name of the phase", sources=("phases",))
+    name: str | None = column("string", "torch's name of the phase, or VecISA.check_build", sources=("phases",))
     parent: str | None = column("string", "enclosing phase")
     depth: int | None = column("Int64", "number of enclosing phases")
 

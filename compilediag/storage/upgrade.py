@@ -26,6 +26,8 @@ CompileName = tuple[int | None, int | None, str]
 #: Events of a compiled entry: those before its first attempt are of one that was there before the recording.
 OF_AN_ENTRY = (Calls.kind, CudaGraphAction.kind)
 NS_PER_S = 1e9
+#: The first schema whose files have compile keys and codes of reasons.
+KEYS_SINCE = 4
 #: Status of a source, what the text of its reason begins with in older files, and its code. The first that fits counts.
 REASON_CODES = (
     ("off", "not asked for", "not_requested"),
@@ -50,7 +52,7 @@ def open_current(path: Path) -> Store:
     try:
         target = sqlite3.connect(copy)
         store.connection.backup(target)
-        upgrade(target)
+        upgrade(target, store.schema_version)
         target.close()
     except sqlite3.DatabaseError as error:
         remove(copy)
@@ -62,7 +64,7 @@ def open_current(path: Path) -> Store:
     return upgraded
 
 
-def upgrade(db: sqlite3.Connection) -> None:
+def upgrade(db: sqlite3.Connection, version: int) -> None:
     """Give the tables the columns that they lack, and every event of a compile the key of its attempt."""
     for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         quoted = trigger.replace('"', '""')
@@ -71,14 +73,19 @@ def upgrade(db: sqlite3.Connection) -> None:
     for kind in KINDS:
         db.execute(f"CREATE TABLE IF NOT EXISTS {kind.table} (event_id INTEGER PRIMARY KEY)")
         _add_columns(db, kind.table, {f.name: SQL_TYPES[f.metadata["dtype"]] for f in own_fields(kind)})
+    if version < KEYS_SINCE:
+        _add_keys(db)
+        _add_reason_codes(db)
+    db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
+    db.commit()
+
+
+def _add_keys(db: sqlite3.Connection) -> None:
     attempts = AttemptTimes(db)
     db.executemany("UPDATE events SET compile_key = ? WHERE id = ?", list(_find_keys(db, attempts)))
     for kind, name in ((Recompile, "closest"), (GuardFailure, "entry")):
         keys = list(_find_entry_keys(db, attempts, kind.table, f"{name}_compile_id"))
         db.executemany(f"UPDATE {kind.table} SET {name}_compile_key = ? WHERE event_id = ?", keys)
-    _add_reason_codes(db)
-    db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
-    db.commit()
 
 
 def _add_reason_codes(db: sqlite3.Connection) -> None:

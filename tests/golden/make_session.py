@@ -2,9 +2,10 @@
 
     git worktree add /tmp/old COMMIT && cd /tmp/old && PYTHONPATH=. python .../tests/golden/make_session.py OUT
 
-COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The file of schema 4 is made by the first
-commit in which sources give compile keys. The program recompiles, fails more than one guard, compiles a backward, and
-begins again after `torch._dynamo.reset()`, so that torch's ids come twice.
+COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 and 5 are made by
+the first commits in which sources give compile keys, and fill all columns of schema 5. The program recompiles, fails
+more than one guard, compiles a backward, and begins again after `torch._dynamo.reset()`, so that torch's ids come
+twice.
 """
 
 import os

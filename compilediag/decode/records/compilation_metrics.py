@@ -89,6 +89,7 @@ def make_compile(
         user_file=metrics.get("fail_user_frame_filename"),
         user_line=metrics.get("fail_user_frame_lineno"),
         stack=known.get("stack") if forward else None,
+        blocks=known.get("blocks") if forward else None,
     )
 
 

@@ -13,6 +13,9 @@ PASS_PREFIX = "pass."
 ATTEMPT_PREFIX = "compile_attempt_"
 #: Name of the timed event around a whole compile; it comes before all other records of an attempt.
 WHOLE_COMPILE = "dynamo"
+#: Name of the phase in which torch builds and loads a library with the vector instructions that the CPU may have. torch
+#: does not time it; a watch does. It has no row in TORCH_TRACE logs.
+CPU_CHECK = "VecISA.check_build"
 #: Phases that may be open at once: a log may never report the end of one.
 MAX_OPEN = 10_000
 #: Name of the instant event of automatic dynamic shapes.

@@ -11,6 +11,7 @@ from ...formatting import format_names
 from ..causes.grouping import find_causes
 from ..causes.shape_evidence import FactIndex
 from ..evidence import get_ids, sum_seconds
+from ..rules.compile_time import find_compile_costs
 from .candidates import Candidate, list_candidates
 from .outcome import read_outcome
 from .plan import Plan, UnresolvedCause
@@ -44,6 +45,7 @@ def make_plan(data: Rows) -> Plan:
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=_read_tried(data),
         notes=(*block.conflicts, *([_FIRST_ONLY] if is_partial else [])),
+        costs=find_compile_costs(data),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formatting import format_amount, format_place, format_seconds
 from ..change import CodeChange, Edit
+from ..compile_cost import CompileCost
 from ..settings import Settings
 from .patching import make_patch
 from .plan_html import format_html
@@ -92,7 +93,8 @@ class Plan:
 
     `recompiles` and `seconds` (s) are those of the session: its recompiles, and the time of all its compiles.
     `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
-    as plain values; None if it was not tried. `notes` are sentences about the plan as a whole.
+    as plain values; None if it was not tried. `notes` are sentences about the plan as a whole. `costs` say where
+    compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
     """
 
     steps: tuple[PlanStep, ...] = ()
@@ -104,6 +106,7 @@ class Plan:
     unresolved: tuple[UnresolvedCause, ...] = ()
     tried: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    costs: tuple[CompileCost, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -143,6 +146,7 @@ class Plan:
             "unresolved": [cause.to_dict() for cause in self.unresolved],
             "tried": None if self.tried is None else dict(self.tried),
             "notes": [*self.notes],
+            "costs": [cost.to_dict() for cost in self.costs],
         }
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..compile_cost import CompileCost
     from .plan import Plan, PlanStep
 
 
@@ -21,6 +22,7 @@ def format_html(plan: Plan) -> str:
         f"<ol>{steps}</ol>" if steps else "",
         f"<p>The block to paste:</p><pre>{escape(plan.code())}</pre>" if steps else "",
         f"<p>Not resolved:</p><ul>{unresolved}</ul>" if unresolved else "",
+        f"<p>Where compile time goes:</p><ul>{''.join(map(_format_cost, plan.costs))}</ul>" if plan.costs else "",
         *(f"<p>{escape(note)}</p>" for note in plan.notes),
     )
     return f"<div>{''.join(parts)}</div>"
@@ -30,3 +32,8 @@ def _format_step(step: PlanStep) -> str:
     code = f" <code>{escape(step.code)}</code>" if step.code else ""
     change = f"<pre>{escape(step.change)}</pre>" if step.can_be_applied else f"<br>{escape(step.change)}"
     return f"<li>{escape(step.place)}{code}<br>{escape(step.what)}{change}{escape(step.saving)}</li>"
+
+
+def _format_cost(cost: CompileCost) -> str:
+    code = f"<pre>{escape(cost.code)}</pre>" if cost.code else "<br>"
+    return f"<li>{escape(cost.what)}{code}{escape(cost.advice)}</li>"

@@ -9,6 +9,7 @@ from ...formatting import format_line, format_place, format_times
 from ..settings import Settings, fix_code
 
 if TYPE_CHECKING:
+    from ..compile_cost import CompileCost
     from .plan import Plan, PlanStep, UnresolvedCause
 
 WIDTH = 100
@@ -25,6 +26,8 @@ def format_text(plan: Plan) -> str:
         lines += ["All settings together:", *(f"   {line}" for line in format_settings(plan.settings).splitlines())]
     if plan.unresolved:
         lines += ["Not resolved:", *(line for cause in plan.unresolved for line in _format_unresolved(cause))]
+    if plan.costs:
+        lines += ["Where compile time goes:", *(line for cost in plan.costs for line in _format_cost(cost))]
     return "\n".join([*lines, *(line for note in plan.notes for line in _wrap(note))])
 
 
@@ -38,6 +41,12 @@ def _format_step(number: int, step: PlanStep) -> list[str]:
 def _format_unresolved(cause: UnresolvedCause) -> list[str]:
     where = f"{cause.place}: " if cause.place else ""
     return _wrap(f"- {where}{cause.what} ({format_times(len(cause.evidence))}): {cause.reason}", "", "  ")
+
+
+def _format_cost(cost: CompileCost) -> list[str]:
+    """What it costs, the code to paste and the advice. The details only say where the time went: `to_dict` has them."""
+    code = [f"    {line}" for line in (cost.code or "").splitlines()]
+    return [*_wrap(f"- {cost.what}.", "", "  "), *code, *_wrap(cost.advice, "  ")]
 
 
 def _wrap(text: str, first: str = "", rest: str | None = None) -> list[str]:

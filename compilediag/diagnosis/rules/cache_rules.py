@@ -117,10 +117,15 @@ def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, 
     return group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or "")))
 
 
+def advise_bypass(reason: str) -> str:
+    """What to do about a bypass with torch's `reason`; "" if nothing special is known."""
+    return next((text for head, text in BYPASSES if reason.startswith(head)), "")
+
+
 def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
     cache, _, reason = ending
     usual = "Graphs that bypass the cache are compiled again in every process."
-    special = next((text for head, text in BYPASSES if reason.startswith(head)), "")
+    special = advise_bypass(reason)
     return Finding(
         rule="cache_bypass",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...decode.call_stacks import CallStacks
 from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
+from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
 from ...recording import Made, Recorder
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
@@ -17,6 +18,7 @@ from .stack_frames import add_call_stack, callers_of_compile
 
 FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
+BACKEND = "backend_compile"
 _ENTERING = (FRAME, BACKWARD)
 #: Attempts whose functions are remembered, for the backwards that come later.
 MAX_REMEMBERED = 10_000
@@ -92,6 +94,8 @@ class Phases(Source):
         running.compile_id = metadata.get("compile_id")
         if name in _ENTERING or name.startswith(ATTEMPT_PREFIX):
             self._enter(running, name)
+        elif name == BACKEND and running.frames:
+            self._read_graph(running.frames[-1][1])
         running.stack.append((name, time_ns))
 
     def _enter(self, running: CompilingThread, name: str) -> None:
@@ -119,6 +123,12 @@ class Phases(Source):
         if not stack:
             progress.pop(thread, None)
 
+    def _read_graph(self, frame: dict[str, Any]) -> None:
+        """The graph that goes to the backend: which blocks repeat is found out in the writer's thread."""
+        graph = torch_api.compiling_graph()
+        if graph is not None:
+            self.emit(_add_blocks, frame, torch_api.read_module_ops(graph))
+
     def _read_frame(self, key: str | None) -> dict[str, Any]:
         """The function whose compile starts; remembered for its backward, which is announced without a name."""
         compiling = torch_api.compiling_code()
@@ -138,6 +148,12 @@ class Phases(Source):
         if key is not None:
             self.recorder.frames[key] = frame
         return frame
+
+
+def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> Made:
+    """Add the repeated blocks to what is known of a compile, before its row is made."""
+    frame["blocks"] = find_repeated_blocks(ops)
+    return ()
 
 
 def _make_row(

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...decode.repeated_blocks import ModuleOp
 from ..hooks.caller_frames import caller_frames
 from ..hooks.columns import FunctionColumns
 from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points, is_frame_of
@@ -19,6 +20,7 @@ CONVERT = "torch._dynamo.convert_frame"
 EVAL_FRAME = "torch._C._dynamo.eval_frame"
 UTILS = "torch._dynamo.utils"
 PGO = "torch._dynamo.pgo"
+OUTPUT_GRAPH = "torch._dynamo.output_graph"
 PACKAGE = "torch._dynamo.package"
 GUARDS = "torch._dynamo.guards"
 
@@ -72,6 +74,8 @@ _READ = (
     *fields(GUARDS, "GuardManagerWrapper", "cache_entry"),
     *fields(UTILS, "CompilationMetrics", "compile_id", "is_forward", "fail_type", "fail_reason", "start_time_us"),
 )
+#: Operations of nodes that compute something.
+_CALLS = ("call_function", "call_method", "call_module")
 #: torch's replacement for the guards of an entry whose object is gone.
 DELETED_GUARDS = TorchName(GUARDS, "DeletedGuardManagerWrapper")
 #: How torch begins the reason of a break at a branch on data; its log gets a longer text.
@@ -98,6 +102,29 @@ def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
             code = local.get("code")
             return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
     return None
+
+
+def compiling_graph(depth: int = 12) -> Any:
+    """The graph that Dynamo hands to the backend in this thread, from the frame that does so; None if not found."""
+    for frame in caller_frames(depth):
+        if is_frame_of(frame, OUTPUT_GRAPH, "call_user_compiler"):
+            return getattr(frame.f_locals.get("gm"), "graph", None)
+    return None
+
+
+def read_module_ops(graph: Any) -> list[ModuleOp]:
+    """The calls of a graph: the modules around each, outermost first, and what makes two calls the same.
+
+    A size that is a symbol counts as any: comparing symbols would add guards.
+    """
+    ops: list[ModuleOp] = []
+    for node in graph.nodes:
+        if node.op in _CALLS:
+            modules = tuple((node.meta.get("nn_module_stack") or {}).values())
+            target = None if node.op == "call_module" else node.target
+            shape = getattr(node.meta.get("example_value"), "shape", ())
+            ops.append((modules, (node.op, target, tuple(size if type(size) is int else None for size in shape))))
+    return ops
 
 
 def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:

@@ -28,6 +28,7 @@ from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
 from .cpp_libraries import MAX_REMEMBERED, WRAPPER, LibraryBuild, LibraryBuilds, LibraryLookUps, make_kernel_row
+from .cpu_check import make_check
 
 #: Characters of a compiler's error that are kept.
 MAX_REASON = 2_000
@@ -54,7 +55,7 @@ class CodeCaches(Source):
     needs = (
         *(torch_api.MODULE_LOADED, torch_api.LIBRARY_LOADED, torch_api.CUDA_COMPILED, torch_api.CPP_BUILT),
         *(torch_api.KERNEL_LOOKED_UP, torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED, torch_api.TRITON_ORDERED),
-        *(torch_api.KERNELS_AWAITED, torch_api.KERNEL_COMPILED, COMPILE_CONTEXT),
+        *(torch_api.KERNELS_AWAITED, torch_api.KERNEL_COMPILED, torch_api.INSTRUCTIONS_CHECKED, COMPILE_CONTEXT),
     )
 
     def __init__(self, recorder: Recorder, detail: str):
@@ -78,6 +79,7 @@ class CodeCaches(Source):
             self.watch(torch_api.TRITON_ORDERED, self._triton_ordered, self._before_triton),
             self.watch(torch_api.KERNEL_COMPILED, self._kernel_compiled),
             self.watch(torch_api.KERNELS_AWAITED, self._on_awaited, self._before_wait),
+            self.watch(torch_api.INSTRUCTIONS_CHECKED, self._instructions_checked, self._before_check),
         ]
 
     def _begin(self, found: Any) -> None:
@@ -91,6 +93,20 @@ class CodeCaches(Source):
     def _ids(self) -> AttemptColumns:
         compile_id, key = compile_keys(self.recorder).current()
         return {"compile_id": compile_id, "compile_key": key}
+
+    # The CPU's vector instructions
+
+    def _before_check(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(None)
+
+    def _instructions_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch does not time this, although it can take longer than a compile: it starts an interpreter."""
+        began = self._end()
+        if began is not None:
+            running = self.recorder.progress.get(threading.get_ident())
+            around = running.state()["phases"] if running is not None else []
+            seconds = (time.time_ns() - began[0]) / 1e9
+            self.emit_event(make_check(began[0], seconds, around, self._ids()))
 
     # Python modules
 

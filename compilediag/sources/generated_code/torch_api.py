@@ -31,6 +31,8 @@ CPP_ORDERED, CPP_BINDING_ORDERED, TRITON_ORDERED, KERNELS_AWAITED = hook_points(
 )
 #: Called with how long a worker took to compile a kernel.
 KERNEL_COMPILED = HookPoint(ASYNC, "_add_triton_kernel_info")
+#: Builds and loads a library with the vector instructions that the CPU may have, in every process.
+INSTRUCTIONS_CHECKED = HookPoint("torch._inductor.cpu_vec_isa", "VecISA.check_build")
 FUTURE = TorchName(CODECACHE, "CodeCacheFuture")
 BUNDLED_FUTURE = TorchName(CODECACHE, "StaticAutotunerFuture")
 CPP_WRAPPER_CACHE = TorchName(CODECACHE, "CppWrapperCodeCache")

@@ -38,6 +38,7 @@ export interface CompilesRow {
   user_file: string | null;
   user_line: number | null;
   stack: string | null;
+  blocks: Json | null;
 }
 
 export interface RecompilesRow {

@@ -1,0 +1,200 @@
+"""What a plan says about compile time when nothing recompiles: one cost per reason, each in seconds."""
+
+import json
+
+import pytest
+
+from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.compile_cost import COST_KINDS
+from compilediag.diagnosis.plan import make_plan
+from compilediag.diagnosis.rules.compile_time import find_compile_costs
+from compilediag.diagnosis.rules.next_process import NO_BACKWARD, find_repeated_time
+from compilediag.diagnosis.rules.repeated_blocks import name_module
+from compilediag.events import KernelCompile, Phase, SourceStatus
+from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup, tables
+
+BLOCKS = {"class": "Block", "module": "model", "path": "L['self'].layers.0", "count": 10, "ops": 20, "graph_ops": 200}
+WATCHED = [
+    SourceStatus(time_ns=1, name=name, status="active")
+    for name in ("fx_graph_cache", "aot_autograd_cache", "dynamo_cache")
+]
+#: 20 s: Dynamo 2 s, AOTAutograd 3 s, Inductor 15 s, of which 5 s wait for kernels.
+TIMES = {"duration_s": 20.0, "dynamo_s": 20.0, "aot_s": 18.0, "inductor_s": 15.0, "triton_s": 5.0}
+
+
+def forward(**more):
+    return compiled(**{"trigger": "dynamo", "backend": "inductor", **TIMES, **more})
+
+
+def backward(**more):
+    defaults = {"time_ns": 40 * SECOND, "duration_s": 10.0, "inductor_s": 9.0, "triton_s": 1.0}
+    return compiled(trigger="lazy_backward", **{**defaults, **more})
+
+
+def phase(name, seconds, **more):
+    return add_keys(Phase(time_ns=SECOND, compile_id="0/0", name=name, duration_s=seconds, **more))
+
+
+def outer(outcome, **more):
+    shared = {"cache": "aot_autograd", "compile_id": "0/0", "time_ns": 3 * SECOND, "action": "look_up"}
+    return lookup(outcome, **{**shared, **more})
+
+
+def inner(outcome, at=5, **more):
+    return lookup(outcome, cache="fx_graph", compile_id="0/0", time_ns=at * SECOND, **more)
+
+
+def find_costs(*events, watched=WATCHED):
+    return {cost.kind: cost for cost in find_compile_costs(tables(*events, *watched))}
+
+
+def find_time(*events, watched=WATCHED):
+    (time,) = find_repeated_time(tables(*events, *watched))
+    return time
+
+
+# The next process
+
+
+def test_a_stored_entry_leaves_dynamo_and_the_key():
+    rows = [outer("miss", duration_s=0.5), inner("miss"), inner("saved"), outer("saved", action="store")]
+    cost = find_costs(forward(), backward(), *rows)["next_process"]
+    assert cost.what == "The next process pays 2.5 s of these 30.0 s again: Dynamo 2.0 s, cache keys 500 ms"
+    assert cost.seconds == 2.5 and "session.warmup(path)" in cost.advice
+    assert cost.details == ("forward (model.py:30): 2.5 s of 30.0 s again: Dynamo 2.0 s, cache keys 500 ms",)
+
+
+def test_what_a_hit_took_is_paid_again():
+    time = find_time(forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None), outer("hit"))
+    assert (time.dynamo_s, time.loading_s, time.again_s) == (2.0, 3.0, 5.0)
+
+
+def test_without_an_outer_entry_aotautograd_is_paid_and_inductor_is_found():
+    reason = "Unsupported autograd function"
+    rows = [outer("bypass", reason=reason), inner("saved"), inner("saved", at=42)]
+    time = find_time(forward(), backward(), *rows)
+    assert dict(time.uncached) == {reason: pytest.approx(3.0 + 1.0)}
+    cost = find_costs(forward(), backward(), *rows)["next_process"]
+    assert cost.seconds == pytest.approx(6.0) and cost.advice.startswith(f"4.0 s: {reason}.")
+
+
+def test_a_graph_in_no_cache_is_paid_without_its_kernels():
+    rows = [outer("bypass", reason="outer"), inner("bypass", reason="inner")]
+    assert dict(find_time(forward(), *rows).uncached) == {"outer": pytest.approx(3.0), "inner": pytest.approx(10.0)}
+
+
+def test_an_entry_that_waits_for_its_backward_is_not_stored():
+    time = find_time(forward(), outer("miss"), inner("saved"))
+    assert dict(time.uncached) == {NO_BACKWARD: pytest.approx(3.0)}
+    assert "torch.no_grad()" in find_costs(forward(), outer("miss"), inner("saved"))["next_process"].advice
+
+
+def test_a_backend_without_a_cache_is_paid_whole():
+    time = find_time(forward(backend="aot_eager", inductor_s=None))
+    assert dict(time.uncached) == {'the backend "aot_eager" has no cache': 18.0} and time.again_s == 20.0
+
+
+def test_a_failed_compile_is_paid_again():
+    assert find_time(forward(outcome="failed", inductor_s=None)).again_s == 20.0
+
+
+def test_logs_have_no_stores_so_a_miss_counts_as_kept():
+    assert find_time(forward(), outer("miss"), watched=WATCHED[:2]).again_s == 2.0
+
+
+def test_nothing_is_said_without_lookups():
+    assert "next_process" not in find_costs(forward(), watched=WATCHED[:1])
+
+
+# Identical blocks
+
+
+def test_identical_blocks_save_all_but_one_of_what_grows_with_the_graph():
+    cost = find_costs(forward(blocks=BLOCKS), backward())["repeated_blocks"]
+    # 30 s without 6 s of waiting for kernels, nine of ten blocks.
+    assert cost.seconds == pytest.approx(24 * 0.9)
+    assert cost.what == (
+        "forward (model.py:30): 10 identical blocks of class Block (100 % of the graph) are compiled one by one in "
+        "30.0 s; compiling one block saves about 21.6 s"
+    )
+    assert cost.code.splitlines()[:2] == ["for block in model.layers:", "    block.compile()"]
+
+
+def test_what_a_process_pays_once_is_not_saved():
+    kernel = add_keys(KernelCompile(time_ns=SECOND, compile_id="0/0", name="precompiled header", duration_s=2.0))
+    once = [phase("VecISA.check_build", 3.0), phase("inductor_codecache_torch_key", 1.0), kernel]
+    cost = find_costs(forward(blocks=BLOCKS), *once)["repeated_blocks"]
+    assert cost.seconds == pytest.approx((20 - 5 - 3 - 1 - 2) * 0.9)
+
+
+def test_kernels_that_were_compiled_beside_the_rest_have_to_be_waited_for():
+    ids = {"compile_id": "0/0", "duration_s": 4.0}
+    kernels = [add_keys(KernelCompile(time_ns=at * SECOND, name=f"k{at}", **ids)) for at in (1, 3, 9)]
+    # At least one is compiled during 6 s + 4 s, of which 5 s were waited for.
+    cost = find_costs(forward(blocks=BLOCKS), *kernels)["repeated_blocks"]
+    assert cost.seconds == pytest.approx((20 - 5) * 0.9 - 5)
+
+
+def test_small_savings_are_not_worth_another_structure():
+    short = forward(blocks=BLOCKS, duration_s=1.0, dynamo_s=1.0, triton_s=None)
+    assert "repeated_blocks" not in find_costs(short)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("L['self'].layers.0", "model.layers[0]"),
+        ("L['self'].model.layers.3.mlp", "model.model.layers[3].mlp"),
+        ("L['self']._modules['layers']._modules['0']", "model.layers[0]"),
+        ("L['net'].blocks[2]", "net.blocks[2]"),
+        ("G['model'].layers.11", "model.layers[11]"),
+    ],
+)
+def test_a_path_of_torch_is_shown_as_code(path, name):
+    assert name_module(path) == name
+
+
+def test_a_graph_that_each_module_compiles_again_is_reported():
+    sizes = {"graph_ops": 9, "graph_nodes": 12, "graph_inputs": 3}
+    rows = [forward(compile_id=f"{n}/0", time_ns=n * SECOND, **sizes) for n in range(4)]
+    cost = find_costs(*rows)["repeated_compiles"]
+    assert cost.seconds == 60.0 and "compiled 4 times" in cost.what and "isolate_recompiles" in cost.advice
+    assert "repeated_compiles" not in find_costs(*rows[:2])
+
+
+# A backward that never ran
+
+JOINT = [phase("aot_trace_joint_graph", 4.0), phase("min_cut_rematerialization_partition", 1.0)]
+
+
+def test_a_backward_that_never_ran_is_reported_with_its_part():
+    cost = find_costs(forward(), *JOINT)["unused_backward"]
+    assert cost.what == "forward (model.py:30): 3.0 s went into a backward that never ran"
+    assert cost.seconds == 3.0 and cost.code.startswith("with torch.no_grad():")
+
+
+def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported():
+    early = phase("compile_fx.<locals>.bw_compiler", 2.0)
+    assert "unused_backward" not in find_costs(forward(), backward(), *JOINT)
+    assert "unused_backward" not in find_costs(forward(), *JOINT, early)
+    assert "unused_backward" not in find_costs(forward())
+
+
+# The list
+
+
+def test_the_check_of_the_cpu_is_a_cost():
+    cost = find_costs(phase("VecISA.check_build", 8.0))["cpu_check"]
+    assert cost.seconds == 8.0 and "TORCHINDUCTOR_VEC_ISA_OK" in cost.code
+
+
+def test_the_plan_lists_costs_after_its_steps():
+    events = tables(forward(blocks=BLOCKS), *JOINT, outer("miss"), *WATCHED)
+    plan = make_plan(events)
+    assert [cost.kind for cost in plan.costs] == ["next_process", "repeated_blocks", "unused_backward"]
+    assert {cost.kind for cost in plan.costs} <= {*COST_KINDS}
+    assert json.loads(json.dumps(plan.to_dict()["costs"]))[1]["place"] == "model.py:30"
+    text = str(plan)
+    assert text.startswith("Nothing recompiled\nWhere compile time goes:\n- The next process pays")
+    assert max(map(len, text.splitlines())) <= 100 and "<pre>for block in model.layers:" in plan._repr_html_()
+    assert diagnose(events) == []  # Costs are no findings: the program has no problem.
