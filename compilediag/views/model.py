@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from ..diagnosis import FEEDS, CallTotals, diagnose, map_collected, sum_calls
+from ..diagnosis import FEEDS, CallTotals, diagnose, find_gaps, map_collected, sum_calls
 from ..diagnosis.plan import make_plan
 from ..events import Compile
 from .artifact_texts import PageText, TextBudget, make_tree_rows
@@ -18,11 +18,12 @@ from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
 from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
-from .page_plan import describe_findings, describe_plan
+from .page_plan import describe_findings, describe_plan, leave_out_planned
 from .page_rows import News, PageRows
 from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
 from .rank_page import make_rank_page
+from .redacted_plan import redact_plan
 from .redaction import RedactedData, Redactor
 from .totals import Totals
 
@@ -199,10 +200,13 @@ class _DiagnosedParts:
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
         self.calls = sum_calls(data)
-        plan = make_plan(data)
+        plan, findings = make_plan(self._data), diagnose(data)
+        if self._redactor is not None:
+            plan = redact_plan(plan, self._redactor)
+            findings = leave_out_planned(findings, plan)
         self.parts = {
-            "findings": describe_findings(diagnose(data), plan),
-            "plan": describe_plan(plan),
+            "findings": describe_findings(findings, plan),
+            "plan": describe_plan(plan, find_gaps(data), self._redactor is not None),
         }
         if ranks := make_rank_page(data, self._data.state == "watching"):
             self.parts["ranks"] = ranks

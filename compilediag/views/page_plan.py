@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, cast
 
 from ..diagnosis import fix_code
@@ -13,14 +13,32 @@ if TYPE_CHECKING:
     from ..diagnosis.plan import Plan
 
 
-def describe_plan(plan: Plan) -> PagePlan:
-    """The plan as plain values."""
-    return cast(PagePlan, {**plan.to_dict(), "patch": None})
+def describe_plan(plan: Plan, missing: Set[str], is_redacted: bool) -> PagePlan:
+    """The plan as plain values. `missing` has the tables that were not collected, or not all the time.
+
+    A redacted plan has no patch, because that contains lines of the user's files.
+    """
+    page = cast(PagePlan, {**plan.to_dict(), "patch": None if is_redacted else plan.patch()})
+    if "recompiles" not in missing:
+        return page
+    if not plan.recompiles:
+        return {**page, "headline": "Recompiles were not collected"}
+    return {**page, "notes": [*page["notes"], "Recompiles were not collected all the time, so there may be more."]}
 
 
 def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:
     """The findings as plain values; each with the number of the step that fixes it."""
     return [_describe_finding(finding, find_step(finding, plan)) for finding in findings]
+
+
+def leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
+    """The findings of a redacted page: without those of recompiles that the plan explains.
+
+    Rules see redacted rows. Without values, the recompiles of one cause cannot be joined.
+    """
+    evidence = (*(step.evidence for step in plan.steps), *(cause.evidence for cause in plan.unresolved))
+    planned = {event for events in evidence for event in events}
+    return [f for f in findings if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)]
 
 
 def find_step(finding: Finding, plan: Plan) -> int | None:
@@ -34,9 +52,9 @@ def find_step(finding: Finding, plan: Plan) -> int | None:
 def _describe_finding(finding: Finding, step: int | None) -> PageFinding:
     return {
         "rule": finding.rule,
-        "severity": finding.severity,
         "title": finding.title,
-        "seconds_lost": finding.seconds_lost,
+        "seconds_recoverable": finding.seconds_recoverable,
+        "is_expected": finding.is_expected,
         "count": finding.count,
         "suggestion": finding.suggestion,
         "fix": fix_code(finding.fix),

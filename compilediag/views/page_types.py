@@ -50,9 +50,9 @@ class PageFinding(TypedDict):
     """A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it."""
 
     rule: str
-    severity: str
     title: str
-    seconds_lost: float
+    seconds_recoverable: float
+    is_expected: bool
     count: int
     suggestion: str
     fix: str | None
@@ -65,7 +65,7 @@ class PageFinding(TypedDict):
 
 
 class PageStep(TypedDict):
-    """A step of the plan, see `compilediag.diagnosis.plan.plan.PlanStep`; `alternatives` are code."""
+    """A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code."""
 
     file: str | None
     line: int | None
@@ -78,6 +78,7 @@ class PageStep(TypedDict):
     change: str
     can_be_applied: bool
     alternatives: list[str]
+    causes: list[str]
     why: str
     saving: str
     recompiles_saved_alone: int

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..diagnosis.plan.outcome import META_KEY, read_outcome
 from ..events import BY_TABLE, Event, UserData, columns
 from ..storage.data import SessionData, TableProperties
 
@@ -70,12 +69,6 @@ class RedactedData(TableProperties):
     def state(self) -> str:
         """The state of the session."""
         return self._data.state
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The outcome of a trial, which rules and the plan may show: its numbers, without texts of the program."""
-        outcome = read_outcome(self._data.meta)
-        return {} if outcome is None else {META_KEY: dataclasses.replace(outcome, note=None, code="").to_dict()}
 
     def rows(self, kind: type[E]) -> Sequence[E]:
         """The events of one kind in the order of their `event_id`."""

@@ -72,7 +72,7 @@ def test_findings_come_by_themselves_while_it_runs(recorded, open_widget, delive
             deliver(page, patch)
     expect(page.locator(".cdiag-step")).to_contain_text("x.size")
     expect(page.locator(".cdiag-finding").first).to_contain_text("x.size")
-    expect(page.locator(".cdiag-finding .cdiag-step-mark")).to_have_text("step 1")
+    expect(page.locator(".cdiag-finding .cdiag-mark")).to_have_text("step 1")
 
 
 def test_a_compile_in_flight_counts_its_seconds_in_the_browser(recorded, open_widget, deliver):

@@ -186,6 +186,14 @@ def test_the_plan_is_there_and_each_finding_names_its_step(tmp_path):
     assert set(steps.values()) <= {None}
 
 
+def test_recompiles_that_were_not_collected_are_not_called_none(tmp_path):
+    off = state("recompiles", "unavailable", reason="torch 9.9 has no guard failures", reason_code="error")
+    assert ViewModel(saved(tmp_path, off).data).snapshot()["plan"]["headline"] == "Recompiles were not collected"
+    (tmp_path / "some").mkdir()
+    plan = ViewModel(saved(tmp_path / "some", *EVENTS, off).data).snapshot()["plan"]
+    assert plan["headline"].startswith("1 change removes") and "not collected all the time" in plan["notes"][-1]
+
+
 def test_a_miss_is_explained_as_explain_miss_does_and_a_redacted_one_is_not(tmp_path):
     misses = [
         lookup("miss", key="k1", nearest_key="k0", key_diff=["cpp_runtime_thread_count: 2 -> 1"], **FORWARD),

@@ -9,8 +9,10 @@ from compilediag.events import BY_TABLE, Artifact, SourceStatus
 from compilediag.storage.tables import table_columns
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
+from compilediag.views.redacted_plan import redact_name
 from compilediag.views.redaction import Redactor
 from tests.unit.session_builder import META, SECOND, recording, saved
+from tests.unit.tables_builder import sizes
 
 #: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.
 SHOWN = {
@@ -94,6 +96,37 @@ def test_a_path_becomes_the_same_stand_in_each_time():
         "file1.py",
         None,
     ]
+
+
+def test_a_redacted_plan_has_the_same_steps_without_values_code_and_paths(tmp_path):
+    place = {"user_file": "/home/SECRET/train.py", "user_line": 3, "user_code": "SECRET(x)"}
+    rows = sizes("16", "24", "32", tensor="self.table['SECRET']", **place)
+    tried = {"recompiles_before": 2, "recompiles_after": 0, "holds": True, "note": "SECRET", "code": "SECRET"}
+    session, recorder, _ = recording(tmp_path, *rows)
+    recorder._store.set_meta(**{**META, "tried": tried})
+    plan, whole = (ViewModel(session.data, redact=redact).snapshot()["plan"] for redact in (True, False))
+    recorder.close()
+    assert "SECRET" in json.dumps(whole) and whole["steps"][0]["values"] == ["16", "24", "32"]
+    assert "SECRET" not in json.dumps(plan) and '"16"' not in json.dumps(plan)
+    assert plan["headline"] == whole["headline"]
+    assert [step["place"] for step in plan["steps"]] == ["file2.py:3"], "the function is in file1.py"
+    assert plan["steps"][0]["what"] == "self.table['...'].size(0) changed"
+    assert plan["tried"]["text"].startswith("Tried, the plan holds: 2 recompiles -> 0")
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("ids.size(0)", "ids.size(0)"),
+        ("self.step", "self.step"),
+        ("self.table['key'].n", "self.table['...'].n"),
+        ("load('/home/me').size(0)", None),
+        ("x + 12345", None),
+        (None, None),
+    ],
+)
+def test_a_redacted_plan_has_names_only(expression, name):
+    assert redact_name(expression) == name
 
 
 def test_neither_title_nor_texts_nor_running_files_are_given(tmp_path):

@@ -90,14 +90,12 @@ export function makeSection(name, heading, ...children) {
 }
 
 /**
- * The step of the plan that fixes a finding, else how severe it is.
+ * The step of the plan that fixes a finding, or that there is nothing to fix; null for any other finding.
  * @param {Finding} finding
  */
-export function makeFindingMark({ step, severity }) {
-  if (step !== null) return make("span", "cdiag-step-mark", `step ${formatCount(step)}`);
-  const mark = make("span", "cdiag-severity", severity);
-  mark.dataset.severity = severity;
-  return mark;
+export function makeFindingMark({ step, is_expected }) {
+  if (step !== null) return make("span", "cdiag-mark is-step", `step ${formatCount(step)}`);
+  return is_expected ? make("span", "cdiag-mark", "expected") : null;
 }
 
 /**

@@ -47,9 +47,11 @@ export interface Flight {
 
 export interface Finding {
   rule: string;
-  severity: string;
   title: string;
-  seconds_lost: number | null;
+  /** What following the suggestion saves at most. */
+  seconds_recoverable: number | null;
+  /** Each compiled version is needed. */
+  is_expected: boolean;
   count: number;
   suggestion: string | null;
   function: string | null;

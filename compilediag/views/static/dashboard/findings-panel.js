@@ -1,4 +1,4 @@
-// The findings, the most expensive first. Those that are steps of the plan are folded, because the plan says what to do.
+// The findings, those first that can save most. Those that are steps of the plan are folded, because the plan says what to do.
 import { makeFindingMark } from "../core/blocks.js";
 import { make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
@@ -69,10 +69,9 @@ export class FindingsPanel {
    * @param {string} rank
    */
   makeItem(finding, rank) {
-    const lost = finding.seconds_lost ? `${formatSeconds(finding.seconds_lost)} lost` : "";
     const title = make("span", "cdiag-finding-title", finding.title);
     const head = rank ? make("span", "cdiag-rank", rank) : null;
-    const top = make("span", "cdiag-finding-top", head, makeFindingMark(finding), title, make("span", "cdiag-finding-lost", lost));
+    const top = make("span", "cdiag-finding-top", head, makeFindingMark(finding), title, describeSaving(finding));
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
     button.dataset.rule = finding.rule;
     button.title = writeTooltip(finding);
@@ -92,6 +91,11 @@ export class FindingsPanel {
     explore.setAttribute("aria-label", `explore: ${finding.title}`);
     return explore;
   }
+}
+
+/** @param {Finding} finding */
+function describeSaving({ seconds_recoverable }) {
+  return seconds_recoverable ? make("span", "cdiag-finding-lost", `can save ${formatSeconds(seconds_recoverable)}`) : null;
 }
 
 /** @param {Finding} finding */

@@ -1,0 +1,95 @@
+"""The plan of a redacted view: its numbers, names and places, without source code, values and paths.
+
+The plan itself is made of all data, because without values recompiles of one cause cannot be joined. What is shown is
+built here from the parts that may be shown; a new part of a plan stays out until it is added.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
+from ..diagnosis.plan.outcome import Outcome
+from ..diagnosis.plan.plan_text import format_settings
+from ..formatting import format_amount, format_seconds
+
+if TYPE_CHECKING:
+    from ..diagnosis.settings import Settings
+    from .redaction import Redactor
+
+NOTE = "This plan is redacted: source code, values and paths are left out."
+_LEFT_OUT = "The change is left out, because it contains source code."
+#: A name of an argument or attribute, with indexes, and a size at its end: `self.table['...'].size(0)`.
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[(?:'\.\.\.'|\d+)\])*(?:\.size\(\d+\))?")
+#: A quoted text; the names of locals and globals, as in `L['x']`, have a first group.
+_QUOTED = re.compile(r"([LG]\[)?(?:'[^']*'|\"[^\"]*\")")
+
+
+def redact_plan(plan: Plan, redactor: Redactor) -> Plan:
+    """The plan without user data."""
+    return Plan(
+        steps=tuple(_redact_step(step, redactor) for step in plan.steps),
+        recompiles=plan.recompiles,
+        recompiles_saved=plan.recompiles_saved,
+        seconds=plan.seconds,
+        seconds_saved=plan.seconds_saved,
+        settings=_redact_settings(plan.settings),
+        unresolved=tuple(_redact_cause(cause) for cause in plan.unresolved),
+        tried=_redact_outcome(plan),
+        notes=(NOTE,) if plan.recompiles else (),
+    )
+
+
+def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
+    name = redact_name(step.expression)
+    settings = _redact_settings(step.settings) if step.settings and not step.edits else None
+    return PlanStep(
+        rule=step.rule,
+        what=f"{name} changed" if name else "A guarded value changed",
+        change=format_settings(settings) if settings else _LEFT_OUT,
+        why="",
+        saving=_describe_saving(step),
+        recompiles_saved_alone=step.recompiles_saved_alone,
+        recompiles_saved=step.recompiles_saved,
+        seconds_saved=step.seconds_saved,
+        evidence=step.evidence,
+        file=redactor.replace_file(step.file),
+        line=step.line,
+        function=step.function,
+        expression=name,
+        settings=settings,
+    )
+
+
+def redact_name(expression: str | None) -> str | None:
+    """The expression if it is a plain name, without its quoted parts; None for any other code."""
+    name = _redact_quoted(expression or "")
+    return name if _NAME.fullmatch(name) else None
+
+
+def _describe_saving(step: PlanStep) -> str:
+    timed = f" and {format_seconds(step.seconds_saved)}" if step.seconds_saved else ""
+    together = f"Saves {format_amount(step.recompiles_saved, 'recompile')}{timed} with the steps before it"
+    return f"{together}, {format_amount(step.recompiles_saved_alone, 'recompile')} alone."
+
+
+def _redact_settings(settings: Settings) -> Settings:
+    return {key: _redact_quoted(value) if isinstance(value, str) else value for key, value in settings.items()}
+
+
+def _redact_quoted(text: str) -> str:
+    return _QUOTED.sub(lambda found: found[0] if found[1] else "'...'", text)
+
+
+def _redact_cause(cause: UnresolvedCause) -> UnresolvedCause:
+    count = format_amount(len(cause.evidence), "recompile")
+    return UnresolvedCause(what=f"A cause of {count}", reason="", place="", evidence=cause.evidence)
+
+
+def _redact_outcome(plan: Plan) -> dict[str, Any] | None:
+    """The numbers of a trial, without the code that was tried and the program's own messages."""
+    if plan.tried is None:
+        return None
+    return replace(Outcome.from_dict(plan.tried), note=None, code="").to_dict()
