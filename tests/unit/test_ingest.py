@@ -50,7 +50,7 @@ def test_a_real_log(ingested):
         and read_log_status(session)["dropped"] == 0
     )
     assert "x.size()[0]" in " ".join(f.title for f in session.findings()) + str(set(session.recompiles["guard_source"]))
-    assert session.summary().startswith("compilediag: ")
+    assert "compilediag: " in session.summary()
 
 
 def test_all_fields_of_the_metrics_can_be_reached(ingested):
