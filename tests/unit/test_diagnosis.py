@@ -187,6 +187,19 @@ def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
     assert second.source == "flag"
 
 
+def test_a_scheduler_changes_the_rates_of_all_groups_of_parameters():
+    rates = ("0.1", "0.05", "0.025")
+    groups = [
+        failure(f"self.param_groups[{i}]['lr']", "value", n, expected="1", actual=f"{i}.{n}")
+        for i in (0, 1)
+        for n in (1, 2)
+    ]
+    beside = [failure("self.param_groups[0]['weight_decay']", "value", n, expected="0.1", actual="0.2") for n in (1, 2)]
+    rate, decay = diagnose(tables(*changes("self.param_groups[0]['lr']", "value", *rates), *groups, *beside))
+    assert (rate.source, rate.count) == ("self.param_groups[0]['lr']", 2)
+    assert decay.source == "self.param_groups[0]['weight_decay']"
+
+
 def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
     rows = sizes("4", "6", "8", "10")
     found = diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1)))

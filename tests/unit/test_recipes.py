@@ -6,7 +6,7 @@ import pytest
 
 from compilediag.diagnosis.causes.advice import Advice, list_changes
 from compilediag.diagnosis.causes.cause import Cause
-from compilediag.diagnosis.causes.library_advice import add_argument, add_recipe
+from compilediag.diagnosis.causes.library_advice import add_recipe
 from compilediag.diagnosis.recipes import RECIPES, find_recipe
 from compilediag.events import Recompile
 
@@ -80,32 +80,6 @@ def test_names_are_unique_and_texts_are_sentences():
     assert all(recipe.action[0].isupper() and recipe.action.endswith(".") for recipe in RECIPES)
 
 
-@pytest.mark.parametrize(
-    ("call", "argument", "changed"),
-    [
-        ("f(x)", "n=1", "f(x, n=1)"),
-        ("f()", "n=1", "f(n=1)"),
-        ("f(\n    x,\n)", "n=1", "f(\n    x, n=1)"),
-        ("f(x, n=2)", "n=1", None),
-        ("f(x", "n=1", None),
-        ("x + 1", "n=1", None),
-    ],
-)
-def test_an_argument_is_added_to_a_call(call, argument, changed):
-    assert add_argument(call, argument) == changed
-
-
-def test_the_edit_of_a_recipe_comes_first():
-    setting = {"dynamic_sources": "L['x']"}
-    advice = Advice("size_changes", "Make it dynamic.", changes=list_changes(setting))
-    found = add_recipe(advice, make_cause(CACHE, FILES[0], STATIC))
-    first, second = found.changes
-    assert first.edits[0].new == "model.generate(x, cache_implementation='static', max_cache_len=12)"
-    assert (first.edits[0].old, first.edits[0].file, first.edits[0].line) == (STATIC, "/work/train.py", 3)
-    assert second.settings == setting
-    assert "max_cache_len=12)" in found.action and found.action.endswith("Or make it dynamic.")
-
-
 def test_what_a_person_has_to_do_comes_after_what_a_program_can():
     setting = {"dynamic_sources": "L['x']"}
     advice = Advice("size_changes", "Make it dynamic.", changes=list_changes(setting))
@@ -119,6 +93,12 @@ def test_an_advice_that_nobody_can_apply_is_replaced():
     found = add_recipe(advice, make_cause("self.active_adapter", "/site-packages/peft/peft_model.py"))
     assert "hotswap_adapter" in found.action and "few values" not in found.action
     assert len(found.changes) == 1
+
+
+def test_a_recipe_can_bring_its_own_explanation():
+    advice = Advice("optimizer_number", "Keep it constant.", "It is compiled with dynamic=False.")
+    found = add_recipe(advice, make_cause(BETA, "/site-packages/torch/optim/adam.py"))
+    assert "cycle_momentum=False" in found.action and "dynamic=False" not in found.explanation
 
 
 def test_another_cause_keeps_its_advice():

@@ -23,6 +23,8 @@ _MAX_OFFSET = 2
 _TENSOR_PROPERTIES = ("tensor_dtype", "tensor_device", "tensor_rank", "requires_grad")
 #: Values that only the name connects: many flags go from True to False.
 _VALUES = ("value", "type", "length")
+#: What an optimizer has for each group of parameters, and for each parameter: a scheduler changes all of them.
+_GROUP = re.compile(r"(?<=\.param_groups)\[\d+\]|(?<=\.state\.keys\(\)\))\[\d+\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -169,6 +171,9 @@ def _is_derivable(change: GuardChange) -> bool:
 
 
 def _is_same_change(one: GuardChange, other: GuardChange) -> bool:
+    sources = one.key.source, other.key.source
+    if _GROUP.sub("[*]", sources[0]) == _GROUP.sub("[*]", sources[1]) and all(map(_GROUP.search, sources)):
+        return True
     if one.key.source.endswith("training") and other.key.source.endswith("training"):
         return (one.row.expected, one.row.actual) == (other.row.expected, other.row.actual)
     return one.numbers is not None and one.numbers == other.numbers

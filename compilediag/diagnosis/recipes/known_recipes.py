@@ -13,8 +13,7 @@ RECIPES: tuple[Recipe, ...] = (
         rules=_SIZES,
         source=r"past_key_values.*\.size\(\)\[2\]",
         call=r"\bgenerate\(.*static",
-        action="Give every call the same cache length, that of the longest text: generate(..., max_cache_len={max}).",
-        keyword="max_cache_len={max}",
+        action="Give every call the same cache length, that of the longest text: generate(..., max_cache_len=length).",
         program="transformers_generate_static",
     ),
     Recipe(
@@ -62,9 +61,11 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="torch_one_cycle_momentum",
         packages=("torch/optim",),
-        rules=("float_changes",),
+        rules=("float_changes", "optimizer_number"),
         source=r"\['(?:betas|momentum)'\]",
-        action="Keep the momentum fixed: OneCycleLR(..., cycle_momentum=False).",
+        action="Keep the momentum fixed, which changes the training: OneCycleLR(..., cycle_momentum=False).",
+        why="The compiled step needs the momentum as a Python number, so each value is compiled on its own. A tensor "
+        "is no way out: the scheduler replaces it by a float.",
         program="optimizer_one_cycle",
     ),
 )

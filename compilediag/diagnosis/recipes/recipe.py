@@ -11,9 +11,9 @@ class Recipe:
     """One way of a library to avoid recompiles. Recipes are data: adding one needs no code.
 
     It applies if a function in a folder of `packages` recompiled, the advice has one of `rules`, and the regular
-    expressions `source` (the guarded value) and `call` (the user's own call) match. `action` is what to do; `{max}` in
-    it is the largest value seen. `keyword` is an argument that the user's call gets, if that is all there is to do.
-    `program` names the program in tests/libraries whose test follows it.
+    expressions `source` (the guarded value) and `call` (the user's own call) match. `action` is what to do, and `why`
+    replaces the explanation, if it is another one. `program` names the program in tests/libraries whose test follows
+    it.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Recipe:
     program: str
     source: str = ""
     call: str = ""
-    keyword: str | None = None
+    why: str = ""
 
     def fits(self, rule: str, source: str, call: str | None, files: tuple[str, ...]) -> bool:
         """True if it applies to a cause: the rule of its advice, its value, the user's call, and the files it is in."""
@@ -33,8 +33,3 @@ class Recipe:
             and re.search(self.source, source) is not None
             and (not self.call or re.search(self.call, call or "", re.DOTALL) is not None)
         )
-
-    def format(self, text: str, values: tuple[str, ...]) -> str:
-        """A text of this recipe with the values that were seen."""
-        numbers = [int(value) for value in values if value.isdecimal()]
-        return text.replace("{max}", str(max(numbers))) if numbers else text
