@@ -6,6 +6,7 @@ from __future__ import annotations
 _MODULES = {
     "dynamic_sources": "torch.compiler.config",
     "unbacked_sources": "torch.compiler.config",
+    "autograd_cache_allow_custom_autograd_functions": "torch._functorch.config",
     "use_duck_shape": "torch.fx.experimental._config",
 }
 

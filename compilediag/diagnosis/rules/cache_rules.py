@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ...events import CacheLookup, Rows
+from ...events import CacheLookup, Compile, Rows
 from ...formatting import format_amount, format_first_line, format_line, format_names, format_seconds, format_times
 from ..evidence import find_first, find_shared_place, get_ids, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
+from .cache_bypasses import describe_bypass_change, find_bypass_change
 from .cache_misses import ADVICE, LOST_ADVICE, get_component
 from .graph_break_rules import MANY_BREAKS
 
@@ -17,16 +18,6 @@ CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "tri
 #: Components of a key that are configuration or the machine, not the program: a miss that only they explain is
 #: avoidable.
 SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
-#: What torch's reason for a bypass begins with -> what to do about it.
-BYPASSES = (
-    ("Cannot cache a graph with freezing", "This is expected with freezing: the weights are part of the graph."),
-    (
-        "FX graph cache is not enabled",
-        "Set torch._inductor.config.fx_graph_cache = True, which AOTAutogradCache needs.",
-    ),
-    ("Compiled autograd is enabled", "Compile without compiled autograd to use the cache: its graphs are not cached."),
-)
-
 #: Cache, tier and first line of the reason.
 Ending = tuple[str | None, str | None, str]
 
@@ -35,11 +26,11 @@ def find_cache_problems(data: Rows) -> list[Finding]:
     """A miss by itself is no finding: a first compile misses."""
     rows = [row for row in data.rows(CacheLookup) if row.cache not in CODE_CACHES]
     missed = [row for row in rows if row.outcome == "miss"]
-    costs = _map_costs(rows)
+    costs, compiles = _map_costs(rows), _sum_backend_seconds(data.rows(Compile))
     return [
         *(_report_settings(names, group, costs) for names, group in _group_by_settings(missed).items()),
         *(_report_lost(cache, group, costs) for cache, group in _group_lost(missed).items()),
-        *(_report_bypass(ending, group) for ending, group in _group_by_reason(rows, "bypass").items()),
+        *(_report_bypass(ending, group, compiles) for ending, group in _group_by_reason(rows, "bypass").items()),
         *(_report_failure(ending, group) for ending, group in _group_by_reason(rows, "failed").items()),
     ]
 
@@ -117,26 +108,34 @@ def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, 
     return group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or "")))
 
 
-def advise_bypass(reason: str) -> str:
-    """What to do about a bypass with torch's `reason`; "" if nothing special is known."""
-    return next((text for head, text in BYPASSES if reason.startswith(head)), "")
-
-
-def _report_bypass(ending: Ending, rows: list[CacheLookup]) -> Finding:
+def _report_bypass(ending: Ending, rows: list[CacheLookup], compiles: dict[str, float]) -> Finding:
     cache, _, reason = ending
-    usual = "Graphs that bypass the cache are compiled again in every process."
-    special = advise_bypass(reason)
+    again = sum_seconds(compiles.get(key) for key in {row.compile_key for row in rows if row.compile_key is not None})
+    paid = f", so {format_seconds(again)} of compile time" if again else ", so its compile time"
+    usual = f"Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one."
+    change = find_bypass_change(find_first(row.reason for row in rows) or "")
     return Finding(
         rule="cache_bypass",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
         title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason given'}",
         seconds_lost=0.0,
         evidence=get_ids(rows),
-        suggestion=f"{special} {usual}".strip(),
+        suggestion=f"{describe_bypass_change(change)} {usual}".strip(),
+        fix=change.settings if change else None,
+        changes=(change,) if change else (),
         count=len(rows),
         details=(reason,) if reason else (),
         **find_shared_place(map(get_place, rows)),
     )
+
+
+def _sum_backend_seconds(compiles: Iterable[Compile]) -> dict[str, float]:
+    """Compile key -> s below Dynamo: what a cache would have saved."""
+    seconds: dict[str, float] = defaultdict(float)
+    for row in compiles:
+        if row.compile_key is not None and is_timed(row.aot_s):
+            seconds[row.compile_key] += row.aot_s
+    return dict(seconds)
 
 
 _REMOTE = (

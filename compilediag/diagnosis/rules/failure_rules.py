@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
+from ..change import CodeChange
 from ..evidence import (
     Place,
     find_first,
@@ -20,11 +21,11 @@ from ..evidence import (
 )
 from ..finding import Finding, get_severity
 from .break_even import make_eager_call_counter
+from .constraint_violations import explain_violation
 
 #: Parts of torch's own text on a frame that it runs eagerly.
 _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
-#: torch's sentence on a mark that the code does not allow, and its hints.
-_MARKED = re.compile(r"^\s*- (You marked [^\n]*)", re.M)
+#: torch's hints.
 _HINT = re.compile(r"^  Hint: ([^\n]*)", re.M)
 _NO_LONGER = (
     "At one of these calls nothing was left to compile. Since then torch silently runs the function eagerly and no "
@@ -150,11 +151,6 @@ def _quote_hint(text: str) -> str:
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
-    if marked := _MARKED.search(text):
-        return (
-            f"{format_line(marked[1], 300)} The code needs the size as a number; without the mark, each size "
-            "is compiled separately."
-        )
     if _is_graph_break(rows):
         return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
     return (
@@ -168,15 +164,20 @@ def _report_failure(rows: list[Compile]) -> Finding:
     spent = sum_seconds(row.duration_s for row in rows)
     parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
     error = ": ".join(part for part in parts if part) or "no reason given"
+    violation = explain_violation(rows[0].fail_type, _get_reason(rows))
     return Finding(
         rule="compile_failed",
         severity="high" if len(rows) > 1 else get_severity(max(spent, 1.0), 1),
         title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, {_format_loss(rows)}: {error}",
         seconds_lost=spent,
         evidence=get_ids(rows),
-        suggestion=_advise(rows),
+        suggestion=violation.suggestion if violation else _advise(rows),
+        changes=violation.changes if violation else (CodeChange(text=_advise(rows)),),
         count=len(rows),
         details=(error,),
+        user_file=violation.file if violation else None,
+        user_line=violation.line if violation else None,
+        user_code=violation.code if violation else None,
         **make_place_fields(place),
     )
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
-from ...events import GraphBreak, Rows
-from ...formatting import format_first_line, format_line, format_names, format_place, format_times, get_basename
-from ..evidence import find_first, get_ids, group_by
+from ...events import GraphBreak, Recompile, Rows
+from ...formatting import (
+    format_amount,
+    format_first_line,
+    format_line,
+    format_names,
+    format_place,
+    format_times,
+    get_basename,
+    is_resumed,
+)
+from ..break_remedies import describe_remedy
+from ..change import CodeChange
+from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding
 
 BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
@@ -16,6 +28,7 @@ MANY_BREAKS = 5
 #: From so many lines on, the breaks of one kind in a file are one finding.
 STORM_LINES = 3
 #: torch's optimizers break graphs on purpose, and so does the function that torch was asked to skip.
+_RESUMED_AT = re.compile(r"_at_(\d+)")
 _TORCHS_OWN = re.compile(r"/torch/(?:optim/\w+|_dynamo/external_utils)\.py$")
 
 
@@ -23,19 +36,41 @@ def find_graph_breaks(data: Rows) -> list[Finding]:
     """One finding per kind of break and line, or per file if it breaks at many lines."""
     users = [row for row in data.rows(GraphBreak) if not _is_torchs_own(row)]
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
-    return [finding for rows in groups.values() for finding in _report_file(rows)]
+    resumed = [row for row in data.rows(Recompile) if is_resumed(row.function)]
+    reports = (report for rows in groups.values() for report in _report_file(rows))
+    return [_add_recompiles(finding, rows, resumed) for finding, rows in reports]
+
+
+def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[Recompile]) -> Finding:
+    """The recompiles of the code after these graph breaks: without the breaks there is no such code."""
+    breaks = {(row.user_file, row.user_line) for row in rows}
+    caused = [row for row in resumed if (row.file, _get_resumed_line(row)) in breaks]
+    if not caused:
+        return finding
+    count = format_amount(len(caused), "recompile")
+    return replace(
+        finding,
+        severity="medium",
+        seconds_at_stake=sum_seconds(row.lost_s for row in caused),
+        suggestion=f"{finding.suggestion} The code after it is compiled by itself: {count} of it.",
+    )
+
+
+def _get_resumed_line(row: Recompile) -> int | None:
+    found = _RESUMED_AT.search(row.function or "")
+    return int(found[1]) if found else None
 
 
 def _is_torchs_own(row: GraphBreak) -> bool:
     return bool(_TORCHS_OWN.search((row.user_file or "").replace("\\", "/")))
 
 
-def _report_file(rows: list[GraphBreak]) -> list[Finding]:
+def _report_file(rows: list[GraphBreak]) -> list[tuple[Finding, list[GraphBreak]]]:
     """Breaks of one kind in one file: one finding per line, or a single one if there are many lines."""
     by_line = group_by(rows, lambda row: row.user_line)
     if len(by_line) >= STORM_LINES:
-        return [_report_storm(rows, by_line)]
-    return [_report_break(found) for found in by_line.values()]
+        return [(_report_storm(rows, by_line), rows)]
+    return [(_report_break(found), found) for found in by_line.values()]
 
 
 def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBreak]]) -> Finding:
@@ -60,6 +95,7 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     line = find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
     where = format_place(file, line) or "unknown line"
+    remedy, text = describe_remedy(rows)
     return Finding(
         rule="graph_break",
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
@@ -67,6 +103,8 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
         seconds_lost=0.0,
         evidence=get_ids(rows),
         suggestion=_advise(rows),
+        fix=remedy.settings if remedy else None,
+        changes=(remedy or CodeChange(text=text),),
         file=file,
         line=line,
         count=len(rows),
@@ -82,9 +120,8 @@ def _get_reason(rows: list[GraphBreak]) -> str:
 
 
 def _advise(rows: list[GraphBreak]) -> str:
-    """torch's own hint, or its explanation, and its page on this kind of break."""
-    hints = next((row.hints for row in rows if row.hints), [])
-    advice = format_line(hints[0] if hints else find_first(row.explanation for row in rows) or "", 300)
+    """What removes it, or torch's own hint, and its page on this kind of break."""
+    _, advice = describe_remedy(rows)
     break_id = find_first(row.break_id for row in rows)
     page = f"See {_make_page_url(break_id)}" if break_id else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."

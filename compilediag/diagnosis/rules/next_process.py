@@ -16,7 +16,7 @@ from ...formatting import format_function, format_line, format_seconds
 from ..compile_cost import CompileCost
 from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
 from .break_even import MADE
-from .cache_rules import advise_bypass
+from .cache_bypasses import advise_bypass
 from .coverage import PARTS, map_collected
 
 NO_BACKWARD = "torch stores the entry of AOTAutogradCache after the backward, and no backward was compiled"
