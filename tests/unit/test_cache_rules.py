@@ -3,6 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
+from compilediag.events import Compile
 from tests.unit.tables_builder import FORWARD, lookup, tables
 
 FUSION = "inductor_config[epilogue_fusion]: True -> False"
@@ -86,3 +87,33 @@ def test_a_cache_that_fails_is_reported_with_where_to_look(tier, words):
     assert f"failed 6x: ConnectionError: {refused}" in got.title
     assert words in got.suggestion
     assert got.severity == "medium", "it slows down, and breaks nothing"
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        (
+            "Unsupported call_function target autograd_function_apply. \n Function module: torch.ops.higher_order, \n"
+            "Function name: autograd_function_apply",
+            "Set torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True.",
+        ),
+        ("Unsupported post grad custom pass", "CustomGraphPass whose uuid() returns"),
+        ("Unsupported joint custom pass", "uuid()"),
+        (
+            "Unsupported call_function target <function f>. \n Function module: my.ops, \nFunction name: f",
+            'unsafe_marked_cacheable_functions = {"my.ops.f": "version 1"}',
+        ),
+        ("Failed to pickle cache key", "cannot be pickled"),
+        ("mkldnn tensors unpickleable", "to_dense()"),
+    ],
+)
+def test_a_bypass_comes_with_its_remedy(reason, says):
+    (got,) = diagnose_events(lookup("bypass", cache="aot_autograd", reason=reason, **FORWARD))
+    assert says in got.suggestion
+    assert got.changes and (got.fix is not None) == ("autograd_function_apply" in reason)
+
+
+def test_a_bypass_says_what_the_next_process_pays():
+    compile = Compile(time_ns=1, compile_key="k9", aot_s=12.5, duration_s=14.0, outcome="ok", **FORWARD)
+    (got,) = diagnose_events(lookup("bypass", reason="Unsupported post grad custom pass", compile_key="k9"), compile)
+    assert "so 12.5 s of compile time is paid again" in got.suggestion or "12 s" in got.suggestion

@@ -149,5 +149,16 @@ def test_a_capture_that_failed_is_reported_with_its_error():
 
 
 def test_what_goes_well_is_no_finding():
-    actions = ("warmup", "record", "replays", "partition", "user_capture", "invalidated")
+    actions = ("warmup", "record", "replays", "partition", "user_capture")
     assert diagnose_events(*(graph(action, n, count=3) for n, action in enumerate(actions))) == []
+
+
+def test_outputs_that_are_kept_past_the_next_run_are_reported_until_they_are_used():
+    found = only(graph("invalidated", count=2, **LINE))
+    assert (found.rule, found.severity, found.count) == ("cudagraph_invalidated", "low", 2)
+    assert "clone()" in found.suggestion and "cudagraph_mark_step_begin()" in found.suggestion
+    assert found.user_code == "x.add_(1)"
+    both = diagnose_events(graph("invalidated", **LINE), graph("overwritten", 2, **LINE))
+    assert [f.rule for f in both] == ["cudagraph_overwritten"]
+    (gradient,) = diagnose_events(graph("invalidated", mode="backward"))
+    assert ".grad tensors beforehand" in gradient.suggestion

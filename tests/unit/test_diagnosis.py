@@ -287,6 +287,45 @@ def test_breaks_of_one_kind_at_many_lines_are_a_storm():
     assert "graph breaks at 3 lines of model.py (33, 35 and 37), 4x" in found.title
 
 
+@pytest.mark.parametrize(
+    ("hint", "code", "says", "fix"),
+    [
+        (
+            "Set `torch._dynamo.config.capture_scalar_outputs = True`",
+            "n = x.sum().item()",
+            "capture_scalar_outputs = True",
+            {"capture_scalar_outputs": True},
+        ),
+        (
+            "you can try adding it to `torch._dynamo.config.reorderable_logging_functions`.",
+            'print("loss", loss)',
+            "torch._dynamo.config.reorderable_logging_functions.add(print)",
+            None,
+        ),
+        (
+            "Add the logging method to `torch._dynamo.config.ignore_logging_functions`.",
+            'self.log.info("x")',
+            "torch._dynamo.config.ignore_logging_functions.add(self.log.info)",
+            None,
+        ),
+        ("Avoid calling it.", "f(x)", "Avoid calling it.", None),
+    ],
+)
+def test_a_graph_break_comes_with_torchs_own_remedy(hint, code, says, fix):
+    found = only(diagnose(tables(graph_break(hints=["Report an issue", hint][-1:], user_code=code))))
+    assert says in found.suggestion
+    assert found.fix == fix
+    assert found.changes
+
+
+def test_a_graph_break_has_the_recompiles_of_the_code_after_it():
+    resumed = sizes("4", "6", function="torch_dynamo_resume_in_forward_at_33", file="/home/ada/model.py")
+    found = diagnose(tables(graph_break(user_file="/home/ada/model.py", user_line=33), *resumed))
+    (broken,) = [f for f in found if f.rule == "graph_break"]
+    assert broken.suggestion.endswith("The code after it is compiled by itself: 1 recompile of it.")
+    assert broken.seconds_at_stake == 1.0
+
+
 def test_graph_breaks_of_torchs_optimizers_are_not_reported():
     assert diagnose(tables(graph_break(user_file="/usr/lib/torch/optim/optimizer.py"))) == []
     assert len(diagnose(tables(graph_break(user_file="/home/ada/torch_optim/optimizer.py")))) == 1

@@ -26,7 +26,9 @@ def test_a_graph_break_that_torch_met_again_was_raised():
 def test_of_a_mark_that_the_code_does_not_allow_torchs_own_sentence_is_reported():
     (found,) = diagnose(tables(failed(MARK, "ConstraintViolationError")))
     assert found.rule == "compile_failed"
-    assert found.suggestion.startswith("You marked L['x'].size()[0] as dynamic but it is 4. Remove it. The code needs")
+    assert found.suggestion.startswith(
+        "You marked L['x'].size()[0] as dynamic but it is 4. Remove it. Use torch._dynamo.maybe"
+    )
 
 
 def test_a_first_call_with_nothing_to_compile_is_reported_where_no_graph_break_explains_it():
@@ -48,3 +50,30 @@ def test_a_recompile_with_nothing_to_compile_says_that_the_compiled_code_is_lost
     (found,) = diagnose(tables(first, last, recompile("mask", "value", "not None", "None")))
     assert (found.rule, found.severity) == ("optional_argument", "medium")
     assert found.suggestion.endswith("silently runs the function eagerly and no longer uses its compiled code.")
+
+
+FIXED = (
+    "Constraints violated (L['x'].size()[0])! For more information, run with TORCH_LOGS=\"+dynamic\".\n"
+    "  - You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (4). If you're using "
+    "mark_dynamic, either remove it or use maybe_mark_dynamic.\n\nUser stack:\n"
+    '  File "/m/train.py", line 3, in step\n    return forward(x, y)\n'
+    '  File "/m/model.py", line 14, in forward\n    return x + y\n           ^^^^^\n'
+)
+
+
+def test_the_line_that_does_not_allow_a_mark_is_named_and_the_other_inputs_too():
+    (found,) = diagnose(tables(failed(FIXED, "torch.fx.experimental.symbolic_shapes.ConstraintViolationError")))
+    assert (found.user_file, found.user_line, found.user_code) == ("/m/model.py", 14, "return x + y")
+    assert found.suggestion.startswith("`return x + y` (model.py:14) fixes x.size(0) to 4")
+    assert "mark that one as well" in found.suggestion
+    assert ["maybe_mark_dynamic" in change.text for change in found.changes] == [False, True]
+
+
+def test_a_mark_that_asks_for_more_than_a_branch_allows():
+    reason = (
+        "Constraints violated (L['x'].size()[0])!\n  - Not all values of L['x'].size()[0] = L['x'].size()[0] in the "
+        "specified range L['x'].size()[0] <= 10 satisfy the generated guard 4 <= L['x'].size()[0]\n"
+    )
+    (found,) = diagnose(tables(failed(reason, "ConstraintViolationError")))
+    assert "compiled for 4 <= x.size(0) only" in found.suggestion
+    assert "min=..., max=..." in found.suggestion

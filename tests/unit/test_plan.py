@@ -159,10 +159,11 @@ def test_sizes_0_and_1_stay_and_are_listed():
     assert (left.evidence, left.reason) == ((3,), "torch compiles 0 and 1 on their own, even if the value is dynamic")
 
 
-def test_a_counter_that_starts_at_0_is_not_made_dynamic():
+def test_a_counter_that_starts_at_0_is_made_dynamic():
+    """Sizes of 0 and 1 are compiled on their own, numbers that are dynamic are not."""
     rows = changes("self.step", "value", "0", "1", reason="L['self'].step == 0  # integer attributes of the nn.Module")
     (step,) = plan_of(*rows).steps
-    assert step.settings is None and not step.can_be_applied
+    assert step.settings == {"dynamic_sources": "L['self'].step"}
 
 
 def test_settings_are_merged_into_one_assignment_each():

@@ -11,7 +11,7 @@ from ..evidence import get_place, group_by
 from ..settings import Settings
 from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
-from .source_paths import split_property
+from .source_paths import is_size, split_property
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
 EXPENSIVE_S = 5.0
@@ -115,21 +115,23 @@ def write_isolation(cause: Cause) -> str:
 
 
 def is_usual(cause: Cause) -> bool:
-    """True if torch needs these recompiles by default: the first change of a number, and 0 and 1 on their own.
+    """True if torch needs these recompiles by default: the first change of a number, and sizes 0 and 1 on their own.
 
     More of them show that the value did not become dynamic after its first change.
     """
     by_place = group_by(cause.seen or cause.recompiles, get_place)
-    return all(_are_usual(rows) for rows in by_place.values())
+    return all(_are_usual(rows, is_size(cause.source)) for rows in by_place.values())
 
 
-def _are_usual(rows: list[Recompile]) -> bool:
+def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:
     values = [rows[0].expected, *(row.actual for row in rows)]
-    return len(rows) <= count_usual([value for value in values if value is not None])
+    return len(rows) <= count_usual([value for value in values if value is not None], are_sizes)
 
 
-def count_usual(values: list[str]) -> int:
-    """How many recompiles these values take by default: one for the first change, and one for each of 0 and 1."""
+def count_usual(values: list[str], are_sizes: bool = True) -> int:
+    """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
+    if not are_sizes:
+        return int(len(set(values)) > 1)
     special = {value for value in values[1:] if value in ZERO_ONE} - set(values[:1])
     return len(special) + any(value not in ZERO_ONE for value in values[1:])
 

@@ -177,8 +177,7 @@ def _advise_integer_argument(cause: Cause, name: str) -> Advice:
         return Advice(
             "int_changes",
             f"To save the recompile, {setting[0].lower()}{setting[1:]}" if setting else ALL_DYNAMIC,
-            "torch makes an integer dynamic by itself after its first change, so one recompile is usual; 0 and 1 are "
-            "compiled on their own.",
+            "torch makes an integer dynamic by itself after its first change, so one recompile is usual.",
             list_changes(fix, ALL_DYNAMIC),
             get_usual_ceiling(cause),
         )

@@ -8,6 +8,7 @@ from ...events import Recompile
 from ...formatting import format_expression
 from ..causes.cause import ZERO_ONE, Cause
 from ..causes.shape_evidence import FactIndex
+from ..causes.source_paths import is_size
 from ..change import CodeChange
 from ..evidence import Place, get_place
 
@@ -25,11 +26,13 @@ def is_dynamic_change(change: CodeChange) -> bool:
 
 
 def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
-    """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason."""
+    """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason.
+
+    Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
+    """
     rows = cause.seen or cause.recompiles
-    found = {
-        row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in _list_special(rows)
-    }
+    special = _list_special(rows) if is_size(cause.source) else ()
+    found = {row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in special}
     for row in rows if cause.facts.exclusions else ():
         for need in facts.find([row], cause.source).exclusions:
             condition = format_expression(need.condition or cause.source)

@@ -12,6 +12,7 @@ from ..change import CodeChange
 _FIXED = re.compile(
     r"You marked (L\[.*?\]\.size\(\)\[\d+\]) as dynamic but your code specialized it to be a constant \((-?\d+)\)"
 )
+_MARKED = re.compile(r"^\s*- (You marked [^\n]*)", re.M)
 _RANGE = re.compile(r"Not all values of .*? in the specified range .*? satisfy the generated guard ([^\n]+)")
 _SOURCE = re.compile(r"[LG]\['[^\]]*'\](?:[\w.]|\[[^\]]*\])*\.size\(\)\[\d+\]")
 #: A frame of the user's stack at the end of torch's message.
@@ -37,7 +38,7 @@ def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation
     frames = _FRAME.findall(stack)
     file, line, code = (frames[-1][0], int(frames[-1][1]), frames[-1][2].strip()) if frames else (None, None, None)
     where = f"`{format_line(code, 80)}` ({format_place(file, line)})" if code else "The code"
-    text, ways = _explain_fixed(reason, where) or _explain_range(reason, where) or _explain_other(where)
+    text, ways = _explain_fixed(reason, where) or _explain_range(reason, where) or _explain_other(reason, where)
     return ConstraintViolation(
         f"{text} {' '.join(ways)}", tuple(CodeChange(text=way) for way in ways), file, line, code
     )
@@ -65,10 +66,11 @@ def _explain_range(reason: str, where: str) -> tuple[str, tuple[str, ...]] | Non
     )
 
 
-def _explain_other(where: str) -> tuple[str, tuple[str, ...]]:
-    return f"{where} does not allow a size that is marked dynamic to vary as the mark says.", (
-        "Use torch._dynamo.maybe_mark_dynamic, which does not raise.",
-    )
+def _explain_other(reason: str, where: str) -> tuple[str, tuple[str, ...]]:
+    """torch's own sentence, where it has one."""
+    found = _MARKED.search(reason)
+    own = format_line(found[1], 300) if found else f"{where} does not allow a size that is marked dynamic to vary."
+    return own, ("Use torch._dynamo.maybe_mark_dynamic, which does not raise.",)
 
 
 def _format_size(source: str) -> str:

@@ -95,6 +95,7 @@ REASONS = {
         "Free the outputs before the next call, or keep a clone() instead.",
     ),
 }
+KEPT = "No change is needed if the output is not used again."
 OVERWRITTEN = (
     "Keep a copy outside of the compiled function, y = f(x).clone(), or call "
     "torch.compiler.cudagraph_mark_step_begin() before each step if the last one's outputs are not needed. The outputs "

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ...events import CudaGraphAction, Rows
-from ...formatting import format_first_line, format_function, format_line, format_names, format_seconds, format_times
+from ...formatting import (
+    format_count,
+    format_first_line,
+    format_function,
+    format_line,
+    format_names,
+    format_seconds,
+    format_times,
+)
+from ..change import CodeChange
 from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding, get_severity
-from .cudagraph_advice import FAILED, GRADIENT, OVERWRITTEN, PATHS, SIZES, STUCK, advise_skip, explain_mismatch
+from .cudagraph_advice import FAILED, GRADIENT, KEPT, OVERWRITTEN, PATHS, SIZES, STUCK, advise_skip, explain_mismatch
 
 K = TypeVar("K", bound=Hashable)
 Actions = list[CudaGraphAction]
@@ -34,6 +43,7 @@ def find_cudagraph_problems(data: Rows) -> list[Finding]:
         *map(_report_paths, _group_by_path(rows)),
         *map(_report_limit, _group(rows, "limit", _get_function)),
         *map(_report_stuck, _group(rows, "stuck", _get_function)),
+        *map(_report_invalidated, _group_invalidated(rows)),
         *map(_report_overwritten, _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))),
         *map(_report_failed, _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
     ]
@@ -69,6 +79,7 @@ def _make_finding(rule: str, severity: str, what: str, rows: Actions, suggestion
         severity=severity,
         title=f"{format_function(function, file, line)}{backward} {what}",
         suggestion=suggestion,
+        changes=(CodeChange(text=suggestion),),
         function=function,
         file=file,
         line=line,
@@ -160,6 +171,22 @@ def _report_stuck(rows: Actions) -> Finding:
     what = f"ran in its warm-up {format_times(count)} and was never captured"
     text = f"{what}: {format_first_line(reason)}" if reason else what
     return _make_finding("cudagraph_stuck", "medium", text, rows, STUCK, count=count)
+
+
+def _group_invalidated(rows: Sequence[CudaGraphAction]) -> list[Actions]:
+    """Outputs that were alive when a later run took their memory; what was used after that is reported as such."""
+    used = {(row.user_file, row.user_line) for row in rows if row.action == "overwritten"}
+    groups = _group(rows, "invalidated", lambda row: (*_get_function(row), *_get_user_line(row)))
+    return [group for group in groups if _get_user_line(group[0]) not in used]
+
+
+def _report_invalidated(rows: Actions) -> Finding:
+    count = sum(row.count or 1 for row in rows)
+    kept = "an output that was" if count == 1 else f"{format_count(count)} outputs that were"
+    what = f"returned {kept} still alive when a later run took the memory: using it after that raises RuntimeError"
+    is_backward = find_first(row.mode for row in rows) == "backward"
+    suggestion = GRADIENT if is_backward else f"{KEPT} {OVERWRITTEN}"
+    return _make_finding("cudagraph_invalidated", "low", what, rows, suggestion, count=count)
 
 
 def _report_overwritten(rows: Actions) -> Finding:
