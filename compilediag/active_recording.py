@@ -9,10 +9,12 @@ import atexit
 import contextlib
 import os
 import platform
+import site
+import sysconfig
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,14 +52,16 @@ def find_current() -> ActiveRecording | None:
     return _current
 
 
-def begin(path: str | os.PathLike[str] | None, detail: str, asked_for: list[str]) -> ActiveRecording:
+def begin(
+    path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str] = ()
+) -> ActiveRecording:
     """Begin to record, or add a level to the recording that runs; see `compilediag.watch.watch`."""
     global _current
     if detail not in DETAILS:
         raise CompilediagError(f"detail is {detail!r}: use 'lean' or 'full'")
     with _lock:
         if _current is None:
-            _current = _begin(path, detail, asked_for)
+            _current = _begin(path, detail, asked_for, my_code)
         else:
             _current.levels += 1
         return _current
@@ -126,11 +130,14 @@ def _without_history() -> Iterator[None]:
         os.environ.pop(HISTORY) if before is None else os.environ.update({HISTORY: before})
 
 
-def _begin(path: str | os.PathLike[str] | None, detail: str, asked_for: list[str]) -> ActiveRecording:
+def _begin(
+    path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str]
+) -> ActiveRecording:
+    named = _find_named([my_code] if isinstance(my_code, (str, os.PathLike)) else my_code)
     sources.require_torch()
     file, is_joined = _choose_file(path)
     try:
-        recorder = Recorder(file, None if is_joined else _meta(detail, asked_for), rank=sources.rank)
+        recorder = Recorder(file, None if is_joined else _meta(detail, asked_for, named), rank=sources.rank)
     except Exception as error:
         raise CompilediagError(f"{file} can't be written: {error}") from None
     data = SessionData(file, recorder.flush)
@@ -198,7 +205,28 @@ def _remove_own(file: Path, pid: int) -> None:
         remove(file)
 
 
-def _meta(detail: str, asked_for: list[str]) -> dict[str, object]:
+def _find_named(my_code: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Folders and files as absolute paths; what is no path is the name of a module, or of a cell."""
+    names = []
+    for name in my_code:
+        if not isinstance(name, (str, os.PathLike)):
+            raise CompilediagError(f"my_code has {name!r}: use folders, files and names of modules")
+        text = os.path.expanduser(os.fspath(name))
+        is_path = os.path.exists(text) or "/" in text or os.sep in text
+        names.append(os.path.abspath(text) if is_path else text)
+    return names
+
+
+def _list_library_folders() -> list[str]:
+    """Where this process has the standard library and installed packages."""
+    paths = sysconfig.get_paths()
+    folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    with contextlib.suppress(Exception):  # Not every site module has these, and a restricted user has no home.
+        folders |= {*site.getsitepackages(), site.getusersitepackages()}
+    return sorted(filter(None, folders))
+
+
+def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, object]:
     return {
         "compilediag_version": __version__,
         "torch_version": sources.torch_version(),
@@ -207,6 +235,8 @@ def _meta(detail: str, asked_for: list[str]) -> dict[str, object]:
         "title": program_name() or "session",
         "detail": detail,
         "asked_for": asked_for,
+        "my_code": my_code,
+        "library_folders": _list_library_folders(),
         "pid": os.getpid(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,

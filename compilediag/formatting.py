@@ -140,7 +140,7 @@ def format_function(function: str | None, file: str | None, line: int | None) ->
     """Format a function with its place: `forward (model.py:30)`, or what is known of it."""
     name = format_line(function, 100) if function else "unknown function"
     if resumed := _RESUMED.fullmatch(name):
-        name = f"{resumed[1]} after its graph break at line {resumed[2]}"
+        name = f"{resumed[1]}, after the graph break at line {resumed[2]}"
     if is_module_wrapper(function, file):
         return "a compiled module of torch.nn"  # Its own forward is torch's, and called through this function.
     where = format_place(file, line)
@@ -154,7 +154,13 @@ def is_module_wrapper(function: str | None, file: str | None) -> bool:
 
 def is_resumed(function: str | None) -> bool:
     """True for the function that Dynamo makes of the code after a graph break."""
-    return bool(_RESUMED.fullmatch(function or ""))
+    return parse_resumed(function) is not None
+
+
+def parse_resumed(function: str | None) -> tuple[str, int] | None:
+    """The function that Dynamo continues after a graph break, and the line of that break; None for any other name."""
+    found = _RESUMED.fullmatch(function or "")
+    return (found[1], int(found[2])) if found else None
 
 
 def get_basename(path: str) -> str:

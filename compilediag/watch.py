@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .active_recording import DETAILS, ActiveRecording, begin, end, end_all, find_current, notice
 from .session import Session
@@ -18,7 +18,11 @@ __all__ = ["DETAILS", "current", "notice", "start", "stop", "stop_all", "watch"]
 
 @contextlib.contextmanager
 def watch(
-    path: str | os.PathLike[str] | None = None, detail: str = "full", replays: bool = False, calls: bool = False
+    path: str | os.PathLike[str] | None = None,
+    detail: str = "full",
+    replays: bool = False,
+    calls: bool = False,
+    my_code: Sequence[str] = (),
 ) -> Iterator[Session]:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
@@ -27,11 +31,13 @@ def watch(
     a file of its own in it and `load(folder)` opens all of them as one session. `detail`: "full", or "lean" for the
     cheap hooks only (no graphs or code are kept, and only the closest earlier entry's failing guards are all found).
     `replays`: count the replays of CUDA graphs too, which adds a microsecond or two to each. `calls`: count and time
-    the calls of compiled functions too, on Python 3.12 or later, which adds a few microseconds to each. Inside another
-    watch the session is that one's, as that one was begun.
+    the calls of compiled functions too, on Python 3.12 or later, which adds a few microseconds to each. `my_code`:
+    folders, files and names of modules that are your own code; findings name its lines. By default that is all code
+    outside of torch, Python's standard library and installed packages. Inside another watch the session is that one's,
+    as that one was begun.
     CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
     """
-    session = start(path, detail, replays, calls)
+    session = start(path, detail, replays, calls, my_code)
     try:
         yield session
     except BaseException as error:
@@ -44,10 +50,15 @@ def watch(
 
 
 def start(
-    path: str | os.PathLike[str] | None = None, detail: str = "full", replays: bool = False, calls: bool = False
+    path: str | os.PathLike[str] | None = None,
+    detail: str = "full",
+    replays: bool = False,
+    calls: bool = False,
+    my_code: Sequence[str] = (),
 ) -> Session:
     """Begin to record; see `watch`. If a recording runs, its session is given and one more `stop()` is needed."""
-    return _session_of(begin(path, detail, [name for name, asked in (("replays", replays), ("calls", calls)) if asked]))
+    asked_for = [name for name, is_asked in (("replays", replays), ("calls", calls)) if is_asked]
+    return _session_of(begin(path, detail, asked_for, my_code))
 
 
 def stop() -> Session | None:

@@ -40,6 +40,14 @@ class RunCommand:
         )
         parser.add_argument("--replays", action="store_true", help="count the replays of each CUDA graph")
         parser.add_argument("--calls", action="store_true", help="count the calls of compiled code (Python 3.12)")
+        parser.add_argument(
+            "--my-code",
+            metavar="PATH",
+            action="append",
+            default=[],
+            help="a folder, file or module that is your own code; can be repeated "
+            "(default: all code but torch, the standard library and installed packages)",
+        )
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
         parser.add_argument("--quiet", action="store_true", help="print no summary")
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
@@ -60,7 +68,7 @@ class RunCommand:
         from compilediag.watch import start
 
         program.set_arguments(args.args)
-        session = start(args.save, args.detail, args.replays, args.calls)
+        session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
         _execute(program)

@@ -61,19 +61,22 @@ def find_code(stack: str, file: str, line: int) -> str | None:
 
 
 class Frame(NamedTuple):
-    """One frame of a stack."""
+    """One frame of a stack. `call`, `parameters` and `assigned` are those of the table of stacks; logs have none."""
 
     file: str | None
     line: int | None
     function: str | None
     code: str | None = None
+    call: str | None = None
+    parameters: tuple[str, ...] | None = None
+    assigned: tuple[str, ...] | None = None
 
 
 class CallStacks:
     """Gives stacks their keys and returns the frames that are new as events."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str | None, str | None, int | None, str | None], str] = {}
+        self._known: dict[tuple[object, ...], str] = {}
 
     def add(self, frames: Iterable[Frame], time_ns: int) -> tuple[str | None, list[StackFrame]]:
         """Return the key of a stack, outermost frame first, and its new frames. The key of an empty stack is None."""
@@ -82,13 +85,19 @@ class CallStacks:
         key: str | None = None
         fresh = []
         for frame in list(frames)[-MAX_DEPTH:]:
-            caller, path = key, (key, frame.file, frame.line, frame.function)
+            caller, path = key, _identify(frame, key)
             known = self._known.get(path)
             key = known or hashlib.md5(repr(path).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
             if known is None:
                 self._known[path] = key
                 fresh.append(_make_stack_frame(frame, key, caller, time_ns))
         return key, fresh
+
+
+def _identify(frame: Frame, caller: str | None) -> tuple[object, ...]:
+    """What distinguishes a frame. Two calls on one line are two frames; logs have no calls."""
+    place = (caller, frame.file, frame.line, frame.function)
+    return place if frame.call is None else (*place, frame.call)
 
 
 def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) -> StackFrame:
@@ -102,6 +111,9 @@ def _make_stack_frame(frame: Frame, key: str, caller: str | None, time_ns: int) 
         line=frame.line,
         function=frame.function,
         code=code,
+        call=frame.call,
+        parameters=None if frame.parameters is None else list(frame.parameters),
+        assigned=None if frame.assigned is None else list(frame.assigned),
     )
 
 

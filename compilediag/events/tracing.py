@@ -33,6 +33,13 @@ class StackFrame(Event):
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "line that runs; first line of a compiled frame")
     code: str | None = column("string", "text of that line; NA for torch's code", user_data="code")
+    call: str | None = column(
+        "string", "text of the call that runs, whole; NA for torch's code and in logs", user_data="code"
+    )
+    parameters: list[str] | None = column(
+        "json", "parameters of the function in the order of its signature: x, *args, k= (keyword only), **kwargs"
+    )
+    assigned: list[str] | None = column("json", "those of them that were assigned again before that line")
 
     @property
     def title(self) -> str:

@@ -75,6 +75,7 @@ class CompileWatch(Magics):
     @argument("path", nargs="?", help="output file: .html for report, .cdiag for save")
     @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
     @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
+    @argument("--my-code", metavar="PATH", action="append", help="folder, file or module that is your own code")
     @line_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def line(self, line: str) -> Session | None:
         """Record every torch.compile from now on and show it live. `off` ends the recording.
@@ -101,7 +102,9 @@ class CompileWatch(Magics):
         return None
 
     def _start(self, args: Namespace) -> Session:
-        session = _find_running(args) or start(detail=args.detail or "full", calls=args.calls)
+        session = _find_running(args) or start(
+            detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ()
+        )
         self._show_dashboard(session)
         return session
 
@@ -146,6 +149,7 @@ class CompileWatch(Magics):
     @argument("--fail-on-recompile", action="store_true", help="fail the cell if anything in it recompiles")
     @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
     @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
+    @argument("--my-code", metavar="PATH", action="append", help="folder, file or module that is your own code")
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
         """Record every torch.compile while this cell runs."""
@@ -160,7 +164,7 @@ class CompileWatch(Magics):
             if report:
                 check_output(report)
             is_nested = _find_running(args) is not None
-            session = self._session = start(detail=args.detail or "full", calls=args.calls)
+            session = self._session = start(detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ())
         last = max((row.event_id or 0 for row in session.data.rows(Recompile)), default=0)
         totals = compute_totals(session.data)
         self._cells.append(_WatchedCell(session, last, totals, report, args.quiet, args.fail_on_recompile))

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..decode.call_stacks import is_torch_file
+from ..decode.calls.own_code import OwnCode
 from ..events import BY_TABLE, Event, UserData, columns
 from ..storage.data import SessionData, TableProperties
 
@@ -31,6 +33,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._own = OwnCode()
         self._changes: dict[type[Event], list[tuple[str, Change]]] = {}
 
     def get_change(self, kind: type[Event], column: str) -> Change | None:
@@ -53,8 +56,15 @@ class Redactor:
         )
 
     def replace_file(self, path: str | None) -> str | None:
-        """The stand-in for a path."""
-        return None if path is None else self._files.setdefault(path, f"file{len(self._files) + 1}.py")
+        """The stand-in for a path. Files of torch keep their names below its folder, and files of Python and of
+        installed packages are still known as such: who calls whom stays visible.
+        """
+        if path is None:
+            return None
+        if is_torch_file(path):
+            return "site-packages/torch/" + re.split(r"[/\\]torch[/\\]", path)[-1].replace("\\", "/")
+        folder = "" if self._own.is_own(path) else "site-packages/"
+        return self._files.setdefault(path, f"{folder}file{len(self._files) + 1}.py")
 
 
 class RedactedData(TableProperties):

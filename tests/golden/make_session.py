@@ -60,6 +60,7 @@ def clean(file):
                 if kind == "TEXT":
                     db.execute(f'UPDATE {table} SET "{column}" = replace("{column}", ?, ?)', (path, place))
     db.execute("UPDATE meta SET value = '\"Linux\"' WHERE key = 'platform'")
+    db.execute("UPDATE meta SET value = '[\"/usr/lib/python3\"]' WHERE key = 'library_folders'")
     db.execute("UPDATE meta SET value = '\"make_session.py\"' WHERE key = 'title'")
     db.execute("UPDATE meta SET value = '4194305' WHERE key = 'pid'")
     db.commit()

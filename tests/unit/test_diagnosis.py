@@ -210,7 +210,7 @@ def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
 
 def test_a_function_after_a_graph_break_is_named_after_the_users():
     found = only(diagnose(tables(*sizes("4", "6", function="torch_dynamo_resume_in_forward_at_33"))))
-    assert found.title.startswith("forward after its graph break at line 33 (model.py:30)")
+    assert found.title.startswith("forward, after the graph break at line 33 (model.py:30)")
     assert found.function == "torch_dynamo_resume_in_forward_at_33"
 
 

@@ -63,7 +63,7 @@ def test_functions_are_shown_as_the_user_knows_them():
     assert formatting.format_function("forward", "/home/ada/model.py", 30) == "forward (model.py:30)"
     assert formatting.format_function(None, None, None) == "unknown function"
     resumed = formatting.format_function("torch_dynamo_resume_in_forward_at_33", "/home/ada/model.py", 30)
-    assert resumed == "forward after its graph break at line 33 (model.py:30)"
+    assert resumed == "forward, after the graph break at line 33 (model.py:30)"
     wrapper = formatting.format_function("inner", "/lib/torch/_dynamo/external_utils.py", 40)
     assert wrapper == "a compiled module of torch.nn"
 

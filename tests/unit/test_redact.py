@@ -32,7 +32,7 @@ SHOWN = {
     "phases": {"name", "parent"},
     "artifacts": {"name", "digest", "stack"},
     "dynamic_decisions": {"dim"},
-    "stacks": {"stack", "caller", "function"},
+    "stacks": {"stack", "caller", "function", "parameters", "assigned"},
     "symbolic_shapes": {"action", "symbol", "user_stack", "torch_stack"},
     "export_problems": {"problem", "op", "user_stack", "torch_stack"},
     "collectives": {"op"},
@@ -147,3 +147,13 @@ def test_patches_are_redacted_as_the_snapshot_is(session):
     text = dumps(ViewModel(session.data, redact=True).patch())
     for column in ("user_code", "expected", "actual", "reason", "file", "key"):
         assert secret("recompiles", column) not in text
+
+
+def test_files_of_torch_and_of_packages_are_still_known_as_such():
+    redactor = Redactor()
+    packages = "/home/ada/.venv/lib/python3.11/site-packages"
+    assert (
+        redactor.replace_file(f"{packages}/torch/_dynamo/eval_frame.py") == "site-packages/torch/_dynamo/eval_frame.py"
+    )
+    assert redactor.replace_file(f"{packages}/secret/model.py") == "site-packages/file1.py"
+    assert redactor.replace_file("/home/ada/train.py") == "file2.py"

@@ -27,6 +27,7 @@ from tests.unit.session_builder import SECOND, saved
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 OLD = sorted(GOLDEN.glob("schema-[123].cdiag"))
+WITH_KEYS = sorted(GOLDEN.glob("schema-[4-9].cdiag"))
 
 
 def lost_seconds_by_time(recompiles, compiles):
@@ -58,7 +59,7 @@ def keys_of(session, kind):
     return [row.compile_key for row in session.data.rows(kind)]
 
 
-@pytest.mark.parametrize("file", OLD, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [*OLD, *WITH_KEYS], ids=lambda file: file.stem)
 def test_a_golden_session_opens_and_stays_as_it_is(file, tmp_path):
     copy = shutil.copy(file, tmp_path / file.name)
     before = copy.read_bytes()
@@ -91,8 +92,9 @@ def test_there_is_a_golden_session_of_each_schema():
     ]
 
 
-def test_the_keys_of_a_recording_join_as_those_of_an_upgraded_file_do():
-    session = load(GOLDEN / "schema-4.cdiag")
+@pytest.mark.parametrize("file", WITH_KEYS, ids=lambda file: file.stem)
+def test_the_keys_of_a_recording_join_as_those_of_an_upgraded_file_do(file):
+    session = load(file)
     recompiles, compiles = session.recompiles, session.compiles
     expected = lost_seconds_by_time(recompiles, compiles).astype("float64")
     pd.testing.assert_series_equal(recompiles["lost_s"], expected, check_names=False)
@@ -100,6 +102,22 @@ def test_the_keys_of_a_recording_join_as_those_of_an_upgraded_file_do():
     assert forward["compile_key"].is_unique and forward["compile_id"].duplicated().any()
     assert set(session.guard_failures["entry_compile_key"]) <= set(forward["compile_key"])
     assert session.events.query("compile_id.notna()")["compile_key"].notna().all()
+
+
+def test_the_keys_of_a_recording_stay_as_they_are():
+    db = sqlite3.connect(GOLDEN / "schema-4.cdiag")
+    keys = [key for (key,) in db.execute("SELECT compile_key FROM events ORDER BY id")]
+    db.close()
+    assert (
+        load(GOLDEN / "schema-4.cdiag").events["compile_key"].astype(object).where(lambda c: c.notna(), None).tolist()
+        == keys
+    )
+
+
+def test_frames_have_calls_since_schema_5():
+    before, since = (load(GOLDEN / f"schema-{schema}.cdiag").stacks for schema in (4, 5))
+    assert before["call"].isna().all() and before["parameters"].isna().all()
+    assert "compiled(torch.randn(size, 4))" in set(since["call"]) and ["self", "x"] in since["parameters"].tolist()
 
 
 def test_an_id_that_comes_again_is_another_attempt(tmp_path):

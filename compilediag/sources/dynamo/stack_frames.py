@@ -12,12 +12,14 @@ from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...recording import Made
 from ..hooks.caller_frames import caller_frames
 from . import torch_api
+from .running_calls import OriginalCodes, find_assigned, find_assigned_before, read_call, read_parameters
 
 #: Frames that are read of one stack: the innermost ones.
 MAX_DEPTH = 1_000
 #: Code objects of frames, and the offset in each: to find the line takes longer than everything else here. Two lists,
 #: not one of pairs, each of which would count towards Python's next garbage collection.
 Places = tuple[list[types.CodeType], list[int]]
+_ORIGINALS = OriginalCodes()
 #: Frames of our own hooks are left out.
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -48,7 +50,11 @@ def add_call_stack(
     stacks: CallStacks, frame: dict[str, Any], own: types.CodeType, around: Places, time_ns: int
 ) -> Made:
     """Add the key of a compile's call stack to what is known of its function; returns the stack frames that are new."""
-    path = [*read_frames(around), Frame(own.co_filename, own.co_firstlineno, own.co_name)]
+    _ORIGINALS.add(own)
+    parameters = read_parameters(own)
+    assigned = _find_assigned(own, -1, own.co_firstlineno, parameters)
+    compiled = Frame(own.co_filename, own.co_firstlineno, own.co_name, parameters=parameters, assigned=assigned)
+    path = [*read_frames(around), compiled]
     frame["stack"], fresh = stacks.add(path, time_ns)
     return fresh
 
@@ -61,5 +67,17 @@ def read_frames(around: Places) -> list[Frame]:
 def _read_frame(code: types.CodeType, at: int) -> Frame:
     file = code.co_filename
     line = next((line for begin, end, line in code.co_lines() if begin <= at < end), None)
-    text = "" if line is None or is_torch_file(file) else linecache.getline(file, line)
-    return Frame(file, line, code.co_name, text.strip() or None)
+    if line is None or is_torch_file(file):
+        return Frame(file, line, code.co_name)
+    text = linecache.getline(file, line).strip() or None
+    parameters = read_parameters(code)
+    assigned = _find_assigned(code, at, line, parameters)
+    return Frame(file, line, code.co_name, text, read_call(code, at), parameters, assigned)
+
+
+def _find_assigned(code: types.CodeType, at: int, line: int, parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """The parameters that were assigned again; of code that Dynamo made, those that the user's function assigned."""
+    if not parameters:
+        return ()
+    own = _ORIGINALS.find(code)
+    return find_assigned(code, at, parameters) if own is None else find_assigned_before(own, line, parameters)

@@ -274,6 +274,9 @@ export interface StacksRow {
   file: string | null;
   line: number | null;
   code: string | null;
+  call: string | null;
+  parameters: Json | null;
+  assigned: Json | null;
 }
 
 export interface SymbolicShapesRow {

@@ -1,0 +1,348 @@
+"""Where the user's own code calls into compiled code, and what a guarded value is called there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...decode.call_stacks import Frame, is_torch_file
+from ...decode.calls.arguments import Argument, Signature, bind_path, open_displays, read_path, read_signature
+from ...decode.calls.call_text import MappingFailed, ObjectUse, ParsedCall, find_call, get_text, shorten
+from ...decode.calls.own_code import OwnCode
+from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torch_frames
+from ...decode.calls.value_path import ValuePath, format_sizes, parse_path, split_tensor_property
+from ...events import Compile, Rows, StackFrame
+from ...formatting import format_place, parse_resumed
+
+#: Frames that Python makes for a comprehension, up to 3.11: the function around it is the user's.
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+#: Frames whose names are bound inside a statement.
+_INSIDE = (*_COMPREHENSIONS, "<genexpr>", "<lambda>")
+#: Modules whose globals have the same name everywhere.
+_MODULES = frozenset({"os", "sys", "torch"})
+#: Names that Dynamo makes up for values of the code after a graph break.
+_MADE_UP = re.compile(r"___stack\d*|__nested_\w+|\.\d+|___\w+")
+_PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Dict, ast.List, ast.ListComp, ast.Tuple)
+#: Expressions that may do something else, or give another object, when they are evaluated again.
+_EVALUATED_ONCE = (
+    *(ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Slice, ast.BinOp, ast.UnaryOp),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
+)
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """The user's line that calls into compiled code.
+
+    `file` is `Cell In[3]` for a notebook cell. `function` is the user's function around the line; None or "<module>" at
+    the top level. `code` is the text of the line, `call` the text of the whole call.
+    """
+
+    file: str
+    line: int
+    function: str | None = None
+    code: str | None = None
+    call: str | None = None
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A guarded value in the user's names at the call site: `ids.size(0)`, and `ids`.
+
+    Both are None if the value has no name there; `reason` says why, in one line. `is_duplicable` is False if `base`
+    has to be evaluated once only, or has no value before the statement.
+    """
+
+    expression: str | None
+    base: str | None
+    is_duplicable: bool = True
+    reason: str | None = None
+
+
+class _Step(NamedTuple):
+    """A frame outside torch, the parameters of its function, and torch's frames between its caller and it."""
+
+    row: StackFrame
+    signature: Signature | None
+    torch_frames: tuple[Frame, ...]
+
+    @property
+    def function(self) -> str:
+        return self.row.function or ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
+
+
+class CallSites:
+    """Finds the call sites of a session's compiles and the names of guarded values there.
+
+    `my_code` has the folders, files and modules that are the user's own; empty if all are that are not torch's,
+    Python's or an installed package's. Without it, the session's own setting counts.
+    """
+
+    def __init__(self, data: Rows, my_code: Sequence[str] = ()):
+        meta = getattr(data, "meta", None)
+        meta = meta if isinstance(meta, dict) else {}
+        self._own = OwnCode(my_code or _list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
+        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+        compiles = data.rows(Compile)
+        self._stacks = {row.compile_key: row.stack for row in compiles if row.compile_key and row.stack}
+        self._paths: dict[str, tuple[StackFrame, ...]] = {}
+        self._names: dict[tuple[str, str], NamedValue] = {}
+
+    def find(self, compile_key: str | None) -> CallSite | None:
+        """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
+        path = self._get_path(compile_key)
+        at = self._find_place(path)
+        return None if at is None else _make_site(path, at)
+
+    def name(self, compile_key: str | None, source: str) -> NamedValue:
+        """What a value of the compiled function is called at its call site; several sources are joined by commas."""
+        if compile_key is None:
+            return _fail("the compile is not recorded")
+        known = self._names.get((compile_key, source))
+        if known is None:
+            known = self._names[compile_key, source] = self._name_all(compile_key, source)
+        return known
+
+    def _name_all(self, compile_key: str, source: str) -> NamedValue:
+        found = [self._name_one(compile_key, part) for part in source.split(", ")]
+        failed = next((value for value in found if value.expression is None), None)
+        if failed or len(found) == 1:
+            return failed or found[0]
+        return NamedValue(
+            ", ".join(value.expression or "" for value in found),
+            found[0].base,
+            all(value.is_duplicable for value in found),
+        )
+
+    def _name_one(self, compile_key: str, source: str) -> NamedValue:
+        path = self._get_path(compile_key)
+        at = self._find_place(path)
+        if at is None:
+            return _fail("no frame of your own code calls it" if path else "its call stack is not recorded")
+        try:
+            return _name_at(_make_steps(path[at:]), source)
+        except MappingFailed as error:
+            return _fail(str(error))
+
+    def _get_path(self, compile_key: str | None) -> tuple[StackFrame, ...]:
+        """The frames of a compile's stack, outermost first; the compiled one is the last."""
+        key = self._stacks.get(compile_key or "")
+        if key is None:
+            return ()
+        if key not in self._paths:
+            path: list[StackFrame] = []
+            at = self._frames.get(key)
+            while at is not None and len(path) < 10_000:
+                path.append(at)
+                at = self._frames.get(at.caller)
+            self._paths[key] = tuple(reversed(path))
+        return self._paths[key]
+
+    def _find_place(self, path: Sequence[StackFrame]) -> int | None:
+        """The place of the call site in a stack."""
+        compiled = find_compiled_call([_as_frame(row) for row in path])
+        outside = _drop_resumed(path) if compiled is None else range(compiled)
+        own = [at for at in outside if self._own.is_own(path[at].file, path[at].function, path[at].code)]
+        named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
+        places = [at for at in named or own if path[at].line is not None]
+        return max(places, default=None)
+
+
+def _fail(reason: str) -> NamedValue:
+    return NamedValue(None, None, False, reason)
+
+
+def _list_texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
+
+
+def _as_frame(row: StackFrame) -> Frame:
+    return Frame(row.file, row.line, row.function, row.code)
+
+
+def _drop_resumed(path: Sequence[StackFrame]) -> range:
+    """The frames around a compiled function. The code after a graph break is called by the function itself."""
+    end = len(path) - 1
+    while end > 0 and (resumed := parse_resumed(path[end].function)) is not None:
+        inside = [at for at in range(end) if path[at].function == resumed[0] and path[at].file == path[end].file]
+        end = inside[-1] if inside else end - 1
+    return range(max(end, 0))
+
+
+def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
+    row = path[at]
+    outer = at
+    while outer > 0 and path[outer].function in _COMPREHENSIONS and path[outer - 1].file == row.file:
+        outer -= 1
+    return CallSite(row.file or "", row.line or 0, path[outer].function, row.code, row.call)
+
+
+# From the compiled function to the call site
+
+
+def _make_steps(path: Sequence[StackFrame]) -> list[_Step]:
+    """The frames outside torch from the call site to the compiled function, each with torch's frames before it."""
+    steps: list[_Step] = []
+    between: list[Frame] = []
+    for at, row in enumerate(path):
+        if at == len(path) - 1 or not is_torch_file(row.file or ""):
+            signature = None if row.parameters is None else read_signature(row.parameters)
+            steps.append(_Step(row, signature, tuple(between)))
+            between = []
+        else:
+            between.append(_as_frame(row))
+    return steps
+
+
+def _name_at(steps: list[_Step], source: str) -> NamedValue:
+    """Follow a value from the compiled function, the last step, to the call site, the first one."""
+    path = parse_path(source)
+    if path is None or (path.rest[:1] and path.rest[0].startswith("(")):
+        return _name_inside(steps, source)
+    return _follow(steps, len(steps) - 1, path)
+
+
+def _follow(steps: list[_Step], at: int, path: ValuePath) -> NamedValue:
+    at, path = _leave_resumed(steps, at, path)
+    if at == 0:
+        return _make_value(path.text)
+    if not _is_parameter(steps[at], path.root):
+        return _name_global(steps, at, path)
+    arguments, text = _bind(steps[at], steps[at - 1], path)
+    if at == 1:
+        if len(arguments) > 1:
+            raise MappingFailed(f"`{path.root}` is one of several arguments of `{shorten(text)}`")
+        return _write(steps[0], arguments[0], text)
+    failures = []
+    for argument in arguments:
+        try:
+            return _follow(steps, at - 1, _continue(steps[at - 1], argument, text))
+        except MappingFailed as error:
+            failures.append(error)
+    raise failures[-1]
+
+
+def _name_inside(steps: list[_Step], source: str) -> NamedValue:
+    """The name of `len(x)`: that of `x`, in the same call."""
+    found = re.fullmatch(r"([\w.]+)\(([^(),]+(?:\(\)[^(),]*)*)\)(.*)", source)
+    if found is None:
+        raise MappingFailed(f"`{shorten(source)}` is not one value")
+    inner = _name_at(steps, found[2])
+    return NamedValue(f"{found[1]}({inner.expression}){found[3]}", inner.base, inner.is_duplicable)
+
+
+def _is_parameter(step: _Step, root: str) -> bool:
+    if step.signature is not None:
+        return root in step.signature.names
+    return True  # A log has no parameters: what no argument is called is found out there.
+
+
+def _leave_resumed(steps: list[_Step], at: int, path: ValuePath) -> tuple[int, ValuePath]:
+    """The step of the function itself, where the value is one of the code after a graph break in it."""
+    inner = steps[at]
+    resumed = parse_resumed(inner.row.function)
+    if resumed is None:
+        return at, path
+    if _MADE_UP.fullmatch(path.root):
+        raise MappingFailed(f"`{path.root}` is a value of the code before the graph break; it has no name")
+    while at > 0 and parse_resumed(steps[at].row.function) is not None:
+        at -= 1
+    own = steps[at]
+    if own.row.function != resumed[0]:
+        raise MappingFailed(f"the call of {resumed[0]} is part of the compiled code of {own.where}")
+    if _has(inner, path.root) and own.signature is not None and not _has(own, path.root):
+        raise MappingFailed(f"`{path.root}` is a local variable of {resumed[0]}")
+    for step in steps[at : steps.index(inner) + 1]:
+        _check_assigned(step, path.root, resumed[0])
+    return at, path
+
+
+def _has(step: _Step, root: str) -> bool:
+    return step.signature is not None and root in step.signature.names
+
+
+def _check_assigned(step: _Step, root: str, function: str | None = None) -> None:
+    if root in (step.row.assigned or ()):
+        raise MappingFailed(f"`{root}` is assigned again in {function or step.where} before that")
+
+
+def _bind(callee: _Step, caller: _Step, path: ValuePath) -> tuple[tuple[Argument, ...], str]:
+    """The arguments of the caller's call that a value of the called function can be, and the text of that call."""
+    passed = follow_torch_frames(callee.torch_frames)
+    call = find_call(caller.row.call, caller.row.code, callee.function)
+    if isinstance(call, ObjectUse):
+        if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
+            return (Argument(call.value, path.rest),), call.text
+        raise MappingFailed(f"`{shorten(call.text)}` names no argument")
+    if callee.signature is None:
+        return _bind_by_name(path, call, callee.function, passed), call.text
+    arguments = bind_path(path, callee.signature, call, callee.function, passed.is_object)
+    if passed.members and arguments[0].node is call.node.func:
+        arguments = (Argument(call.node.func, (*passed.members, *arguments[0].rest)),)
+    return arguments, call.text
+
+
+def _bind_by_name(path: ValuePath, call: ParsedCall, function: str, passed: Passed) -> tuple[Argument, ...]:
+    """The argument of a function whose parameters a log does not have: a keyword, the object, or the same name."""
+    if path.root in ("self", "args", "kwargs"):
+        parameters = {"self": ["self", "*_"], "args": ["*args"], "kwargs": ["**kwargs"]}[path.root]
+        return bind_path(path, read_signature(parameters), call, function, passed.is_object)
+    for keyword in call.node.keywords:
+        if keyword.arg == path.root:
+            return (Argument(keyword.value, path.rest),)
+    arguments = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+    same = [node for node in arguments if isinstance(node, ast.Name) and node.id == path.root]
+    is_only = len(arguments) == 1 and bool(call.node.args) and bool(split_tensor_property(path.text)[1])
+    if same or (is_only and call.is_whole and not isinstance(arguments[0], ast.Starred)):
+        return (Argument((same or arguments)[0], path.rest),)
+    raise MappingFailed(f"the parameters of {function} are not recorded, and `{call.shown}` has no `{path.root}`")
+
+
+def _continue(step: _Step, argument: Argument, text: str) -> ValuePath:
+    """The path of an argument in a function between the call site and the compiled one."""
+    node, rest = open_displays(argument, text)
+    path = read_path(node, text)
+    if path is None:
+        raise MappingFailed(f"`{shorten(get_text(node, text))}` is computed in {step.where}")
+    if step.signature is not None and path.root not in step.signature.names:
+        raise MappingFailed(f"`{path.root}` is no parameter of {step.where}")
+    if parse_resumed(step.row.function) is None:
+        _check_assigned(step, path.root)
+    return path.add(rest)
+
+
+def _name_global(steps: list[_Step], at: int, path: ValuePath) -> NamedValue:
+    """The name of a global, or of a variable of the function around: the same in the whole file."""
+    if steps[at].row.file == steps[0].row.file or path.root in _MODULES:
+        return _make_value(path.text)
+    raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
+
+
+def _write(step: _Step, argument: Argument, text: str) -> NamedValue:
+    """The name of an argument of the user's own call."""
+    node, rest = open_displays(argument, text)
+    written = get_text(node, text)
+    is_primary = isinstance(node, _PRIMARY) or not rest
+    value = _make_value((written if is_primary else f"({written})") + "".join(rest))
+    is_inside = step.row.function in _INSIDE
+    return NamedValue(value.expression, value.base, False) if is_inside else value
+
+
+def _make_value(text: str) -> NamedValue:
+    base = split_tensor_property(text)[0]
+    return NamedValue(format_sizes(text), base, _is_duplicable(base))
+
+
+def _is_duplicable(base: str) -> bool:
+    try:
+        tree = ast.parse(base.replace("[*]", "[0]"), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(tree))
