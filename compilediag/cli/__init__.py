@@ -23,6 +23,7 @@ from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
 from .report_command import ReportCommand
 from .run_command import RunCommand
+from .try_command import TryCommand
 
 
 class Command(Protocol):
@@ -41,6 +42,7 @@ class Command(Protocol):
 COMMANDS: tuple[Command, ...] = (
     RunCommand(),
     PlanCommand(),
+    TryCommand(),
     ReportCommand(),
     IngestCommand(),
     RanksCommand(),

@@ -15,6 +15,8 @@ from typing import Any
 
 from compilediag.errors import CompilediagError
 
+_HERE = os.path.dirname(__file__)
+
 
 @dataclass(frozen=True)
 class PythonProgram:
@@ -36,6 +38,27 @@ class PythonProgram:
         module.__dict__.update({"__builtins__": builtins, "__cached__": None, **self.attributes})
         sys.modules["__main__"] = module
         exec(self.code(), module.__dict__)
+
+
+def execute(program: PythonProgram, on_error: Callable[[BaseException], None]) -> None:
+    """Run a program to its end or to its own exception, whose traceback is shown without our frames.
+
+    `on_error` gets the exception first. SystemExit passes, and takes the place of every other exception.
+    """
+    try:
+        program.run()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        from compilediag.watch import notice
+
+        notice(error)
+        on_error(error)
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_HERE):
+            frames = frames.tb_next
+        sys.excepthook(type(error), error.with_traceback(frames), frames)
+        raise SystemExit(1) from None
 
 
 def find_script(script: str) -> PythonProgram:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from compilediag.errors import CompilediagError
 from compilediag.files import check_output
 
-from .python_program import PythonProgram, find_module, find_script
+from .python_program import execute, find_module, find_script
 
 if TYPE_CHECKING:
     from compilediag.session import Session
 
-_HERE = os.path.dirname(__file__)
 #: The interrupt that ended the script, if one did.
 _interrupts: list[BaseException] = []
 
@@ -71,27 +70,13 @@ class RunCommand:
         session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
-        _execute(program)
+        execute(program, _keep_interrupt)
         return 0
 
 
-def _execute(program: PythonProgram) -> None:
-    """Run to the end or to the script's own exception, whose traceback is shown without our frames."""
-    try:
-        program.run()
-    except SystemExit:
-        raise
-    except BaseException as error:
-        from compilediag.watch import notice
-
-        notice(error)
-        frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_HERE):
-            frames = frames.tb_next
-        sys.excepthook(type(error), error.with_traceback(frames), frames)
-        if isinstance(error, KeyboardInterrupt):
-            _interrupts.append(error)
-        raise SystemExit(1) from None
+def _keep_interrupt(error: BaseException) -> None:
+    if isinstance(error, KeyboardInterrupt):
+        _interrupts.append(error)
 
 
 def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
 from . import tables
-from .store import inflate
+from .store import Store, inflate
 from .tables import fetch_rows, find_last_id, unless_damaged
 from .upgrade import open_current
 
@@ -217,6 +219,17 @@ class SessionData(TableProperties):
         """Facts about the whole session: schema_version, torch_version, detail, pid, created_ns, stopped_ns, ..."""
         with self.lock:
             return self.store.meta()
+
+    def set_meta(self, **values: Any) -> None:
+        """Store facts about the session in its file, as JSON. CompilediagError if the file can't be written."""
+        try:
+            store = Store.open(self.path, writable=True)
+            try:
+                store.set_meta(**values)
+            finally:
+                store.close()
+        except sqlite3.Error as error:
+            raise CompilediagError(f"{self.path} can't be written: {error}") from None
 
     def artifact(self, event_id: int) -> str:
         """The text of an artifact. KeyError if there is no such artifact or its text was not stored."""

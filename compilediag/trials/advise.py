@@ -62,13 +62,20 @@ class Advised:
         return f"{counts}, {before} compiling -> {after}, with:"
 
 
-def advise(workload: Workload) -> Advised:
+def advise(workload: Workload, detail: str = "full") -> Advised:
     """Try the fixes of what `workload` shows, in order of seconds lost, alone and together; see `verify.Bench`.
 
-    Each try is a run of the workload; what a fix uncovers is tried in further rounds. CompilediagError if fixes
-    cannot be tried here at all.
+    Each try is a run of the workload; what a fix uncovers is tried in further rounds. `detail` is that of `watch`.
+    CompilediagError if fixes cannot be tried here at all.
     """
-    bench = Bench(workload)
+    bench = Bench(workload, detail)
+    try:
+        return _advise(bench)
+    finally:
+        bench.progress.end()
+
+
+def _advise(bench: Bench) -> Advised:
     baseline = Baseline(bench.run(), bench.run())
     problem = bench.unrestored or baseline.unsteady
     if problem:

@@ -51,6 +51,9 @@ LISTS = (
 #: A module that `torch.compile` wrapped.
 COMPILED_MODULE = TorchName("torch._dynamo.eval_frame", "OptimizedModule")
 CLEAR_CACHES = TorchName("torch._inductor.utils", "clear_caches", required=False)
+#: What `torch.compile` makes of a backend's name: an object that is called with a graph.
+INDUCTOR_BACKEND = TorchName("torch", "_TorchCompileInductorWrapper")
+NAMED_BACKEND = TorchName("torch", "_TorchCompileWrapper")
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 
@@ -188,3 +191,22 @@ def find_config(key: str) -> Any:
     except (ImportError, AttributeError):
         raise Unavailable(f"this torch has no {module}.{key}") from None
     return owner
+
+
+def replace_backends() -> None:
+    """Let torch's own backends run their graphs as they are, for the rest of the process.
+
+    A backend that is a function of the user's stays. The objects and their identity stay too, because guards check it.
+    """
+    inductor, named = INDUCTOR_BACKEND.find(), NAMED_BACKEND.find()
+    call_named = named.__call__
+
+    def run_graph(self: Any, model_: Any, inputs_: Any, **options: Any) -> Any:
+        return model_.forward
+
+    def run_named(self: Any, model_: Any, inputs_: Any) -> Any:
+        is_torchs = str(getattr(self.compiler_fn, "__module__", "")).partition(".")[0] in ("torch", "functorch")
+        return model_.forward if is_torchs else call_named(self, model_, inputs_)
+
+    inductor.__call__ = run_graph
+    named.__call__ = run_named

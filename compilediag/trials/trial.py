@@ -45,12 +45,13 @@ def isolate(fix: dict[str, Any]) -> Iterator[None]:
         stack.enter_context(torch_api.set_profiles_aside())
         stack.enter_context(_keep_modes())
         stack.enter_context(_keep_random_state())
-        for owner, settings in _find_settings(fix):
+        for owner, settings in find_settings(fix):
             stack.enter_context(owner.patch(**settings))
         yield
 
 
-def _find_settings(fix: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+def find_settings(fix: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Each setting of a fix with the config module that has it. CompilediagError if this torch lacks one."""
     for key, value in fix.items():
         try:
             owner = torch_api.find_config(key)

@@ -11,21 +11,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnosis import Finding, count_occurrences, diagnose, fix_code
+from ..diagnosis.change import Edit
+from ..diagnosis.plan import Plan
+from ..diagnosis.plan.outcome import Outcome
 from ..errors import CompilediagError
 from ..formatting import format_line, format_seconds, format_times
+from .claims import describe_skipped_steps, explain_nothing_to_try, find_broken_claim, list_edits
+from .progress import TrialProgress
 
 Workload = Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What a fix did to a workload.
+    """What a fix, or a plan, did to a workload.
 
     `recompiles_*` count all recompiles of one run, `strikes_*` those of the finding's own cause (for a limit: how
     often it was hit), `seconds_*` (s) what a run spent compiling from empty caches. `holds`: the cause struck less
     often, the workload recompiled less in all, the results were the same, and all that the workload changes could be
     restored between the runs. `note` says in one line why it does not hold, or what is not known. What was not run is
-    None. `left` are the findings that stay with the fix.
+    None. `left` are the findings that stay with the fix. `plan` is the plan that was tried, or None.
     """
 
     finding: Finding | None
@@ -40,6 +45,25 @@ class Verification:
     strikes_after: int | None = None
     same_results: bool | None = None
     left: tuple[Finding, ...] = field(default=(), repr=False)
+    plan: Plan | None = field(default=None, repr=False)
+    wall_before: float | None = None
+    wall_after: float | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The same as `compilediag try` reports it."""
+        return Outcome(
+            recompiles_before=self.recompiles_before,
+            recompiles_after=self.recompiles_after,
+            compile_seconds_before=self.seconds_before,
+            compile_seconds_after=self.seconds_after,
+            wall_seconds_before=self.wall_before,
+            wall_seconds_after=self.wall_after,
+            same_output=self.same_results,
+            note=self.note,
+            holds=self.holds,
+            code=self.plan.code() if self.plan is not None else fix_code(self.fix) or "",
+        )
 
     def __str__(self) -> str:
         parts = ["holds" if self.holds else "does not hold"]
@@ -48,6 +72,8 @@ class Verification:
         if self.seconds_before is not None and self.seconds_after is not None:
             parts.append(f"{format_seconds(self.seconds_before)} compiling -> {format_seconds(self.seconds_after)}")
         text = ", ".join(parts) + (f": {self.note}" if self.note else "")
+        if self.plan is not None:
+            return text
         code = fix_code(self.fix)
         return f"{text} [{code}]" if code else text
 
@@ -80,7 +106,7 @@ class Bench:
     end of the run.
     """
 
-    def __init__(self, workload: Workload):
+    def __init__(self, workload: Workload, detail: str = "full", runs: int = 3):
         if not callable(workload):
             raise CompilediagError("workload has to be callable without arguments: a function that runs the code again")
         from .. import sources
@@ -89,6 +115,8 @@ class Bench:
         sources.require_torch()
         trial.require_isolation()
         self.workload = workload
+        self.detail = detail
+        self.progress = TrialProgress(runs)
         self.snapshot = snapshots.Snapshot(workload)
 
     @property
@@ -97,16 +125,23 @@ class Bench:
         problem = self.snapshot.problem
         return None if problem is None else f"the state before a run cannot be restored: {problem}"
 
-    def run(self, fix: dict[str, Any] | None = None, finding: Finding | None = None) -> WorkloadRun:
-        """Run it once with `fix`; when this returns, everything is as before, or `unrestored` says what is not."""
+    def run(
+        self, fix: dict[str, Any] | None = None, finding: Finding | None = None, edits: tuple[Edit, ...] = ()
+    ) -> WorkloadRun:
+        """Run it once with `fix` and `edits`; when this returns, everything is as before, or `unrestored` says what is
+        not.
+        """
         from ..active_recording import record_aside
+        from .edited_functions import edit_functions
         from .results import copy_value
         from .trial import isolate
 
         result, changed, raised = None, {}, None
-        with record_aside() as session:
+        code = fix_code(fix) or ""
+        self.progress.begin_run(f"with {format_line(code or 'the plan', 120)}" if fix or edits else "without changes")
+        with record_aside(self.detail) as session:
             try:
-                with isolate(fix or {}):
+                with isolate(fix or {}), edit_functions(edits):
                     begin = time.perf_counter()
                     try:
                         result = copy_value(self.workload())
@@ -172,21 +207,31 @@ class Baseline:
 _SAME = None
 
 
-def verify(finding: Finding, workload: Workload) -> Verification:
-    """Try the fix of `finding` on `workload`; see `Bench` for what is isolated and what is not.
+def verify(subject: Finding | Plan, workload: Workload, detail: str = "full") -> Verification:
+    """Try the fix of a finding, or a plan, on `workload`; see `Bench` for what is isolated and what is not.
 
     Three runs: two without the fix, to know what differs by chance, and one with it. A workload that raises, or
-    whose runs differ by chance, or whose objects cannot be restored, is named in `note`. CompilediagError if fixes
-    cannot be tried here at all.
+    whose runs differ by chance, or whose objects cannot be restored, is named in `note`. `detail` is that of the
+    finding's session: with another one, another guard may be named as the cause. The edits of a plan are applied to the
+    functions that are loaded, for the run. CompilediagError if fixes cannot be tried here at all.
     """
-    bench = Bench(workload)
-    if not finding.fix:
-        return Verification(finding, None, note="no setting fixes this; change the code")
-    baseline = Baseline(bench.run(finding=finding), bench.run(finding=finding))
-    return judge_fix(finding, finding.fix, baseline, bench)
+    bench = Bench(workload, detail)
+    finding, plan = (None, subject) if isinstance(subject, Plan) else (subject, None)
+    fix = plan.settings if plan is not None else subject.fix if isinstance(subject, Finding) else None
+    nothing = explain_nothing_to_try(plan) if plan is not None else None if fix else "no setting fixes this"
+    if nothing:
+        note = f"nothing to try: {nothing}" if plan is not None else f"{nothing}; change the code"
+        return Verification(finding, None, note=note, plan=plan)
+    try:
+        baseline = Baseline(bench.run(finding=finding), bench.run(finding=finding))
+        return judge_fix(finding, dict(fix or {}), baseline, bench, plan)
+    finally:
+        bench.progress.end()
 
 
-def judge_fix(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, bench: Bench) -> Verification:
+def judge_fix(
+    finding: Finding | None, fix: dict[str, Any], baseline: Baseline, bench: Bench, plan: Plan | None = None
+) -> Verification:
     """Run the workload with `fix`, and compare with runs without; without a finding, judge the workload as a whole."""
     before = baseline.first
     without = Verification(
@@ -196,13 +241,14 @@ def judge_fix(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, 
         seconds_before=baseline.seconds,
         strikes_before=before.strikes,
         note=bench.unrestored or baseline.unsteady,
+        plan=plan,
+        wall_before=min(before.wall, baseline.second.wall),
     )
     if without.note:
         return without
-    after = bench.run(fix, finding)
+    after = bench.run(fix, finding, list_edits(plan) if plan is not None else ())
     harm = _find_harm(baseline, after)
-    help_note = _find_no_help(before, after) if finding is None else _find_objection(finding, before, after)
-    note = harm or bench.unrestored or help_note
+    note = harm or bench.unrestored or _find_useless(finding, plan, before, after)
     return dataclasses.replace(
         without,
         recompiles_after=after.recompiles,
@@ -210,9 +256,24 @@ def judge_fix(finding: Finding | None, fix: dict[str, Any], baseline: Baseline, 
         strikes_after=after.strikes,
         holds=note is None,
         same_results=harm is None,
-        note=note or (f"it still happened {format_times(after.strikes)}" if after.strikes else None),
+        note=note or _describe_rest(plan, after),
         left=after.findings,
+        wall_after=after.wall,
     )
+
+
+def _find_useless(finding: Finding | None, plan: Plan | None, before: WorkloadRun, after: WorkloadRun) -> str | None:
+    """Why the change does not help; None if it does."""
+    if plan is not None:
+        return find_broken_claim(plan, before.recompiles, after.recompiles)
+    return _find_no_help(before, after) if finding is None else _find_objection(finding, before, after)
+
+
+def _describe_rest(plan: Plan | None, after: WorkloadRun) -> str | None:
+    """What a change that holds leaves."""
+    if plan is not None:
+        return describe_skipped_steps(plan)
+    return f"it still happened {format_times(after.strikes)}" if after.strikes else None
 
 
 def count_limits(findings: Iterable[Finding]) -> int:

@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import random
+import sys
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
 from torch._dynamo.utils import counters
 
 import compilediag
+import compilediag.trials.verify
+from compilediag.diagnosis.change import Edit
 from compilediag.errors import CompilediagError
 
 from .programs import Growing, compiled
@@ -82,6 +85,107 @@ def test_a_fix_that_alone_changes_nothing_names_the_other_cause():
     assert not verified.holds
     assert verified.recompiles_after == 2
     assert "name" in verified.note
+
+
+def work_with_two_names():
+    """Recompiles whose closest entry is not the latest one, so that lean and full name different causes."""
+    f = compiled(lambda x, name: x * len(name), dynamic=False)
+    return [f(torch.ones(n), name) for n, name in ((4, "a"), (6, "bb"), (8, "a"), (9, "bb"), (10, "a"))]
+
+
+@pytest.mark.parametrize("detail", ["full", "lean"])
+def test_a_run_is_recorded_with_the_detail_of_the_findings_session(detail):
+    with compilediag.watch() as session:
+        work_with_two_names()
+    finding = next(f for f in session.findings() if f.source == "x.size()[0]")
+    verified = compilediag.trials.verify.verify(finding, work_with_two_names, detail)
+    assert verified.holds is (detail == "full"), verified
+    assert bool(verified.strikes_before) is verified.holds
+
+
+def test_verify_and_advise_use_the_detail_of_their_session():
+    with compilediag.watch() as session:
+        work_with_two_names()
+    finding = next(f for f in session.findings() if f.source == "x.size()[0]")
+    verified = session.verify(finding, work_with_two_names)
+    assert verified.holds and verified.recompiles_after == 1, verified
+    assert session.advise(work_with_two_names).fix == finding.fix
+
+
+# --- plans -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_of_settings_is_tried_and_its_outcome_is_stored():
+    def work():
+        f = compiled(lambda x, k: x * k, dynamic=False)
+        return [f(torch.ones(n), k) for n, k in ((4, 2), (6, 5), (7, 9))]
+
+    with compilediag.watch() as session:
+        work()
+    plan = session.plan()
+    verified = session.verify(plan, work)
+    assert verified.holds and verified.plan is plan, verified
+    assert (verified.recompiles_before, verified.recompiles_after) == (2, 0)
+    tried = session.plan().tried
+    assert tried["holds"] and (tried["recompiles_before"], tried["recompiles_after"]) == (2, 0)
+    assert tried["same_output"] and tried["code"] == plan.code()
+
+
+def test_the_edits_of_a_plan_are_made_for_the_run_only():
+    def work():
+        f = compiled(lambda x: x * 2, dynamic=False)
+        found = []
+        for n in (4, 6, 7):
+            x = torch.ones(n)
+            found.append(f(x))
+        return found
+
+    with compilediag.watch() as session:
+        work()
+    line = work.__code__.co_firstlineno + 5
+    edit = Edit(__file__, line, "insert_before", "found.append(f(x))", "torch._dynamo.mark_dynamic(x, 0)")
+    plan = dataclasses.replace(session.plan(), settings={})
+    plan = dataclasses.replace(plan, steps=(dataclasses.replace(plan.steps[0], settings=None, edits=(edit,)),))
+    before = work.__code__
+    # dynamic=False overrides the mark, so the plan is tried on a function that is compiled with the default.
+    verified = session.verify(plan, work)
+    assert work.__code__ is before
+    assert verified.recompiles_before == 2 and verified.recompiles_after is not None
+
+
+def test_a_plan_without_a_step_is_not_run():
+    def work():
+        raise AssertionError("must not run")
+
+    with compilediag.watch() as session:
+        pass
+    verified = session.verify(session.plan(), work)
+    assert not verified.holds and verified.note == "nothing to try: nothing recompiled"
+    assert session.plan().tried is None
+
+
+def test_an_edit_outside_of_a_function_is_one_line():
+    _, f, session, finding = sized()
+    plan = session.plan()
+    edit = Edit(__file__, 1, "insert_before", '"""Fixes tried', "x = 1")
+    plan = dataclasses.replace(plan, steps=(dataclasses.replace(plan.steps[0], edits=(edit,)),))
+    with pytest.raises(CompilediagError, match="test_verify.py:1 is not in a function that the workload can run again"):
+        session.verify(plan, lambda: sizes(f, 4, 6))
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+
+def test_progress_is_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch, capsys):
+    _, f, session, finding = sized()
+    session.verify(finding, lambda: sizes(f, 4, 6))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    session.verify(finding, lambda: sizes(f, 4, 6))
+    shown = capsys.readouterr().err.split("\r\x1b[K")
+    assert shown[1:3] == ["compilediag: run 1 of 3: without changes", "compilediag: run 2 of 3: without changes"]
+    assert shown[3].startswith("compilediag: run 3 of 3: with torch.compiler.config.dynamic_sources = ")
+    assert shown[4:] == [""]
 
 
 def test_a_finding_without_a_setting_is_not_run():

@@ -29,14 +29,18 @@ MAY_IMPORT = {
     "sources": {"errors", "events", "decode", "recording"},
     "active_recording": {"errors", "recording", "sources", "storage", "version"},
     "diagnosis": {"errors", "events", "decode", "plugins"},
-    "trials": {"active_recording", "decode", "diagnosis", "errors", "events", "sources", "storage"},
+    "trials": {
+        *("active_recording", "decode", "diagnosis", "errors", "events", "notebook_cells", "sources", "storage"),
+    },
     "views": {"decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "storage"},
     "logs": {"decode", "errors", "events", "files", "plugins", "storage", "version"},
     "session": {"diagnosis", "errors", "events", "logs", "plugins", "storage", "trials", "views"},
     "watch": {"active_recording", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "views", "watch", ""},
-    "cli": {"comparison", "diagnosis", "errors", "files", "logs", "session", "sources", "views", "watch", ""},
+    "cli": {
+        *("comparison", "diagnosis", "errors", "files", "logs", "session", "sources", "trials", "views", "watch", ""),
+    },
     "": {"comparison", "frontends", "session", "version", "watch"},
     "__main__": {"cli"},
 }

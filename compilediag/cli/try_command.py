@@ -1,0 +1,164 @@
+"""`compilediag try SCRIPT [ARGS...]`: run a script without and with its plan, and compare."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compilediag.errors import CompilediagError
+from compilediag.files import check_output
+from compilediag.formatting import format_seconds
+
+from .python_program import find_script
+
+if TYPE_CHECKING:
+    from compilediag.diagnosis.plan import Plan
+    from compilediag.diagnosis.plan.outcome import Outcome
+    from compilediag.trials.script_trial import ScriptTrial
+
+_PROCESS = ("-m", "compilediag.cli.try_process")
+
+
+class TryCommand:
+    """Run a script without and with its plan, and compare.
+
+    The script runs in fresh processes with empty compile caches: without the plan, with it, and again. The plan is that
+    of the first run, or of the session that --plan names. No file is changed: settings are applied when the process
+    starts, and edits to a copy of the files that it imports. What the script prints is captured and compared. A
+    terminal is not read; other standard input is given to each run.
+
+    The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run.
+    """
+
+    name = "try"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--plan", metavar="PATH", help="try the plan of this session file (.cdiag)")
+        parser.add_argument("--runs", metavar="N", type=_read_count, default=2, help="runs each way (default: 2)")
+        parser.add_argument("--fast", action="store_true", help="use the backend eager and compare only recompiles")
+        parser.add_argument("--timeout", metavar="S", type=_read_seconds, help="end a run after so many seconds")
+        parser.add_argument("--save", metavar="PATH", help="save the first run, with the outcome (.cdiag)")
+        parser.add_argument(
+            "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
+        )
+        parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
+        parser.add_argument("script", metavar="SCRIPT", help="the script to run")
+        parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.save:
+            check_output(args.save)
+        if not args.is_module:
+            find_script(args.script)
+        plan, detail = _load_plan(args)
+        try:
+            with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
+                trial = _try(args, plan, detail, Path(folder))
+                _store(args, trial)
+        except KeyboardInterrupt:
+            print("compilediag: interrupted; nothing was compared", file=sys.stderr)
+            return 130
+        if trial.outcome is None:
+            print(f"compilediag: {args.script}: {trial.problem}", file=sys.stderr)
+            return 0 if trial.is_clean else 1
+        print(_format_trial(trial.plan, trial.outcome))
+        return 0 if trial.outcome.holds else 1
+
+
+def _read_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
+    return int(text)
+
+
+def _read_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return seconds
+
+
+def _load_plan(args: argparse.Namespace) -> tuple[Plan | None, str]:
+    """The plan of the session that was named, and the detail to record with, which has to be that of the session."""
+    if not args.plan:
+        return None, args.detail
+    from compilediag.session import load
+
+    session = load(args.plan)
+    return session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
+
+
+def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:
+    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob
+    from compilediag.trials.progress import TrialProgress
+    from compilediag.trials.script_trial import try_script
+
+    script = args.script if args.is_module else os.path.abspath(args.script)
+    # The script sees its name as it was typed.
+    job = ProgramJob(args.script, tuple(_drop_dashes(args.args)), args.is_module, detail, args.fast)
+    progress = TrialProgress(2 * args.runs)
+    try:
+        return try_script(ProcessRunner(_PROCESS, folder, args.timeout, progress), job, plan, args.runs)
+    except OSError as error:
+        raise CompilediagError(f"can't run {script}: {error}") from None
+    finally:
+        progress.end()
+
+
+def _drop_dashes(args: list[str]) -> list[str]:
+    """The arguments of the script, without the `--` that separates them from ours."""
+    return args[1:] if args[:1] == ["--"] else args
+
+
+def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
+    """Store the outcome in the session of the plan, and save the first run."""
+    from compilediag.diagnosis.plan.outcome import META_KEY
+    from compilediag.session import load
+
+    values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}
+    for path in filter(None, (args.plan, trial.session if args.save else None)):
+        session = load(path)
+        try:
+            session.data.set_meta(**values)
+        except CompilediagError as error:
+            print(f"compilediag: the outcome was not stored: {error}", file=sys.stderr)
+    if args.save:
+        load(trial.session).save(args.save)
+        print(f"compilediag: wrote {args.save}", file=sys.stderr)
+
+
+def _format_trial(plan: Plan | None, outcome: Outcome) -> str:
+    """The plan, a table of what was measured, and the verdict."""
+    text = str(plan).replace(plan.tried["text"], "").rstrip() if plan is not None and plan.tried else str(plan or "")
+    lines = [text, "", f"{'':18}{'without':>12}{'with':>12}"]
+    lines += [f"{name:18}{before:>12}{after:>12}" for name, before, after in _list_rows(outcome)]
+    if outcome.same_output is not None:
+        lines.append(f"{'output':18}{'':>12}{'the same' if outcome.same_output else 'differs':>12}")
+    return "\n".join([*lines, "", str(outcome)])
+
+
+def _list_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, float | int | None, float | int | None]] = [
+        ("recompiles", outcome.recompiles_before, outcome.recompiles_after),
+        ("exit code", *outcome.exit_codes),
+    ]
+    seconds = (
+        ("compile time", outcome.compile_seconds_before, outcome.compile_seconds_after),
+        ("wall time", outcome.wall_seconds_before, outcome.wall_seconds_after),
+    )
+    found = [(name, _format_cell(before), _format_cell(after)) for name, before, after in rows]
+    if outcome.backend is not None:
+        return found
+    timed = [(name, format_seconds(one or 0), format_seconds(other or 0)) for name, one, other in seconds]
+    return [found[0], *timed, found[1]]
+
+
+def _format_cell(value: float | int | None) -> str:
+    return "timeout" if value is None else str(value)

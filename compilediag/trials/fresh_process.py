@@ -1,0 +1,195 @@
+"""Runs a program in a process of its own, with empty compile caches, and keeps its output and its recording."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..diagnosis.settings import Settings
+from ..sources.caches.key_history import VARIABLE as HISTORY
+from .progress import TrialProgress
+
+#: Seconds between two looks at a running process.
+_POLL_S = 0.5
+_STDIN_PART = 1 << 16
+#: Each process compiles from scratch, and the order of sets is the same in all.
+_ENVIRONMENT = {
+    HISTORY: "off",
+    "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
+    "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
+    "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE": "0",
+    "TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE": "0",
+    "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_REMOTE_PGO": "0",
+}
+
+
+@dataclass(frozen=True)
+class ProgramJob:
+    """What a process runs: a script, or a module if `is_module`, with its arguments; and the changes that apply to it.
+
+    `files` maps a file to its edited text and, for each line of that, the line of the file. `is_fast` replaces the
+    backend.
+    """
+
+    script: str
+    args: tuple[str, ...] = ()
+    is_module: bool = False
+    detail: str = "full"
+    is_fast: bool = False
+    settings: Settings = field(default_factory=dict)
+    files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def write(self, file: Path, folder: Path) -> None:
+        """Write it for the process, which records into `folder`."""
+        file.write_text(json.dumps({**dataclasses.asdict(self), "folder": str(folder)}))
+
+
+@dataclass(frozen=True)
+class ProcessRun:
+    """How a process ended. `exit_code` is None after a timeout, and negative after a signal. `wall` is in s.
+
+    `raised` is the exception that ended the program, in one line, and `is_torchs` is true if torch defines it.
+    `problem` says why the program could not be started. `has_own_caches` is false if the program set other caches.
+    """
+
+    session: Path
+    stdout: Path
+    exit_code: int | None
+    wall: float
+    raised: str | None = None
+    is_torchs: bool = False
+    problem: str | None = None
+    has_own_caches: bool = True
+    last_error: str = ""
+
+
+class ProcessRunner:
+    """Runs jobs one after the other in `folder`. `command` starts a process; the job's file is added to it.
+
+    A process is ended after `timeout` seconds, with the processes that it started. All processes read the same standard
+    input: what the first one is sent is kept for the others. A terminal is not read.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, timeout: float | None, progress: TrialProgress):
+        self._command = [sys.executable, *command]
+        self._folder = folder
+        self._timeout = timeout
+        self._progress = progress
+        self._count = 0
+
+    def run(self, job: ProgramJob, what: str) -> ProcessRun:
+        """Run one job to its end. `what` describes it for the progress display."""
+        self._count += 1
+        folder = self._folder / f"run-{self._count}"
+        folder.mkdir()
+        job.write(folder / "job.json", folder)
+        self._progress.begin_run(what)
+        begin = time.monotonic()
+        with (
+            (folder / "stdout").open("wb") as stdout,
+            (folder / "stderr").open("wb") as stderr,
+            self._open_stdin() as stdin,
+        ):
+            process = subprocess.Popen(
+                [*self._command, str(folder / "job.json")],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=_make_environment(folder),
+                start_new_session=True,
+            )
+            self._feed(process)
+            exit_code = self._wait(process, what, begin)
+        wall = time.monotonic() - begin
+        return _read_run(folder, exit_code, wall)
+
+    @contextlib.contextmanager
+    def _open_stdin(self) -> Iterator[Any]:
+        """What a process reads: nothing from a terminal; else a pipe for the first one, and a file for the others."""
+        kept = self._folder / "stdin"
+        if kept.exists():
+            with kept.open("rb") as stream:
+                yield stream
+        else:
+            yield subprocess.DEVNULL if not _has_input() else subprocess.PIPE
+
+    def _feed(self, process: subprocess.Popen[bytes]) -> None:
+        """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""
+        if process.stdin is not None:
+            file = (self._folder / "stdin").open("wb", buffering=0)
+            threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
+
+    def _wait(self, process: subprocess.Popen[bytes], what: str, begin: float) -> int | None:
+        """Wait for the end of a process; None if it took too long. An interrupt ends it too."""
+        try:
+            while True:
+                elapsed = time.monotonic() - begin
+                if self._timeout is not None and elapsed >= self._timeout:
+                    _kill(process)
+                    return None
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    rest = _POLL_S if self._timeout is None else min(_POLL_S, self._timeout - elapsed)
+                    return process.wait(rest)
+                self._progress.describe(f"{what}, {round(elapsed)} s")
+        except BaseException:
+            _kill(process)
+            raise
+
+
+def _has_input() -> bool:
+    try:
+        return not os.isatty(0)
+    except OSError:
+        return False
+
+
+def _copy_stdin(target: Any, kept: Any) -> None:
+    """Copy standard input until it ends. Not with `sys.stdin`: its lock would be held while this thread waits."""
+    with contextlib.suppress(OSError, ValueError), kept, target:
+        while part := os.read(0, _STDIN_PART):
+            kept.write(part)
+            target.write(part)
+            target.flush()
+
+
+def _make_environment(folder: Path) -> dict[str, str]:
+    """The environment of a process: as ours, with caches of its own."""
+    caches = folder / "caches"
+    own = {"TORCHINDUCTOR_CACHE_DIR": str(caches), "TRITON_CACHE_DIR": str(caches / "triton")}
+    return {"PYTHONHASHSEED": "0", **os.environ, **_ENVIRONMENT, **own}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read_run(folder: Path, exit_code: int | None, wall: float) -> ProcessRun:
+    try:
+        found = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        found = {}  # The program ended without its exit functions: by os._exit, or by a signal.
+    known = {field.name for field in dataclasses.fields(ProcessRun)}
+    result = {name: value for name, value in found.items() if name in known}
+    last_error = _read_last_line(folder / "stderr")
+    return ProcessRun(folder / "run.cdiag", folder / "stdout", exit_code, wall, last_error=last_error, **result)
+
+
+def _read_last_line(file: Path) -> str:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - 4096))
+        lines = stream.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""

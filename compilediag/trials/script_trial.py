@@ -1,0 +1,183 @@
+"""Runs a program in fresh processes without and with a plan, interleaved, and compares what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..diagnosis.plan import Plan, make_plan
+from ..diagnosis.plan.outcome import Outcome
+from ..errors import CompilediagError
+from ..events import Compile, GraphBreak, Recompile
+from ..formatting import format_function, format_line, format_names
+from ..storage.data import SessionData
+from .claims import describe_skipped_steps, explain_nothing_to_try, find_broken_claim, list_edits
+from .edited_functions import edit_file, group_by_file
+from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
+from .output_comparison import OutputComparison, compare_outputs
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What one run compiled. `functions` are those that have compiled code, as (function, file)."""
+
+    run: ProcessRun
+    recompiles: int
+    compile_seconds: float
+    graph_breaks: int
+    limits: int
+    functions: frozenset[tuple[str | None, str | None]]
+
+
+@dataclass(frozen=True)
+class ScriptTrial:
+    """What `try_script` did. `problem` says in one line why nothing was compared; None if `outcome` is known.
+
+    `session` is the recording of the first run without the plan. `is_clean`: nothing recompiled, so there is nothing
+    to try.
+    """
+
+    plan: Plan | None
+    session: Path
+    outcome: Outcome | None = None
+    problem: str | None = None
+    is_clean: bool = False
+
+
+def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: int) -> ScriptTrial:
+    """Run `job` without and with the plan, `runs` times each, in turn.
+
+    Without a plan, the plan of the first run is tried. CompilediagError if the program cannot be started, or an edit of
+    the plan does not fit the files.
+    """
+    changed = None if plan is None else _change(job, plan)
+    first = _run(runner, job, "without the plan")
+    plan = make_plan(SessionData(first.run.session)) if plan is None else plan
+    nothing = explain_nothing_to_try(plan)
+    stop = _explain_end(first.run) if nothing or not first.run.is_torchs else None
+    if stop or nothing:
+        problem = stop or f"nothing to try: {nothing}"
+        return ScriptTrial(plan, first.run.session, problem=problem, is_clean=not stop and not plan.recompiles)
+    changed = changed or _change(job, plan)
+    without, with_plan = [first], [_run(runner, changed, "with the plan")]
+    for _ in range(runs - 1):
+        without.append(_run(runner, job, "without the plan"))
+        with_plan.append(_run(runner, changed, "with the plan"))
+    return ScriptTrial(plan, first.run.session, judge(plan, without, with_plan, job.is_fast))
+
+
+def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
+    """The job with the plan applied. EditError if an edit does not fit."""
+    edited = {file: edit_file(file, edits) for file, edits in group_by_file(list_edits(plan)).items()}
+    return replace(job, settings=plan.settings, files={file: (e.text, e.lines) for file, e in edited.items()})
+
+
+def _run(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
+    run = runner.run(job, what)
+    if run.problem is not None:
+        raise CompilediagError(run.problem)
+    if not run.session.exists():
+        raise CompilediagError(f"the process of {job.script} did not start: {format_line(run.last_error, 200)}")
+    data = SessionData(run.session)
+    compiles = data.rows(Compile)
+    return RunSummary(
+        run,
+        recompiles=len(data.rows(Recompile)),
+        compile_seconds=sum(row.duration_s or 0.0 for row in compiles),
+        graph_breaks=len({(row.user_file, row.user_line, row.reason) for row in data.rows(GraphBreak)}),
+        limits=sum(row.limit is not None for row in compiles),
+        functions=frozenset((row.function, row.file) for row in compiles if _has_code(row)),
+    )
+
+
+def _has_code(row: Compile) -> bool:
+    """True for a function that was compiled. The rest of a function after a graph break is none of its own."""
+    return row.outcome == "ok" and not (row.function or "").startswith("torch_dynamo_resume_in")
+
+
+def _explain_end(run: ProcessRun) -> str | None:
+    """Why the results of a run cannot be used; None if they can."""
+    if run.exit_code is None:
+        return f"it was ended after {round(run.wall)} s (--timeout)"
+    if run.raised is not None:
+        return f"it raised {run.raised}"
+    if run.exit_code < 0:
+        return f"it was ended by signal {-run.exit_code}"
+    return None
+
+
+def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary], is_fast: bool) -> Outcome:
+    """Compare the runs with a plan with those without it."""
+    output = _compare_output(without, with_plan)
+    harm = _find_difference(without, with_plan)
+    before, after = min(one.recompiles for one in without), max(one.recompiles for one in with_plan)
+    objection = harm or (output.note if output.is_same is False else None) or _find_useless(plan, without, with_plan)
+    fast = "the guards that a backend adds were not compared (--fast)" if is_fast else None
+    unknown = output.note if output.is_same is None else None
+    notes = (describe_skipped_steps(plan), unknown, _explain_caches([*without, *with_plan]), fast)
+    return Outcome(
+        recompiles_before=before,
+        recompiles_after=after,
+        compile_seconds_before=min(one.compile_seconds for one in without),
+        compile_seconds_after=min(one.compile_seconds for one in with_plan),
+        wall_seconds_before=min(one.run.wall for one in without),
+        wall_seconds_after=min(one.run.wall for one in with_plan),
+        exit_codes=(without[0].run.exit_code, with_plan[0].run.exit_code),
+        same_output=output.is_same,
+        backend="eager" if is_fast else None,
+        note=objection or "; ".join(filter(None, notes)) or None,
+        holds=objection is None,
+        code=plan.code(),
+        runs=len(without),
+    )
+
+
+def _compare_output(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> OutputComparison:
+    if any(_explain_end(one.run) for one in without):
+        return OutputComparison(None)
+    return compare_outputs([one.run.stdout for one in without], [one.run.stdout for one in with_plan])
+
+
+def _find_difference(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
+    """What went wrong with the plan, or why the runs cannot be compared; None if nothing did."""
+    ends = [_explain_end(one.run) for one in with_plan]
+    if any(ends):
+        also = " too" if any(_explain_end(one.run) for one in without) else ""
+        return f"with the plan{also}, {next(filter(None, ends))}"
+    codes = {one.run.exit_code for one in without}
+    raised = any(one.run.raised for one in without)
+    if len(codes) > 1:
+        return f"the exit codes without the plan differ: {format_names(sorted(map(str, codes)))}"
+    others = {one.run.exit_code for one in with_plan} - codes
+    if others and not raised:
+        return f"the exit code is {others.pop()} with the plan and {codes.pop()} without it"
+    return _find_lost_code(without, with_plan)
+
+
+def _find_lost_code(without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
+    """A function that is no longer compiled, or a graph break that the plan adds."""
+    one, other = without[0], with_plan[0]
+    lost = sorted(one.functions - other.functions, key=str)
+    if lost:
+        return f"{format_function(*lost[0], None)} is no longer compiled with the plan"
+    if other.graph_breaks > one.graph_breaks:
+        return f"the plan adds graph breaks: {one.graph_breaks} -> {other.graph_breaks}"
+    return None
+
+
+def _find_useless(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
+    """Why the plan does not help; None if it does. An exception of torch that is gone is help enough."""
+    counts = {one.recompiles for one in without}
+    after = max(one.recompiles for one in with_plan)
+    if any(one.run.raised for one in without) or max(x.limits for x in with_plan) < min(x.limits for x in without):
+        return None
+    if len(counts) > 1 and after >= min(counts):
+        return f"the recompiles without the plan differ by chance: {format_names(sorted(map(str, counts)))}"
+    return find_broken_claim(plan, min(counts), after)
+
+
+def _explain_caches(summaries: Sequence[RunSummary]) -> str | None:
+    if all(one.run.has_own_caches for one in summaries):
+        return None
+    return "the program sets its own cache folder, so later runs can find what earlier ones compiled"
