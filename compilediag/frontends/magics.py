@@ -32,11 +32,13 @@ from ..views.explorer.explorer_text import format_explorer
 from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import DETAILS, current, notice, start, stop, stop_all
+from .cell_trial import CellCode, try_cell
 
-ACTIONS = ("on", "off", "status", "plan", "report", "explore", "findings", "save")
+ACTIONS = ("on", "off", "try", "status", "plan", "report", "explore", "findings", "save")
 ACTIONS_WITH_PATH = ("report", "save")
 
 _FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
+_TRY = "try"
 
 
 class Recompiled(CompilediagError):
@@ -69,6 +71,8 @@ class CompileWatch(Magics):
         super().__init__(shell)
         self._session: Session | None = None
         self._cells: list[_WatchedCell] = []
+        #: The last cell that ended under `%%compilewatch`, and its session.
+        self._last: tuple[CellCode, Session] | None = None
 
     @magic_arguments("%compilewatch")
     @argument("action", nargs="?", choices=ACTIONS, help="what to do (default: on)")
@@ -80,7 +84,8 @@ class CompileWatch(Magics):
     def line(self, line: str) -> Session | None:
         """Record every torch.compile from now on and show it live. `off` ends the recording.
 
-        `session = %compilewatch on` returns the session.
+        `session = %compilewatch on` returns the session. `try` runs the last `%%compilewatch` cell again, without and
+        with its plan.
         """
         args = parse_argstring(self.line, line)
         action, takes_path = args.action or "on", args.action in ACTIONS_WITH_PATH
@@ -97,6 +102,8 @@ class CompileWatch(Magics):
                 print(f"compilediag: {'watch stopped' if stop_all() else 'no watch is running'}")
             elif action in ACTIONS_WITH_PATH:
                 self._write(action, args.path)
+            elif action == _TRY:
+                self._try_last_cell()
             else:
                 self._show(action)
         return None
@@ -143,6 +150,11 @@ class CompileWatch(Magics):
         else:
             print(format_explorer(session.data))
 
+    def _try_last_cell(self) -> None:
+        if self._last is None:
+            raise UsageError("no watched cell to try; put %%compilewatch try on top of a cell")
+        print(try_cell(self.shell, *self._last))
+
     @magic_arguments("%%compilewatch")
     @argument("--report", metavar="PATH", help="write an offline HTML report when the cell ends")
     @argument("--quiet", action="store_true", help="show neither the dashboard nor the summary line")
@@ -152,7 +164,14 @@ class CompileWatch(Magics):
     @argument("--my-code", metavar="PATH", action="append", help="folder, file or module that is your own code")
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
-        """Record every torch.compile while this cell runs."""
+        """Record every torch.compile while this cell runs.
+
+        `%%compilewatch try` runs the cell without and with its plan instead, and leaves your variables as they are.
+        """
+        if line.strip() == _TRY:
+            with _raise_usage_errors():
+                print(try_cell(self.shell, CellCode(cell, self.shell.execution_count), None))
+            return
         # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
 
@@ -181,6 +200,9 @@ class CompileWatch(Magics):
             return
         cell = self._cells.pop()
         stop()
+        if raw_cell.startswith("%%compilewatch"):
+            text = raw_cell.partition("\n")[2]
+            self._last = CellCode(text, result.execution_count or self.shell.execution_count), cell.session
         if not cell.is_quiet:
             print(_summarize_cell(cell))
         if cell.report:
@@ -225,7 +247,7 @@ def unload(shell: InteractiveShell) -> None:
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = _FIRST_LINE.match(lines[0]) if lines else None
-    if match is None:
+    if match is None or match[1].strip() == _TRY:
         return lines
     begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
     return [begin, *transform_cell_magic(lines[1:])]

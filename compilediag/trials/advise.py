@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnosis import Finding, fix_code, merge_fixes
+from ..diagnosis.causes.shape_advice import SIZE_KINDS
+from ..diagnosis.settings import Settings
 from ..formatting import format_line, format_seconds
 from .verify import Baseline, Bench, Verification, Workload, WorkloadRun, count_limits, judge_fix
 
@@ -14,6 +17,10 @@ from .verify import Baseline, Bench, Verification, Workload, WorkloadRun, count_
 MAX_ROUNDS = 3
 #: Causes that are tried alone: the most expensive ones.
 MAX_TRIED = 12
+#: Settings that are tried for one cause.
+MAX_VARIANTS = 4
+#: A setting for all sizes at once, in case the names of single ones do not suffice.
+_ALL_SIZES_DYNAMIC: Settings = {"assume_static_by_default": False}
 #: Worse than any count.
 _UNSOUND = (sys.maxsize, sys.maxsize)
 
@@ -65,7 +72,8 @@ class Advised:
 def advise(workload: Workload, detail: str = "full") -> Advised:
     """Try the fixes of what `workload` shows, in order of seconds lost, alone and together; see `verify.Bench`.
 
-    Each try is a run of the workload; what a fix uncovers is tried in further rounds. `detail` is that of `watch`.
+    Each try is a run of the workload. For what still recompiles with all fixes, other kinds of settings are tried. What
+    a fix uncovers is tried in further rounds. `detail` is that of `watch`.
     CompilediagError if fixes cannot be tried here at all.
     """
     bench = Bench(workload, detail)
@@ -122,10 +130,11 @@ class _Search:
 
     def _round(self, chosen: tuple[Finding, ...], candidates: list[Finding]) -> tuple[Finding, ...]:
         """`chosen` with those of the candidates that are needed."""
-        sound = [f for f in candidates[:MAX_TRIED] if self.outcome((*chosen, f)).same_results]
+        picked = (self._pick_sound(chosen, candidate) for candidate in candidates[:MAX_TRIED])
+        sound = [finding for finding in picked if finding is not None]
         if not sound:
             return chosen
-        everything = (*chosen, *sound)
+        everything = self._exchange((*chosen, *sound))
         goal = self._score(everything)
         if goal >= self._score(chosen):
             return chosen
@@ -133,6 +142,25 @@ class _Search:
             if self._score((*chosen, single)) <= goal:
                 return (*chosen, single)
         return self._drop_needless(everything, goal)
+
+    def _pick_sound(self, chosen: tuple[Finding, ...], candidate: Finding) -> Finding | None:
+        """The candidate with the first of its settings that does not change results."""
+        variants = list_variants(candidate)
+        return next((found for found in variants if self.outcome((*chosen, found)).same_results), None)
+
+    def _exchange(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """The set with other settings for what still recompiles, where these help: `unbacked_sources` instead of
+        `dynamic_sources` for one value, beside other kinds of settings for the others.
+        """
+        best = self._score(findings)
+        for at, finding in enumerate(findings):
+            if best[1] == 0 or finding.source not in {left.source for left in self.outcome(findings).left}:
+                continue
+            for variant in list_variants(finding)[1:MAX_VARIANTS]:
+                other = (*findings[:at], variant, *findings[at + 1 :])
+                if self._score(other) < best:
+                    findings, best = other, self._score(other)
+        return findings
 
     def _drop_needless(self, findings: tuple[Finding, ...], goal: tuple[int, int]) -> tuple[Finding, ...]:
         for finding in reversed(findings):
@@ -159,3 +187,15 @@ def _find_candidates(findings: tuple[Finding, ...], chosen: tuple[Finding, ...] 
         if finding.fix not in [*tried, *(f.fix for f in found)]:
             found.append(finding)
     return found
+
+
+def list_variants(finding: Finding) -> list[Finding]:
+    """A finding with each of the settings that may fix it, its own first."""
+    settings = [finding.fix, *(change.settings for change in finding.changes if not change.edits)]
+    names = ",".join(filter(None, (str((fix or {}).get("dynamic_sources", "")) for fix in settings[:1])))
+    if names:
+        settings.append({"unbacked_sources": names})
+    if finding.kind in SIZE_KINDS:
+        settings.append(_ALL_SIZES_DYNAMIC)
+    unique = [fix for at, fix in enumerate(settings) if fix and fix not in settings[:at]]
+    return [dataclasses.replace(finding, fix=fix) for fix in unique]

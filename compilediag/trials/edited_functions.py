@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import linecache
+import re
 import tokenize
 import types
 from collections.abc import Iterable, Iterator
@@ -29,7 +31,14 @@ def edit_file(file: str, edits: Iterable[Edit]) -> EditedSource:
             source = stream.read()
     except (OSError, SyntaxError, ValueError) as error:
         raise EditError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return apply_edits(source, edits)
+    return apply_edits(source, [_import_torch(source, edit) for edit in edits])
+
+
+def _import_torch(source: str, edit: Edit) -> Edit:
+    """An edit that imports torch itself if it needs torch and the file does not import it."""
+    if edit.kind != "insert_before" or "torch." not in edit.new or re.search(r"\bimport torch\b", source):
+        return edit
+    return dataclasses.replace(edit, new=f"import torch\n{edit.new}")
 
 
 @contextlib.contextmanager
@@ -51,15 +60,13 @@ def edit_functions(edits: Iterable[Edit]) -> Iterator[None]:
 
 
 def _find_exchanges(file: str, edits: tuple[Edit, ...]) -> list[tuple[types.FunctionType, types.CodeType]]:
-    """Each function whose code the edits change, with its new code."""
+    """Each function whose code the edits change, with its new code. A cell that ran twice has two sources."""
     functions = _list_functions(file)
-    if not functions:
-        raise CompilediagError(f"{file} has no function that can be run again with the change")
-    actual = functions[0].__code__.co_filename
-    source = "".join(linecache.getlines(actual))
-    edited = {_make_key(code): code for code in _list_codes(apply_edits(source, edits).compile(actual))}
-    pairs = [(function, edited.get(_make_key(function.__code__))) for function in functions]
-    found = [(function, code) for function, code in pairs if code is not None and code != function.__code__]
+    found = [
+        pair
+        for actual in dict.fromkeys(function.__code__.co_filename for function in functions)
+        for pair in _edit_source(actual, [f for f in functions if f.__code__.co_filename == actual], edits)
+    ]
     for edit in edits:
         if not any(edit.line in _list_lines(code) for _, code in found):
             place = format_place(edit.file, edit.line)
@@ -68,6 +75,19 @@ def _find_exchanges(file: str, edits: tuple[Edit, ...]) -> list[tuple[types.Func
     if misfit is not None:
         raise CompilediagError(f"the change of {misfit.__qualname__} uses other variables of the function around it")
     return found
+
+
+def _edit_source(
+    actual: str, functions: list[types.FunctionType], edits: tuple[Edit, ...]
+) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
+    """The functions of one source whose code the edits change, each with its new code."""
+    source = "".join(linecache.getlines(actual))
+    changed = apply_edits(source, [_import_torch(source, edit) for edit in edits]).compile(actual)
+    edited = {_make_key(code): code for code in _list_codes(changed)}
+    for function in functions:
+        code = edited.get(_make_key(function.__code__))
+        if code is not None and code != function.__code__:
+            yield function, code
 
 
 def _list_functions(file: str) -> list[types.FunctionType]:

@@ -10,7 +10,7 @@ from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, Recompile
-from ..formatting import format_function, format_line, format_names
+from ..formatting import format_function, format_line, format_names, format_seconds
 from ..storage.data import SessionData
 from .claims import describe_skipped_steps, explain_nothing_to_try, find_broken_claim, list_edits
 from .edited_functions import edit_file, group_by_file
@@ -54,7 +54,7 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     changed = None if plan is None else _change(job, plan)
     first = _run(runner, job, "without the plan")
     plan = make_plan(SessionData(first.run.session)) if plan is None else plan
-    nothing = explain_nothing_to_try(plan)
+    nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
     stop = _explain_end(first.run) if nothing or not first.run.is_torchs else None
     if stop or nothing:
         problem = stop or f"nothing to try: {nothing}"
@@ -65,6 +65,12 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
         without.append(_run(runner, job, "without the plan"))
         with_plan.append(_run(runner, changed, "with the plan"))
     return ScriptTrial(plan, first.run.session, judge(plan, without, with_plan, job.is_fast))
+
+
+def _explain_fast(plan: Plan, job: ProgramJob) -> str | None:
+    """Why a plan cannot be tried with another backend; None if it can, or need not be."""
+    has_claim = bool(plan.recompiles_saved) or not job.is_fast
+    return None if has_claim else "the plan saves compile time only, which --fast does not compare"
 
 
 def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
@@ -112,7 +118,10 @@ def judge(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSumm
     output = _compare_output(without, with_plan)
     harm = _find_difference(without, with_plan)
     before, after = min(one.recompiles for one in without), max(one.recompiles for one in with_plan)
-    objection = harm or (output.note if output.is_same is False else None) or _find_useless(plan, without, with_plan)
+    useless = _find_useless(plan, without, with_plan) or (
+        None if is_fast else _find_no_saving(plan, without, with_plan)
+    )
+    objection = harm or (output.note if output.is_same is False else None) or useless
     fast = "the guards that a backend adds were not compared (--fast)" if is_fast else None
     unknown = output.note if output.is_same is None else None
     notes = (describe_skipped_steps(plan), unknown, _explain_caches([*without, *with_plan]), fast)
@@ -175,6 +184,14 @@ def _find_useless(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence
     if len(counts) > 1 and after >= min(counts):
         return f"the recompiles without the plan differ by chance: {format_names(sorted(map(str, counts)))}"
     return find_broken_claim(plan, min(counts), after)
+
+
+def _find_no_saving(plan: Plan, without: Sequence[RunSummary], with_plan: Sequence[RunSummary]) -> str | None:
+    """How the compile times contradict a plan that is about compile time, not recompiles."""
+    before, after = (min(one.compile_seconds for one in side) for side in (without, with_plan))
+    if plan.recompiles_saved or after < before:
+        return None
+    return f"the plan saves no compile time: {format_seconds(before)} without it and {format_seconds(after)} with it"
 
 
 def _explain_caches(summaries: Sequence[RunSummary]) -> str | None:

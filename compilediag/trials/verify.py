@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diagnosis import Finding, count_occurrences, diagnose, fix_code
 from ..diagnosis.change import Edit
-from ..diagnosis.plan import Plan
+from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome
 from ..errors import CompilediagError
 from ..formatting import format_line, format_seconds, format_times
@@ -92,6 +92,7 @@ class WorkloadRun:
     changed: dict[str, Any]
     raised: str | None
     wall: float
+    plan: Plan = field(default_factory=Plan, repr=False)
 
 
 class Bench:
@@ -155,7 +156,8 @@ class Bench:
             compiled = float(session.compiles["duration_s"].sum())
             count, found = len(session.recompiles), tuple(diagnose(session))
             own = count_occurrences(finding, session) if finding is not None else 0
-        return WorkloadRun(count, compiled, found, own, result, changed, raised, wall)
+            plan = make_plan(session)
+        return WorkloadRun(count, compiled, found, own, result, changed, raised, wall, plan)
 
 
 @dataclass(frozen=True)
@@ -207,26 +209,41 @@ class Baseline:
 _SAME = None
 
 
-def verify(subject: Finding | Plan, workload: Workload, detail: str = "full") -> Verification:
+def verify(subject: Finding | Plan | None, workload: Workload, detail: str = "full") -> Verification:
     """Try the fix of a finding, or a plan, on `workload`; see `Bench` for what is isolated and what is not.
 
     Three runs: two without the fix, to know what differs by chance, and one with it. A workload that raises, or
     whose runs differ by chance, or whose objects cannot be restored, is named in `note`. `detail` is that of the
     finding's session: with another one, another guard may be named as the cause. The edits of a plan are applied to the
-    functions that are loaded, for the run. CompilediagError if fixes cannot be tried here at all.
+    functions that are loaded, for the run. None tries the plan of the first run. CompilediagError if fixes cannot be
+    tried here at all.
     """
     bench = Bench(workload, detail)
-    finding, plan = (None, subject) if isinstance(subject, Plan) else (subject, None)
-    fix = plan.settings if plan is not None else subject.fix if isinstance(subject, Finding) else None
-    nothing = explain_nothing_to_try(plan) if plan is not None else None if fix else "no setting fixes this"
+    finding = subject if isinstance(subject, Finding) else None
+    plan = subject if isinstance(subject, Plan) else None
+    nothing = _explain_nothing(finding, plan)
     if nothing:
-        note = f"nothing to try: {nothing}" if plan is not None else f"{nothing}; change the code"
-        return Verification(finding, None, note=note, plan=plan)
+        return Verification(finding, None, note=nothing, plan=plan)
     try:
-        baseline = Baseline(bench.run(finding=finding), bench.run(finding=finding))
+        first = bench.run(finding=finding)
+        if finding is None and plan is None and first.raised is None:
+            plan = first.plan
+            nothing = _explain_nothing(None, plan)
+        if nothing:
+            return Verification(None, None, first.recompiles, note=nothing, plan=plan)
+        baseline = Baseline(first, bench.run(finding=finding))
+        fix = plan.settings if plan is not None else finding.fix if finding is not None else None
         return judge_fix(finding, dict(fix or {}), baseline, bench, plan)
     finally:
         bench.progress.end()
+
+
+def _explain_nothing(finding: Finding | None, plan: Plan | None) -> str | None:
+    """Why there is nothing to try, in one line; None if there is, or it is not known yet."""
+    if finding is not None:
+        return None if finding.fix else "no setting fixes this; change the code"
+    why = explain_nothing_to_try(plan) if plan is not None else None
+    return f"nothing to try: {why}" if why else None
 
 
 def judge_fix(

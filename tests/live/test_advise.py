@@ -5,6 +5,7 @@ import itertools
 import torch
 
 import compilediag
+from compilediag.trials.advise import list_variants
 
 from .programs import Growing, compiled
 
@@ -42,6 +43,38 @@ def test_two_causes_that_block_each_other_are_fixed_together():
     assert set(found.fix["dynamic_sources"].split(",")) == {"L['x']", "L['k']"}
     assert found.verification.recompiles_after == 0
     assert len(found.tried) >= 2
+
+
+def test_settings_of_several_kinds_are_tried_together():
+    def work():
+        f = compiled(lambda x: x * 2)
+        return [f(torch.ones(*size)) for size in ((4, 4), (6, 6), (6, 7))]
+
+    found = advised(work)
+    assert {"dynamic_sources", "use_duck_shape"} == set(found.fix), found
+    assert found.verification.recompiles_after == 0
+
+
+def test_other_settings_are_tried_for_what_still_recompiles():
+    def work():
+        f = compiled(lambda x, k: x * k, dynamic=False)
+        return [f(torch.ones(n, 3), k) for n, k in ((4, 2), (6, 5), (1, 7), (0, 9))]
+
+    with compilediag.watch() as session:
+        work()
+    session_fixes = {key for finding in session.findings() for key in finding.fix or ()}
+    assert session_fixes == {"dynamic_sources", "unbacked_sources"}
+    found = session.advise(work)
+    assert found.verification.recompiles_after == 0, found
+
+
+def test_the_variants_of_a_fix_are_its_own_then_other_kinds():
+    f = compiled(lambda x: x * 2, dynamic=False)
+    with compilediag.watch() as session:
+        [f(torch.ones(n)) for n in (4, 6, 7)]
+    fixes = [finding.fix for finding in list_variants(session.findings()[0])]
+    assert fixes[0] == {"dynamic_sources": "L['x']"}
+    assert {"unbacked_sources": "L['x']"} in fixes and {"assume_static_by_default": False} in fixes
 
 
 def test_a_fix_that_brings_nothing_more_is_left_out():

@@ -87,29 +87,35 @@ def test_a_fix_that_alone_changes_nothing_names_the_other_cause():
     assert "name" in verified.note
 
 
-def work_with_two_names():
+def work_with_two_paths():
     """Recompiles whose closest entry is not the latest one, so that lean and full name different causes."""
-    f = compiled(lambda x, name: x * len(name), dynamic=False)
-    return [f(torch.ones(n), name) for n, name in ((4, "a"), (6, "bb"), (8, "a"), (9, "bb"), (10, "a"))]
+
+    def scale(x, y, flag, name):
+        return y * len(name) if flag else x * len(name)
+
+    f = compiled(scale, dynamic=False)
+    y = torch.ones(3)
+    calls = ((4, False, "a"), (4, True, "bb"), (6, False, "a"))
+    return [f(torch.ones(n), y, flag, name) for n, flag, name in calls]
 
 
 @pytest.mark.parametrize("detail", ["full", "lean"])
 def test_a_run_is_recorded_with_the_detail_of_the_findings_session(detail):
     with compilediag.watch() as session:
-        work_with_two_names()
+        work_with_two_paths()
     finding = next(f for f in session.findings() if f.source == "x.size()[0]")
-    verified = compilediag.trials.verify.verify(finding, work_with_two_names, detail)
+    verified = compilediag.trials.verify.verify(finding, work_with_two_paths, detail)
     assert verified.holds is (detail == "full"), verified
     assert bool(verified.strikes_before) is verified.holds
 
 
 def test_verify_and_advise_use_the_detail_of_their_session():
     with compilediag.watch() as session:
-        work_with_two_names()
+        work_with_two_paths()
     finding = next(f for f in session.findings() if f.source == "x.size()[0]")
-    verified = session.verify(finding, work_with_two_names)
+    verified = session.verify(finding, work_with_two_paths)
     assert verified.holds and verified.recompiles_after == 1, verified
-    assert session.advise(work_with_two_names).fix == finding.fix
+    assert session.advise(work_with_two_paths).fix == finding.fix
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "session": {"diagnosis", "errors", "events", "logs", "plugins", "storage", "trials", "views"},
     "watch": {"active_recording", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
-    "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "views", "watch", ""},
+    "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
     "cli": {
         *("comparison", "diagnosis", "errors", "files", "logs", "session", "sources", "trials", "views", "watch", ""),
     },
@@ -71,6 +71,7 @@ ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
 LOADED_WHEN_USED = {
+    "compilediag.frontends.cell_trial",
     "compilediag.frontends.magics",
     "compilediag.views.widget",
 }

@@ -2,6 +2,7 @@
 
 import json
 
+from compilediag.diagnosis.plan import Plan
 from compilediag.diagnosis.plan.outcome import META_KEY, Outcome, read_outcome
 
 HOLDS = Outcome(7, 0, 199.0, 76.0, 230.0, 100.0, (0, 0), True, holds=True, code="x = 1", runs=2)
@@ -32,3 +33,10 @@ def test_an_outcome_survives_json_and_later_versions():
     assert stored[META_KEY]["text"] == str(HOLDS)
     assert read_outcome(stored) == HOLDS
     assert read_outcome({}) is None
+
+
+def test_a_plan_shows_its_outcome_after_the_headline():
+    plan = Plan(recompiles=7, recompiles_saved=7, tried=HOLDS.to_dict())
+    assert " ".join(str(plan).splitlines()[1:]) == str(HOLDS)
+    assert str(HOLDS).replace(">", "&gt;") in plan._repr_html_()
+    assert "Tried" not in str(Plan())

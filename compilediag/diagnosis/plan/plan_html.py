@@ -19,6 +19,7 @@ def format_html(plan: Plan) -> str:
     )
     parts = (
         f"<p><strong>{escape(plan.headline)}</strong></p>",
+        f"<p>{escape(plan.tried['text'])}</p>" if plan.tried else "",
         f"<ol>{steps}</ol>" if steps else "",
         f"<p>The block to paste:</p><pre>{escape(plan.code())}</pre>" if steps else "",
         f"<p>Not resolved:</p><ul>{unresolved}</ul>" if unresolved else "",

@@ -1,0 +1,380 @@
+"""`compilediag try`: real scripts in processes of their own, without and with their plan."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import compilediag
+from compilediag.diagnosis.plan.outcome import read_outcome
+
+#: Two causes at the same calls: the plan is two settings, or two edits.
+TWO_CAUSES = """
+import sys
+import torch
+
+@torch.compile(backend="{backend}"{options})
+def step(x, k):
+    return (x * k).sum()
+
+for n, k in ((4, 2), (6, 5), (7, 9), (9, 11)):
+    x = torch.ones(n)
+    print("loss", float(step(x, k)))
+"""
+
+
+def two_causes(backend="eager", options=", dynamic=False"):
+    return TWO_CAUSES.format(backend=backend, options=options)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script, gives its path."""
+
+    def write(text, name="train.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run_try(python, tmp_path):
+    """`compilediag try ...` in the folder of the scripts; standard input is empty."""
+
+    def run(*args, **options):
+        return python("-m", "compilediag", "try", *args, cwd=tmp_path, **{"input": "", **options})
+
+    return run
+
+
+def read_tried(path):
+    return read_outcome(compilediag.load(path).meta)
+
+
+def test_a_plan_of_settings_holds_and_is_saved(run_try, script, tmp_path):
+    path = script(two_causes())
+    before = path.read_bytes()
+    done = run_try("--save", "run.cdiag", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "recompiles                   3           0" in done.stdout
+    assert "exit code                    0           0" in done.stdout
+    assert "Tried, the plan holds: 3 recompiles -> 0, " in done.stdout.replace("\n", " ")
+    tried = read_tried(tmp_path / "run.cdiag")
+    assert tried.holds and tried.same_output and tried.runs == 2 and tried.exit_codes == (0, 0)
+    assert 0 < tried.compile_seconds_after < tried.wall_seconds_after
+    assert 0 < tried.compile_seconds_before < tried.wall_seconds_before
+    session = compilediag.load(tmp_path / "run.cdiag")
+    assert session.plan().tried["text"] == str(tried)
+    assert "Tried, the plan holds" in session.summary()
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["run.cdiag", "train.py"]
+
+
+EDITED = """
+import traceback
+import torch
+
+@torch.compile(backend="eager")
+def step(x):
+    return x.sum()
+
+def show_line():
+    print(traceback.extract_stack()[-2].lineno, __file__)
+
+for n in (4, 6, 7):
+    x = torch.ones(n)
+    print("loss", float(step(x)))
+    show_line()
+"""
+
+
+def make_session_with_edit(tmp_path, script_path, old, new, line, kind="insert_before"):
+    """A session of the script whose plan is replaced by one edit: what a rule prints may change, the edit does not."""
+    from compilediag.diagnosis.change import Edit
+    from compilediag.diagnosis.plan import Plan, PlanStep
+
+    edit = Edit(str(script_path), line, kind, old, new)
+    step = PlanStep("size_changes", "x.size(0) was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
+    return Plan(steps=(step,), recompiles=1, recompiles_saved=1)
+
+
+@pytest.fixture
+def try_plan(tmp_path):
+    """Tries a plan on a script in fresh processes, as the command does."""
+    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob
+    from compilediag.trials.progress import TrialProgress
+    from compilediag.trials.script_trial import try_script
+
+    def run(path, plan, runs=1, timeout=None, **job):
+        folder = tmp_path / "runs"
+        folder.mkdir()
+        runner = ProcessRunner(("-m", "compilediag.cli.try_process"), folder, timeout, TrialProgress(2))
+        return try_script(runner, ProgramJob(str(path), **job), plan, runs), folder
+
+    return run
+
+
+def test_edits_are_made_in_the_process_and_lines_stay(try_plan, script, tmp_path):
+    path = script(EDITED)
+    before = path.read_bytes()
+    code = 'print("loss", float(step(x)))'
+    plan = make_session_with_edit(tmp_path, path, code, "torch._dynamo.mark_dynamic(x, 0)", 14)
+    trial, folder = try_plan(path, plan, runs=2)
+    assert trial.outcome.holds, trial
+    assert (trial.outcome.recompiles_before, trial.outcome.recompiles_after) == (1, 0)
+    assert (folder / "run-2" / "stdout").read_text() == (folder / "run-1" / "stdout").read_text()
+    assert f"15 {path}" in (folder / "run-2" / "stdout").read_text()
+    assert path.read_bytes() == before
+
+
+def test_an_imported_module_is_edited_too(try_plan, script, tmp_path):
+    script(EDITED, "model.py")
+    path = script("import model\nprint(model.__file__, model.__spec__.origin)")
+    code = 'print("loss", float(step(x)))'
+    plan = make_session_with_edit(tmp_path, tmp_path / "model.py", code, "torch._dynamo.mark_dynamic(x, 0)", 14)
+    trial, folder = try_plan(path, plan)
+    assert trial.outcome.holds, trial
+    assert (folder / "run-2" / "stdout").read_text() == (folder / "run-1" / "stdout").read_text()
+
+
+def test_an_edit_that_raises_does_not_hold(try_plan, script, tmp_path):
+    path = script(EDITED)
+    plan = make_session_with_edit(tmp_path, path, "step(x)", "step(y)", 14, "replace")
+    trial, _ = try_plan(path, plan)
+    assert not trial.outcome.holds
+    assert trial.outcome.note.startswith("with the plan, it raised NameError: name 'y' is not defined")
+    assert trial.outcome.note.endswith("(train.py:14)")
+
+
+def test_a_plan_that_changes_the_output_does_not_hold(try_plan, script, tmp_path):
+    path = script(EDITED)
+    plan = make_session_with_edit(tmp_path, path, "step(x)", "step(x + 1)", 14, "replace")
+    trial, _ = try_plan(path, plan, runs=2)
+    assert not trial.outcome.holds and trial.outcome.same_output is False
+    assert trial.outcome.note == "the output differs in line 1: `loss 8.0` was `loss 4.0`"
+
+
+def test_a_plan_that_does_not_help_does_not_hold(try_plan, script, tmp_path):
+    path = script(EDITED)
+    plan = make_session_with_edit(tmp_path, path, 'print("loss", float(step(x)))', "pass", 14)
+    trial, _ = try_plan(path, plan)
+    assert not trial.outcome.holds
+    assert trial.outcome.note == "the plan does not help: 1 recompile without it and 1 with it"
+
+
+def test_code_that_runs_eagerly_with_the_plan_does_not_hold(try_plan, script, tmp_path):
+    path = script(EDITED)
+    code = "for n in (4, 6, 7):"
+    plan = make_session_with_edit(tmp_path, path, code, "torch._dynamo.config.disable = True", 12)
+    trial, _ = try_plan(path, plan)
+    assert not trial.outcome.holds and trial.outcome.recompiles_after == 0
+    assert trial.outcome.note == "step (train.py) is no longer compiled with the plan"
+
+
+def test_a_file_that_was_changed_since_is_one_line(try_plan, script, tmp_path):
+    path = script(EDITED)
+    plan = make_session_with_edit(tmp_path, path, "print(step(x))", "pass", 14)
+    with pytest.raises(compilediag.errors.CompilediagError, match=r"train.py:14 is `print\(\"loss\", .*`, not `print"):
+        try_plan(path, plan)
+
+
+def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, python, script, tmp_path):
+    path = script(two_causes())
+    recorded = python("-m", "compilediag", "run", "--quiet", "--save", "run.cdiag", path, cwd=tmp_path)
+    assert recorded.returncode == 0, recorded.stderr
+    done = run_try("--plan", "run.cdiag", "--runs", "1", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_tried(tmp_path / "run.cdiag").holds
+    shown = python("-m", "compilediag", "plan", "run.cdiag", cwd=tmp_path)
+    assert "Tried, the plan holds: 3 recompiles -> 0" in shown.stdout
+
+
+def test_fast_compiles_nothing_with_inductor(run_try, script, tmp_path):
+    path = script(two_causes("inductor"))
+    done = run_try("--fast", "--runs", "1", "--save", "run.cdiag", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "with the backend 'eager', so times were not compared" in done.stdout.replace("\n", " ")
+    assert not re.search("^(compile|wall) time ", done.stdout, re.M)
+    session = compilediag.load(tmp_path / "run.cdiag")
+    assert read_tried(tmp_path / "run.cdiag").backend == "eager"
+    assert len(session.recompiles) == 3 and session.compiles["inductor_s"].sum() == 0
+    assert len(session.kernels) == 0
+
+
+def test_with_inductor_each_process_compiles_from_empty_caches(run_try, script, tmp_path):
+    path = script("""
+        import os
+        import torch
+
+        f = torch.compile(lambda x: x @ x, dynamic=False)  # A call of a library: no C++ to compile.
+        for n in (8, 16):
+            print(float(f(torch.ones(n, n)).sum()))
+        print(os.path.isdir(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
+    """)
+    done = run_try("--runs", "1", "--save", "run.cdiag", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tried = read_tried(tmp_path / "run.cdiag")
+    assert (tried.recompiles_before, tried.recompiles_after, tried.backend) == (1, 0, None)
+    lookups = compilediag.load(tmp_path / "run.cdiag").cache_lookups
+    assert "hit" not in set(lookups[lookups["cache"] == "fx_graph"]["outcome"])
+
+
+def test_output_that_differs_by_chance_is_not_held_against_the_plan(run_try, script):
+    chance = """
+import os, time, uuid
+print(object(), os.getpid(), time.time(), uuid.uuid4())
+print(f"took {time.perf_counter():.6f} s")
+"""
+    done = run_try(script(two_causes() + chance))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search("^output +the same$", done.stdout, re.M)
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        ("raise ValueError('mine')", "train.py: it raised ValueError: mine (train.py:12)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "train.py: it was ended by signal 9"),
+        ("import time; time.sleep(600)", "train.py: it was ended after 30 s (--timeout)"),
+    ],
+)
+def test_a_script_that_does_not_end_well_is_one_line(run_try, script, ending, message):
+    path = script(two_causes() + ending)
+    done = run_try("--timeout", "30", path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"compilediag: {path.parent}/{message}\n"
+
+
+def test_an_exception_of_torch_that_the_plan_removes(try_plan, script, tmp_path):
+    path = script("""
+        import torch
+
+        @torch.compile(backend="eager", dynamic=False, fullgraph=True)
+        def step(x):
+            return x * 2
+
+        torch._dynamo.config.recompile_limit = 2
+        for n in range(3, 9):
+            step(torch.ones(n))
+        print("end")
+    """)
+    old = "for n in range(3, 9):"
+    plan = make_session_with_edit(tmp_path, path, old, "torch.compiler.config.dynamic_sources = \"L['x']\"", 9)
+    trial, _ = try_plan(path, plan)
+    assert trial.outcome.holds, trial
+    assert trial.outcome.exit_codes == (1, 0) and trial.outcome.same_output is None
+
+
+def test_the_script_gets_its_arguments_and_its_exit_code_is_kept(run_try, script, tmp_path):
+    path = script(two_causes() + "print(sys.argv, __file__, __name__)\nsys.exit(3)")
+    done = run_try("--save", "run.cdiag", "--runs", "1", "train.py", "--", "--epochs", "3", "--plan", "x")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exit code                    3           3" in done.stdout
+    assert read_tried(tmp_path / "run.cdiag").exit_codes == (3, 3)
+    assert path.exists()
+
+
+def test_a_module_is_tried_with_m(run_try, script, tmp_path):
+    script(two_causes())
+    done = run_try("--runs", "1", "-m", "train", "--epochs", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3           0" in done.stdout
+
+
+def test_standard_input_is_given_to_each_run(run_try, script):
+    path = script(two_causes() + "print(sys.stdin.read())")
+    done = run_try(path, input="typed\n" * 1000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search("^output +the same$", done.stdout, re.M)
+
+
+def test_much_output_on_both_streams(run_try, script):
+    noise = "for n in range(200_000): print(n, 'x' * 50)\nsys.stderr.write('y' * 10_000_000)\n"
+    done = run_try("--runs", "1", script(two_causes() + noise))
+    assert done.returncode == 0, done.stderr
+    assert re.search("^output +the same$", done.stdout, re.M)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_script_with_processes_of_its_own(run_try, script, method):
+    text = two_causes().split("for n, k")
+    main = textwrap.indent("for n, k" + text[1], "    ")
+    path = script(f"""{text[0]}
+def square(n):
+    return n * n
+
+if __name__ == "__main__":
+    import multiprocessing
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
+        print(pool.map(square, [3]))
+{main}
+""")
+    done = run_try("--runs", "1", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3           0" in done.stdout
+
+
+def test_nothing_to_try_is_no_failure(run_try, script):
+    path = script("import torch\ntorch.compile(lambda x: x, backend='eager')(torch.ones(2))")
+    done = run_try(path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"compilediag: {path}: nothing to try: nothing recompiled\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], "compilediag: can't run none.py: No such file or directory\n"),
+        (["-m", "no.such.module"], "compilediag: can't run no.such.module: no such module\n"),
+        (["--plan", "none.cdiag", "train.py"], "none.cdiag does not exist\n"),
+        (["--save", "no/run.cdiag", "train.py"], "compilediag: can't write no/run.cdiag: there is no folder no\n"),
+        (["--runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
+        (["--timeout", "-1", "train.py"], "'-1' is not a positive number of seconds\n"),
+        ([], "the following arguments are required: SCRIPT, ARGS\n"),
+    ],
+)
+def test_a_wrong_use_is_one_line_and_runs_nothing(run_try, script, tmp_path, arguments, message):
+    script("open('it_ran', 'w')")
+    done = run_try(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(message)
+    assert os.listdir(tmp_path) == ["train.py"]
+
+
+def test_an_interrupt_ends_the_process_of_the_script(script, tmp_path):
+    path = script(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
+    command = [sys.executable, "-m", "compilediag", "try", path]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        pid = wait_for_pid(tmp_path / "pid")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert stderr == "compilediag: interrupted; nothing was compared\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def wait_for_pid(file):
+    for _ in range(6000):
+        if file.exists() and file.read_text():
+            return int(file.read_text())
+        time.sleep(0.1)
+    raise AssertionError("the script did not start")
+
+
+def test_the_outcome_is_json(run_try, python, script, tmp_path):
+    done = run_try("--runs", "1", "--save", "run.cdiag", script(two_causes("aot_eager")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = python("-m", "compilediag", "plan", "--json", "run.cdiag", cwd=tmp_path)
+    tried = json.loads(shown.stdout)["tried"]
+    assert (
+        tried["holds"] is True and tried["exit_codes"] == [0, 0] and tried["text"].startswith("Tried, the plan holds")
+    )
