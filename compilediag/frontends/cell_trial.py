@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import types
 from collections.abc import Callable
@@ -48,7 +49,8 @@ def _make_workload(shell: InteractiveShell, cell: CellCode) -> Callable[[], Any]
     source = "\n" + shell.transform_cell(cell.text)
     name = shell.compile.cache(source, cell.number, raw_code=source)
     try:
-        code = shell.compile(source, name, "exec")
+        # The flags have what the notebook imported from __future__.
+        code = compile(source, name, "exec", shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
         raise CompilediagError(f"the cell is not valid Python: {error}") from None
     if code.co_flags & inspect.CO_COROUTINE:

@@ -200,8 +200,9 @@ class CompileWatch(Magics):
             return
         cell = self._cells.pop()
         stop()
-        if raw_cell.startswith("%%compilewatch"):
-            text = raw_cell.partition("\n")[2]
+        # IPython drops empty lines before the first one.
+        if raw_cell.lstrip().startswith("%%compilewatch"):
+            text = raw_cell.lstrip().partition("\n")[2]
             self._last = CellCode(text, result.execution_count or self.shell.execution_count), cell.session
         if not cell.is_quiet:
             print(_summarize_cell(cell))

@@ -1,5 +1,6 @@
 """The magics in a real IPython, and in a real kernel; the compiler is real in both."""
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -15,6 +16,8 @@ from nbclient.exceptions import CellExecutionError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 import compilediag  # noqa: E402
+from compilediag.diagnosis.change import Edit  # noqa: E402
+from compilediag.diagnosis.plan import PlanStep  # noqa: E402
 
 SETUP = """
 import torch
@@ -239,3 +242,76 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
     assert shown[-1]["text/plain"] == "tensor(4.)"
     assert [output["output_type"] for output in failing] == ["error"]
     assert last == []
+
+
+# --- trials of a cell ------------------------------------------------------------------------------------------------
+
+USES_A_MODEL = """
+total = 0
+for size in (2, 3, 4):
+    x = torch.ones(size)
+    total += float(double(x).sum())
+print("total", total)
+"""
+
+
+def test_a_cell_is_tried_and_leaves_everything_as_it_was(shell, capsys):
+    run(shell, "total = 'mine'")
+    result = run(shell, f"%%compilewatch try{USES_A_MODEL}")
+    shown = capsys.readouterr()
+    assert result.success and shown.err == ""
+    assert "Tried, the plan holds: 2 recompiles -> 0, " in shown.out
+    assert "1 change removes 2 of 2 recompiles" in shown.out and "total 18" not in shown.out
+    assert shell.user_ns["total"] == "mine" and "size" not in shell.user_ns and "x" not in shell.user_ns
+    assert compilediag.current() is None
+
+
+def test_the_last_watched_cell_is_tried_with_its_plan(shell, capsys):
+    assert run(shell, f"%%compilewatch\n{TWO_RECOMPILES}").success
+    session = shell.magics_manager.registry["CompileWatch"]._session
+    capsys.readouterr()
+    assert run(shell, "%compilewatch try").success
+    assert "Tried, the plan holds: 2 recompiles -> 0, " in capsys.readouterr().out
+    assert session.plan().tried["holds"] is True
+    assert "Tried, the plan holds" in session.summary().replace("\n", " ")
+
+
+def test_edits_of_a_cell_are_tried_at_its_own_lines(shell, capsys):
+    run(shell, "other = torch.compile(lambda x: x + 1, backend='eager')")
+    assert run(shell, "%%compilewatch\nfor n in (2, 3, 4):\n    x = torch.ones(n)\n    other(x)").success
+    magics = shell.magics_manager.registry["CompileWatch"]
+    cell, session = magics._last
+    plan = session.plan()
+    edit = Edit(f"Cell In[{cell.number}]", 4, "insert_before", "other(x)", "torch._dynamo.mark_dynamic(x, 0)")
+    edited = dataclasses.replace(plan, settings={}, steps=(make_step(edit),))
+    session.plan = lambda: edited
+    capsys.readouterr()
+    assert run(shell, "%compilewatch try").success
+    assert "Tried, the plan holds: 1 recompile -> 0, " in capsys.readouterr().out
+
+
+def make_step(edit):
+    return PlanStep("size_changes", "x.size(0) was 2, then 3", edit.new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("%compilewatch try", "no watched cell to try; put %%compilewatch try on top of a cell"),
+        ("%%compilewatch try\nx = (", "the cell is not valid Python: "),
+        ("%%compilewatch try\nimport asyncio\nawait asyncio.sleep(0)", "a cell with a top-level await cannot be tried"),
+    ],
+)
+def test_a_cell_that_cannot_be_tried_is_one_line(shell, capsys, cell, message):
+    result = run(shell, cell)
+    captured = capsys.readouterr()
+    assert not result.success
+    assert captured.err.startswith(f"UsageError: {message}") and captured.err.count("\n") == 1
+
+
+def test_a_cell_that_raises_and_one_without_recompiles_say_so(shell, capsys):
+    assert run(shell, "%%compilewatch try\nraise ValueError('mine')").success
+    out = capsys.readouterr().out
+    assert out.startswith("compilediag: the workload raised without the fix, so nothing was compared: ValueError: mine")
+    assert run(shell, "%%compilewatch try\ndouble(torch.ones(2))").success
+    assert capsys.readouterr().out == "compilediag: nothing to try: nothing recompiled\n"
