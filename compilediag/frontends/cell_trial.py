@@ -7,15 +7,15 @@ import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
+from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.plan import Plan
 from ..errors import CompilediagError
 from ..session import Session
 from ..trials.verify import Verification, verify
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ def try_cell(shell: InteractiveShell, cell: CellCode, session: Session | None) -
 
 def _make_workload(shell: InteractiveShell, cell: CellCode) -> Callable[[], Any]:
     """A function that runs the cell. CompilediagError if it is not valid Python, or awaits something."""
+    from IPython.utils.capture import capture_output
+
     # The first line stays empty, so that line numbers are those of the cell.
     source = "\n" + shell.transform_cell(cell.text)
     name = shell.compile.cache(source, cell.number, raw_code=source)

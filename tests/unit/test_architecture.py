@@ -71,7 +71,6 @@ ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
 LOADED_WHEN_USED = {
-    "compilediag.frontends.cell_trial",
     "compilediag.frontends.magics",
     "compilediag.views.widget",
 }
