@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -45,8 +46,6 @@ def try_cell(shell: InteractiveShell, cell: CellCode, session: Session | None) -
 
 def _make_workload(shell: InteractiveShell, cell: CellCode) -> Callable[[], Any]:
     """A function that runs the cell. CompilediagError if it is not valid Python, or awaits something."""
-    from IPython.utils.capture import capture_output
-
     # The first line stays empty, so that line numbers are those of the cell.
     source = "\n" + shell.transform_cell(cell.text)
     name = shell.compile.cache(source, cell.number, raw_code=source)
@@ -57,13 +56,16 @@ def _make_workload(shell: InteractiveShell, cell: CellCode) -> Callable[[], Any]
         raise CompilediagError(f"the cell is not valid Python: {error}") from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise CompilediagError("a cell with a top-level await cannot be tried; use compilediag try in a terminal")
-    run_cell = types.FunctionType(code, shell.user_ns)
+    # A partial, because a trial follows its arguments to the user's objects.
+    return functools.partial(_run_quietly, types.FunctionType(code, shell.user_ns))
 
-    def workload() -> None:
-        with capture_output():
-            run_cell()
 
-    return workload
+def _run_quietly(run_cell: Callable[[], object]) -> None:
+    """Run a cell without showing its output."""
+    from IPython.utils.capture import capture_output
+
+    with capture_output():
+        run_cell()
 
 
 def _format_trial(verified: Verification) -> str:
