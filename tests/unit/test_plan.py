@@ -5,9 +5,10 @@ import subprocess
 from dataclasses import replace
 
 from compilediag.diagnosis import merge_fixes
-from compilediag.diagnosis.change import Edit
+from compilediag.diagnosis.change import CodeChange, Edit
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
-from compilediag.diagnosis.plan.candidates import merge_edits
+from compilediag.diagnosis.plan.candidates import merge_edits, order_changes
+from compilediag.diagnosis.plan.kept_recompiles import is_dynamic_change
 from compilediag.diagnosis.plan.settings_block import merge_settings
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
@@ -160,10 +161,16 @@ def test_sizes_0_and_1_stay_and_are_listed():
 
 
 def test_a_counter_that_starts_at_0_is_made_dynamic():
-    """Sizes of 0 and 1 are compiled on their own, numbers that are dynamic are not."""
-    rows = changes("self.step", "value", "0", "1", reason="L['self'].step == 0  # integer attributes of the nn.Module")
-    (step,) = plan_of(*rows).steps
-    assert step.settings == {"dynamic_sources": "L['self'].step"}
+    reason = "L['self'].step == 0  # integer attributes of the nn.Module"
+    plan = plan_of(*changes("self.step", "value", "0", "1", "2", "3", reason=reason))
+    assert (plan.recompiles_saved, plan.unresolved) == (3, ())
+
+
+def test_a_change_that_does_not_make_a_number_dynamic_is_preferred_where_that_saves_nothing():
+    first, second = CodeChange(settings={"dynamic_sources": "L['n']"}), CodeChange(text="Pass a tensor.")
+    assert is_dynamic_change(first) and not is_dynamic_change(second)
+    assert order_changes((first, second), is_useless=True) == (second, first)
+    assert order_changes((first, second), is_useless=False) == (first, second)
 
 
 def test_settings_are_merged_into_one_assignment_each():
@@ -193,3 +200,14 @@ def test_lines_for_one_place_are_one_edit():
 def test_only_the_first_guards_are_known_from_a_log():
     assert "can have more causes" in " ".join(plan_of(*sizes("4", "6")).notes)
     assert plan_of(*sizes("4", "6"), failure("x.size()[0]", "tensor_size", 1)).notes == ()
+
+
+def test_each_of_two_causes_has_its_own_change():
+    """The finding of one names both sizes; the steps of the plan name one each."""
+    rows = sizes("4", "6", "8")
+    guard = "tensor 'y' size mismatch at index 1"
+    beside = [failure("y.size()[1]", "tensor_size", n, expected=f"{n}0", actual="90", guard=guard) for n in (1, 2)]
+    plan = plan_of(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))
+    assert [step.settings for step in plan.steps] == [{"dynamic_sources": "L['x']"}, {"dynamic_sources": "L['y']"}]
+    assert plan.settings == {"dynamic_sources": "L['x'],L['y']"}
+    assert plan.steps[0].saving == "Alone it saves nothing: `y.size(1)` fails at the same calls."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from ...events import Recompile
@@ -46,6 +46,16 @@ def get_moment(row: Recompile) -> tuple[int, int]:
     return row.time_ns, row.event_id or 0
 
 
+@dataclass(frozen=True)
+class Members:
+    """Other sizes and numbers that are the same change: (kind, source) of those in the same function, and torch's names
+    of those in all functions.
+    """
+
+    guards: tuple[tuple[str, str], ...] = ()
+    named: tuple[str, ...] = ()
+
+
 class UserCall(Protocol):
     """The user's line that calls into compiled code, as `call_sites.CallSite` has it."""
 
@@ -77,7 +87,8 @@ class Cause:
     although the size or number was dynamic. `facts` is what torch found out about the value while it compiled.
 
     `call_site` is the user's line that calls into compiled code, and `expression` is the value in the names of that
-    line. Without a name there, `unnamed_reason` says why.
+    line. Without a name there, `unnamed_reason` says why. `members` are other names of the same change; `also` has
+    those too, and guards of other causes.
     """
 
     recompiles: tuple[Recompile, ...]
@@ -93,6 +104,7 @@ class Cause:
     call_site: UserCall | None = None
     expression: str | None = None
     unnamed_reason: str | None = None
+    members: Members = Members()
 
     @property
     def kind(self) -> str:
@@ -103,6 +115,11 @@ class Cause:
     @property
     def family(self) -> str:
         return get_family(get_kind(self.recompiles[0].guard_kind), self.source)
+
+    @property
+    def alone(self) -> Cause:
+        """The cause without the guards of other causes that failed beside it."""
+        return replace(self, also=self.members.guards, also_named=self.members.named)
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ from ...decode.guards.source_names import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
 from ..evidence import Place, get_place, group_by
 from .call_instances import CallInstances
-from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, get_family, get_kind, get_moment, list_unique
+from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, Members, get_family, get_kind, get_moment, list_unique
 from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_changes
 from .root_changes import RootChanges
 from .shape_evidence import FactIndex, merge_facts
@@ -101,7 +101,7 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
     own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
     derived, is_first = group.list_rows(True, True), bool(group.attributed)
     rows = own or seen
-    also = _find_also_failed(rows, source, failures)
+    also, members = _find_also_failed(rows, source, failures), _find_members(group)
     beside = [failure for row in rows for failure in failures.of(row)]
     others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
     return Cause(
@@ -111,7 +111,8 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
         is_still_static=any(_was_made_dynamic(row, decided) for row in rows)
         or any(_is_specialized(failure, source) for failure in beside),
         shared=tuple(sorted(others, key=get_moment)),
-        also_named=list_unique((*_find_also_names(also, beside), *_find_member_names(group))),
+        also_named=list_unique((*_find_also_names(also, beside), *members.named)),
+        members=members,
         derived=derived if is_first else group.list_rows(False, True),
         seen=seen,
         is_first=is_first,
@@ -139,10 +140,15 @@ def _find_also_names(also: tuple[tuple[str, str], ...], failures: list[GuardFail
     return list_unique(name for pair in pairs if (name := find_torch_source(*pair)) is not None)
 
 
-def _find_member_names(group: _Group) -> tuple[str, ...]:
-    """torch's names of the sizes and numbers that follow from a root: in other frames, under other names."""
-    numbers = (key for key, change in group.members.items() if change.numbers is not None and change.key != group.key)
-    return list_unique(name for pair in numbers if (name := find_torch_source(*pair)) is not None)
+def _find_members(group: _Group) -> Members:
+    """The other sizes and numbers that are the same change: those of the same call, and torch's names of all."""
+    others = [change for change in group.members.values() if change.numbers is not None and change.key != group.key]
+    beside = (change for change in others if change.key.place == group.key.place)
+    named = (find_torch_source(change.row.guard_source or "", change.row.reason) for change in others)
+    return Members(
+        list_unique((get_kind(change.row.guard_kind), change.key.source) for change in beside),
+        list_unique(name for name in named if name is not None),
+    )
 
 
 def _can_be_dynamic(failure: GuardFailure) -> bool:
@@ -202,4 +208,8 @@ def _join(causes: list[Cause]) -> Cause:
         derived=tuple(row for cause in causes for row in cause.derived),
         seen=tuple(sorted((row for cause in causes for row in cause.seen), key=get_moment)),
         is_first=causes[0].is_first,
+        members=Members(
+            list_unique(guard for cause in causes for guard in cause.members.guards),
+            list_unique(name for cause in causes for name in cause.members.named),
+        ),
     )

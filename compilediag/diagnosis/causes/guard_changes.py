@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
 from typing import NamedTuple
 
 from ...events import GuardFailure, Recompile
@@ -14,9 +17,11 @@ from .cause import INTEGER, get_family, get_kind
 from .source_paths import find_torch_source, is_size, normalize_source, split_property
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
-_WHOLE_OBJECT = ("type", "identity", "dead_reference", "length", "dict_keys", "hasattr", "alias")
+_WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
 #: Guards that change with another property of the same tensor.
-_CONSEQUENCES = ("tensor_stride", "dispatch_keys", "alias", "other")
+_CONSEQUENCES = ("dispatch_keys", "alias", "other")
+#: Sizes of one tensor whose products are tried.
+_MAX_SIZES = 6
 
 
 class CauseKey(NamedTuple):
@@ -101,7 +106,16 @@ def list_guard_changes(row: Recompile, failures: FailureIndex) -> list[GuardChan
     for change in _list_others(row, failures):
         found.setdefault(change.key, change)
     changes = list(found.values())
-    return [c for c in changes if c.is_first or not any(_follows(c, other) for other in changes if other is not c)]
+    return _keep_one_stride([one for one in changes if one.is_first or not _follows_any(one, changes)])
+
+
+def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
+    """The changes with one stride of each tensor: another memory layout changes most of them."""
+    first: dict[str, GuardChange] = {}
+    for change in changes:
+        if change.key.family == "tensor_stride":
+            first.setdefault(_find_base(change.key.source), change)
+    return [one for one in changes if one.key.family != "tensor_stride" or one in first.values()]
 
 
 def _list_others(row: Recompile, failures: FailureIndex) -> Iterator[GuardChange]:
@@ -128,18 +142,41 @@ def _use_own_reason(row: Recompile, failures: FailureIndex) -> Recompile:
     return replace(row, reason=next(own, None) or row.reason)
 
 
+def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
+    if change.key.family == "tensor_stride" and _follows_sizes(change, changes):
+        return True
+    return any(_follows(change, other) for other in changes if other is not change)
+
+
+def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
+    """True for a stride that changed as sizes of its tensor did: that of a dense tensor is a product of them."""
+    base, own = _find_base(change.key.source), _get_ratio(change)
+    sizes = {other.key.source: _get_ratio(other) for other in changes if other.is_size}
+    ratios = [ratio for source, ratio in sizes.items() if ratio is not None and _find_base(source) == base]
+    if own is None:
+        return bool(sizes)
+    subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
+    return any(math.prod(subset) == own for subset in subsets)
+
+
+def _get_ratio(change: GuardChange) -> Fraction | None:
+    """How many times as large it is; None if it is not a number, or was 0."""
+    pair = change.row.expected or "", change.row.actual or ""
+    if not all(map(INTEGER.fullmatch, pair)) or int(pair[0]) == 0:
+        return None
+    return Fraction(int(pair[1]), int(pair[0]))
+
+
 def _follows(change: GuardChange, other: GuardChange) -> bool:
     """True if a guard had to fail because the other one did: it needs no change of its own."""
     own, base = (_find_base(one.key.source) for one in (change, other))
     if change.is_relation:
-        return other.is_size
+        return other.is_size or (other.is_relation and other.is_first)
     if change.key.family in _CONSEQUENCES:
         return not (other.key.family in _CONSEQUENCES and other.is_first < change.is_first)
     if other.key.family in _WHOLE_OBJECT or other.row.expected == "None" or other.row.actual == "None":
         return own == base or own.startswith((f"{base}.", f"{base}["))
-    if change.key.family == "mode_stack":
-        return other.key.family == "default_device"
-    return own == base and bool(own) and other.is_first and not (change.is_size and other.is_size)
+    return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
 def _find_base(source: str) -> str:

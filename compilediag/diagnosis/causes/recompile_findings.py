@@ -50,9 +50,8 @@ def advise(cause: Cause) -> Advice:
 
 
 def find_recompiles(data: Rows) -> list[Finding]:
-    """One finding per root cause. What is expected and never failed first has none: there is nothing to do about it."""
-    found = ((cause, advise(cause)) for cause in find_causes(data))
-    return [make_finding(cause, advice) for cause, advice in found if cause.is_first or not advice.is_expected]
+    """One finding per root cause."""
+    return [make_finding(cause, advise(cause)) for cause in find_causes(data)]
 
 
 def make_finding(cause: Cause, advice: Advice) -> Finding:

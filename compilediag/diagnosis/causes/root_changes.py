@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...formatting import is_resumed
 from .guard_changes import CauseKey, GuardChange, is_local_number
+from .source_paths import split_property
 
 Names = Callable[[GuardChange], str | None]
 #: Changes that a derived one is compared with, the latest ones: products try each pair.
@@ -25,6 +26,8 @@ _TENSOR_PROPERTIES = ("tensor_dtype", "tensor_device", "tensor_rank", "requires_
 _VALUES = ("value", "type", "length")
 #: What an optimizer has for each group of parameters, and for each parameter: a scheduler changes all of them.
 _GROUP = re.compile(r"(?<=\.param_groups)\[\d+\]|(?<=\.state\.keys\(\)\))\[\d+\]")
+#: Guards that fail when something appears.
+_PRESENCE = ("dict_keys", "value", "type", "hasattr")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -114,10 +117,19 @@ class RootChanges:
         order = {key: number for number, key in enumerate(self._changes)}
         for (one, other), count in self._peers.items():
             first, second = sorted((one, other), key=order.__getitem__)
-            if len(self._changes[one]) == len(self._changes[other]) == count and self._can_join(first, second, count):
+            if self._is_sometimes_absent(first):
+                first, second = second, first
+            whole = len(self._changes[first]) == count or self._is_sometimes_absent(second)
+            if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
                 for change in self._changes[second]:
                     if At(second, change.event_id) not in self._parents:
                         self._set_parents(change, [At(first, change.event_id)], is_equal=True)
+
+    def _is_sometimes_absent(self, key: CauseKey) -> bool:
+        """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
+        base = split_property(key.source)[0]
+        places = (other for other in self._changes if other.place == key.place and other.source == base)
+        return key.family == "tensor_size" and any(other.family in _PRESENCE for other in places)
 
     def _can_join(self, first: CauseKey, second: CauseKey, count: int) -> bool:
         """A number that is equal to a size once can be a coincidence."""

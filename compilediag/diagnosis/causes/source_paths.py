@@ -10,6 +10,7 @@ from ...decode.guards.source_names import format_source
 
 _PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requires_grad|layout)(?:\(\))?)$")
 _INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
+_LIST_OF_DICTS = re.compile(r"\[\d+\]\['")
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 #: A path of attributes and simple subscripts: nothing that `dynamic_sources` would read as more than a name.
 _PATH = r"(?:\.[A-Za-z_]\w*|\[\d+\]|\['[\w.]+'\])*"
@@ -35,10 +36,13 @@ def is_size(source: str) -> bool:
 def normalize_source(source: str) -> str:
     """One path for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
 
-    An index right after the first name (`args[0].size()[0]`) distinguishes inputs, so it stays.
+    An index right after the first name (`args[0].size()[0]`) distinguishes inputs, so it stays, except for dicts in a
+    list: `targets[3]['boxes']` -> `targets[*]['boxes']`.
     """
     root = _NAME.match(source)
     rest = source[root.end() :] if root else ""
+    if root is not None and root.group() != "args" and _LIST_OF_DICTS.match(rest):
+        return f"{root.group()}[*]{rest[rest.index(']') + 1 :]}"
     if root is None or not rest.startswith("."):
         return source
     return root.group() + _INSTANCE.sub(lambda m: "[*]" if m.group().startswith("[") else ".*", rest)

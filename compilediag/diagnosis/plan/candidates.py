@@ -64,14 +64,18 @@ def list_candidates(causes: Sequence[Cause], facts: FactIndex) -> list[Candidate
 
 
 def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
-    advice = advise(cause)
+    advice = advise(cause.alone)  # Other causes have their own steps.
     changes = get_changes(advice)
     if not changes or not is_dynamic_change(changes[0]):
         return Candidate((cause,), (advice,), changes)
-    kept, others = find_kept(cause, facts), [change for change in changes if not is_dynamic_change(change)]
-    if others and all(row.event_id in kept for row in cause.failed):
-        return Candidate((cause,), (advice,), (*others, *(change for change in changes if change not in others)))
-    return Candidate((cause,), (advice,), changes, kept)
+    kept = find_kept(cause, facts)
+    ordered = order_changes(changes, is_useless=all(row.event_id in kept for row in cause.failed))
+    return Candidate((cause,), (advice,), ordered, kept if is_dynamic_change(ordered[0]) else {})
+
+
+def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[CodeChange, ...]:
+    """The changes, those that make a number dynamic last if that saves nothing: for the values 0 and 1."""
+    return tuple(sorted(changes, key=lambda change: is_useless and is_dynamic_change(change)))
 
 
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:

@@ -149,7 +149,8 @@ def _describe_saving(
     seconds = sum_seconds(row.lost_s for row in saved)
     timed = f" and {format_seconds(seconds)}" if seconds else ""
     before = "" if is_first else "With the steps before it: "
-    together = f"{before}{'saves' if before else 'Saves'} {len(saved)} of {format_amount(total, 'recompile')}{timed}."
+    amount = f"{len(saved)} of {format_amount(total, 'recompile')}{timed}" if saved else "nothing yet"
+    together = f"{before}{'saves' if before else 'Saves'} {amount}."
     rows = {row.event_id for row in candidate.rows}
     beside = [other for other in others if rows & {row.event_id for row in other.rows}]
     if not beside:
@@ -157,4 +158,5 @@ def _describe_saving(
     fails = "fails" if len(beside) == 1 else "fail"
     names = format_names([f"`{other.name}`" for other in beside])
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
-    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls."
+    together = together if saved or not is_first else ""
+    return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()

@@ -1,0 +1,128 @@
+"""Root causes: which recompiles are joined because one change of the program caused them, by hand-made sessions."""
+
+from compilediag.diagnosis.causes.grouping import find_causes
+from compilediag.events import Compile, StackFrame
+from tests.unit.tables_builder import SECOND, failure, recompile, tables
+
+TRAIN, MODEL = "/home/ada/train.py", "/home/ada/model.py"
+ENTRANCE = "/x/site-packages/torch/_dynamo/eval_frame.py"
+
+
+def frame(key, caller, function, file, line):
+    return StackFrame(time_ns=SECOND, stack=key, caller=caller, function=function, file=file, line=line)
+
+
+def stacks(*functions):
+    """The stacks of compiled functions, each called by the one before it: train -> torch -> first -> second -> ..."""
+    frames = [frame("user", None, "train", TRAIN, 28), frame("torch", "user", "compile_wrapper", ENTRANCE, 9)]
+    caller = "torch"
+    for function in functions:
+        frames.append(frame(function, caller, function, MODEL, 1))
+        caller = function
+    return frames
+
+
+def changed(function, number, *guards, closest=None, stack=None):
+    """A recompile of a function: (source, old, new) of each guard that failed, sizes if they look like one."""
+    place = {"function": function, "file": MODEL, "line": 1}
+    kinds = ["tensor_size" if "size()" in source else "value" for source, _, _ in guards]
+    (source, old, new), kind = guards[0], kinds[0]
+    ids = {"compile_id": f"0/{number}", "closest_compile_id": closest or f"0/{number - 50}"}
+    row = recompile(source, kind, old, new, number, **place, **ids)
+    compiled = Compile(
+        time_ns=number * SECOND, compile_id=f"0/{number}", compile_key=row.compile_key, stack=stack or function, **place
+    )
+    failures = [
+        failure(source, kind, number, expected=old, actual=new, entry_compile_id=ids["closest_compile_id"])
+        for (source, old, new), kind in zip(guards, kinds, strict=True)
+    ]
+    return [compiled, row, *failures]
+
+
+def describe(*groups):
+    """(source, values, recompiles, whether it failed first) of each cause."""
+    causes = find_causes(tables(*(event for group in groups for event in group)))
+    return [(cause.source, cause.values, cause.count if cause.is_first else 0) for cause in causes]
+
+
+def test_one_size_in_three_frames_is_one_cause():
+    assert describe(
+        stacks("wrapper", "forward", "loss"),
+        changed("wrapper", 101, ("kwargs['ids'].size()[1]", "16", "24")),
+        changed("forward", 102, ("ids.size()[1]", "16", "24")),
+        changed("loss", 103, ("logits.size()[1]", "16", "24")),
+    ) == [("kwargs['ids'].size()[1]", ("16", "24"), 3)]
+
+
+def test_a_multiple_and_a_product_of_sizes_follow_from_them():
+    assert describe(
+        stacks("forward", "torch_dynamo_resume_in_forward_at_44"),
+        changed("forward", 101, ("ids.size()[1]", "16", "24")),
+        changed("torch_dynamo_resume_in_forward_at_44", 102, ("rows.size()[0]", "128", "192")),
+        changed("forward", 103, ("ids.size()[0]", "8", "5"), ("ids.size()[1]", "16", "32")),
+        changed("torch_dynamo_resume_in_forward_at_44", 104, ("rows.size()[0]", "128", "160")),
+    ) == [("ids.size()[1]", ("16", "24", "32"), 2), ("ids.size()[0]", ("8", "5"), 2)]
+
+
+def test_a_number_after_a_graph_break_follows_from_a_size_but_an_attribute_does_not():
+    resumed = "torch_dynamo_resume_in_forward_at_44"
+    found = describe(
+        stacks("forward", resumed),
+        changed("forward", 101, ("ids.size()[0]", "8", "5")),
+        changed(resumed, 102, ("count", "8", "5")),
+        changed(resumed, 103, ("self.step", "8", "5")),
+    )
+    assert found == [("ids.size()[0]", ("8", "5"), 2), ("self.step", ("8", "5"), 1)]
+
+
+def test_the_same_change_in_another_call_is_another_cause():
+    """The second call begins when a function runs again."""
+    found = describe(
+        stacks("forward", "head"),
+        changed("forward", 101, ("ids.size()[1]", "16", "24")),
+        changed("forward", 102, ("ids.size()[0]", "8", "5")),
+        changed("head", 103, ("hidden.size()[0]", "16", "24")),
+    )
+    assert [source for source, *_ in found] == ["ids.size()[1]", "ids.size()[0]", "hidden.size()[0]"]
+
+
+def test_tensors_that_change_alike_are_one_cause_and_those_that_do_not_are_two():
+    together = describe(
+        stacks("forward"), changed("forward", 101, ("a.size()[0]", "4", "6"), ("b.size()[0]", "4", "6"))
+    )
+    assert together == [("a.size()[0]", ("4", "6"), 1)]
+    apart = describe(
+        stacks("forward"),
+        changed("forward", 101, ("a.size()[0]", "4", "6"), ("b.size()[0]", "4", "6")),
+        changed("forward", 102, ("a.size()[0]", "6", "8")),
+    )
+    assert [source for source, *_ in apart] == ["a.size()[0]", "b.size()[0]"]
+
+
+def test_three_causes_at_one_call():
+    found = describe(
+        stacks("forward"),
+        changed("forward", 101, ("x.size()[0]", "4", "6"), ("x.size()[1]", "16", "24"), ("self.step", "7", "8")),
+    )
+    assert [(source, count) for source, _, count in found] == [("x.size()[0]", 1), ("x.size()[1]", 0), ("self.step", 0)]
+
+
+def test_nothing_is_joined_without_stacks():
+    found = describe(
+        changed("forward", 101, ("ids.size()[1]", "16", "24")), changed("loss", 102, ("logits.size()[1]", "16", "24"))
+    )
+    assert len(found) == 2
+
+
+def test_strides_follow_from_sizes_but_a_layout_does_not():
+    def strides(number, *pairs):
+        rows = changed("forward", number, ("x.size()[1]", "8", "10"))
+        entry = f"0/{number - 50}"
+        more = [
+            failure(f"x.stride()[{dim}]", "tensor_stride", number, expected=old, actual=new, entry_compile_id=entry)
+            for dim, old, new in pairs
+        ]
+        return [*rows, *more]
+
+    assert len(describe(stacks("forward"), strides(101, (0, "32", "40")))) == 1
+    assert len(describe(stacks("forward"), strides(101, (0, "32", "40"), (1, "4", "1"), (2, "1", "10")))) == 2
