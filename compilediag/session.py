@@ -176,10 +176,11 @@ class Session(TableProperties):
             return make_plan(self.data)
 
     def findings(self) -> list[Finding]:
-        """What to change, ranked by seconds lost."""
+        """What to change, ranked by the seconds that it can save. A notebook shows the list as HTML."""
         from .diagnosis import diagnose
+        from .diagnosis.finding_list import FindingList
 
-        return diagnose(self.data)
+        return FindingList(diagnose(self.data))
 
     def explain_miss(self, event_id: int) -> str:
         """Explain why a lookup in `cache_lookups` missed: the nearest earlier key, and what differs.

@@ -202,7 +202,7 @@ class _DiagnosedParts:
         self.calls = sum_calls(data)
         plan, findings = make_plan(self._data), diagnose(data)
         if self._redactor is not None:
-            plan = redact_plan(plan, self._redactor)
+            plan = redact_plan(plan, self._redactor, data)
             findings = leave_out_planned(findings, plan)
         self.parts = {
             "findings": describe_findings(findings, plan),

@@ -28,7 +28,8 @@ def describe_plan(plan: Plan, missing: Set[str], is_redacted: bool) -> PagePlan:
 
 def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:
     """The findings as plain values; each with the number of the step that fixes it."""
-    return [_describe_finding(finding, find_step(finding, plan)) for finding in findings]
+    costs = {(cost.what, cost.evidence) for cost in plan.costs}
+    return [_describe_finding(f, find_step(f, plan), (f.title, f.evidence) in costs) for f in findings]
 
 
 def leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
@@ -49,7 +50,7 @@ def find_step(finding: Finding, plan: Plan) -> int | None:
     return None
 
 
-def _describe_finding(finding: Finding, step: int | None) -> PageFinding:
+def _describe_finding(finding: Finding, step: int | None, is_cost: bool) -> PageFinding:
     return {
         "rule": finding.rule,
         "title": finding.title,
@@ -64,4 +65,5 @@ def _describe_finding(finding: Finding, step: int | None) -> PageFinding:
         "evidence": list(finding.evidence),
         "values": [str(value) for value in finding.details],
         "step": step,
+        "is_cost": is_cost,
     }

@@ -47,7 +47,10 @@ class RunningCompile(TypedDict):
 
 
 class PageFinding(TypedDict):
-    """A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it."""
+    """A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it.
+
+    `is_cost`: the plan has it among its costs.
+    """
 
     rule: str
     title: str
@@ -62,6 +65,7 @@ class PageFinding(TypedDict):
     evidence: list[int]
     values: list[str]
     step: int | None
+    is_cost: bool
 
 
 class PageStep(TypedDict):
@@ -97,6 +101,22 @@ class PageCause(TypedDict):
     evidence: list[int]
 
 
+class PageCost(TypedDict):
+    """Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`."""
+
+    kind: str
+    seconds: float
+    what: str
+    advice: str
+    code: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    place: str
+    details: list[str]
+    evidence: list[int]
+
+
 class PagePlan(TypedDict):
     """The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none."""
 
@@ -111,6 +131,7 @@ class PagePlan(TypedDict):
     code: str
     patch: str | None
     unresolved: list[PageCause]
+    costs: list[PageCost]
     tried: dict[str, Any] | None
     notes: list[str]
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.outcome import Outcome
 from ..diagnosis.plan.plan_text import format_settings
+from ..diagnosis.rules.compile_time import find_compile_costs
 from ..formatting import format_amount, format_seconds
 
 if TYPE_CHECKING:
     from ..diagnosis.settings import Settings
+    from ..events import Rows
     from .redaction import Redactor
 
 NOTE = "This plan is redacted: source code, values and paths are left out."
@@ -27,8 +29,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[(?:'\.\.\.'|\d+)\])*(?:\.si
 _QUOTED = re.compile(r"([LG]\[)?(?:'[^']*'|\"[^\"]*\")")
 
 
-def redact_plan(plan: Plan, redactor: Redactor) -> Plan:
-    """The plan without user data."""
+def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
+    """The plan without user data; `data` has the redacted rows, which its costs are made of."""
     return Plan(
         steps=tuple(_redact_step(step, redactor) for step in plan.steps),
         recompiles=plan.recompiles,
@@ -38,6 +40,7 @@ def redact_plan(plan: Plan, redactor: Redactor) -> Plan:
         settings=_redact_settings(plan.settings),
         unresolved=tuple(_redact_cause(cause) for cause in plan.unresolved),
         tried=_redact_outcome(plan),
+        costs=find_compile_costs(data),
         notes=(NOTE,) if plan.recompiles else (),
     )
 

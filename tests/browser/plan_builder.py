@@ -77,6 +77,7 @@ def make_plan(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         "code": f"# train.py:28\n{INSERTED}\n# train.py:12\n{REPLACED}",
         "patch": PATCH,
         "unresolved": [],
+        "costs": [],
         "tried": None,
         "notes": [],
         **more,
@@ -87,6 +88,24 @@ def make_empty_plan(headline: str, **more: Any) -> dict[str, Any]:
     """A plan without steps."""
     empty = {"steps": [], "settings": {}, "settings_code": "", "code": "", "patch": None, "seconds_saved": 0.0}
     return make_plan(**{**empty, "headline": headline, "recompiles_saved": 0, **more})
+
+
+def make_cost(**more: Any) -> dict[str, Any]:
+    """What the next process pays again."""
+    return {
+        "kind": "next_process",
+        "seconds": 9.0,
+        "what": "The next process compiles 2 of 3 graphs again: 9.0 s",
+        "advice": "Set `torch._functorch.config.autograd_cache_allow_custom_autograd_functions`.",
+        "code": "torch._functorch.config.autograd_cache_allow_custom_autograd_functions = ['Scale']",
+        "function": "forward",
+        "file": "/home/me/train.py",
+        "line": 12,
+        "place": "train.py:12",
+        "details": ["0/0 bypasses the cache: `Scale` is a custom autograd function"],
+        "evidence": [],
+        **more,
+    }
 
 
 def make_outcome(**more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from compilediag.views.report import render_report
 from tests.browser.conftest import expect_value
 from tests.browser.plan_builder import (
     PATCH,
+    make_cost,
     make_empty_plan,
     make_outcome,
     make_plan,
@@ -77,14 +78,16 @@ def test_a_step_says_where_what_the_change_and_what_it_saves(open_plan):
 
 
 def test_a_change_that_no_program_can_apply_is_a_sentence(open_plan):
-    page = open_plan(make_plan(make_step(can_be_applied=False, change="Keep `self.step` in a tensor.")))
+    steps = make_step(can_be_applied=False, change="Keep `self.step` in a tensor."), make_second_step()
+    page = open_plan(make_plan(*steps))
     expect(step(page, 1).locator("pre:visible")).to_have_count(0)
     expect(step(page, 1)).to_contain_text("Keep self.step in a tensor.")
 
 
 def test_the_code_of_a_single_step_is_not_repeated(open_plan):
-    page = open_plan(make_plan(make_step(), code=make_step()["change"]))
+    page = open_plan(make_plan(make_step(), code="# train.py:28\nmark()"))
     expect(page.locator(".cdiag-plan-code")).to_be_hidden()
+    expect(step(page, 1).locator("pre")).to_have_text("# train.py:28\nmark()")
     expect(step(page, 1).locator(".cdiag-copy")).to_be_visible()
 
 
@@ -132,9 +135,21 @@ def test_the_patch_and_other_ways_are_folded_and_open_by_key(open_plan):
 def test_unresolved_causes_are_folded_with_their_reasons(open_plan):
     causes = [{"what": "`n` changes", "reason": "each length is wanted", "place": "a.py:3", "evidence": []}]
     page = open_plan(make_plan(unresolved=causes, notes=["Compiled in two threads."]))
-    page.click("text=1 cause without a change, and why")
+    page.click("text=1 cause not resolved, and why")
     expect(page.locator(".cdiag-unresolved li")).to_have_text("a.py:3: n changes: each length is wanted")
     expect(page.locator(".cdiag-plan-notes")).to_have_text("Compiled in two threads.")
+
+
+def test_costs_without_recompiles_are_folded_below_steps_and_open_without(open_plan, deliver, patch_of):
+    page = open_plan(make_plan(costs=[make_cost()]))
+    expect(page.locator(".cdiag-cost")).to_be_hidden()
+    page.click("text=Where compile time goes")
+    expect(page.locator(".cdiag-cost-what")).to_have_text("The next process compiles 2 of 3 graphs again: 9.0 s")
+    expect(page.locator(".cdiag-cost pre")).to_contain_text("['Scale']")
+    page.click("text=1 detail")
+    deliver(page, patch_of(make_plan(costs=[make_cost(what="The next process pays 12 s again")]), 1))
+    expect(page.locator(".cdiag-cost-what")).to_have_text("The next process pays 12 s again")
+    expect(page.locator(".cdiag-cost .cdiag-reasons")).to_be_visible()
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -152,7 +167,9 @@ def test_a_plan_without_steps_is_one_line_and_the_reasons(open_plan, deliver, pa
     expect(page.locator(".cdiag-plan .cdiag-copy:visible")).to_have_count(0)
     causes = [{"what": "`mode` changes", "reason": "both modes are wanted", "place": "a.py:3", "evidence": []}]
     headline = "No change removes any of 3 recompiles"
-    deliver(page, patch_of(make_empty_plan(headline, unresolved=causes), 1, meta={"state": "stopped"}))
+    plan = make_empty_plan(headline, unresolved=causes, costs=[make_cost()])
+    deliver(page, patch_of(plan, 1, meta={"state": "stopped"}))
+    expect(page.locator(".cdiag-cost")).to_be_visible()
     expect(page.locator(".cdiag-plan h2")).to_have_text("Plan")
     expect(page.locator(".cdiag-plan-headline")).to_have_text(headline)
     expect(page.locator(".cdiag-unresolved li")).to_be_visible()
@@ -226,7 +243,15 @@ def test_hostile_text_in_every_part_of_a_plan_is_text(open_plan):
     steps = [make_step(**dict.fromkeys(texts, name), values=[name], alternatives=[name]) for name in HOSTILE]
     causes = [{"what": name, "reason": name, "place": name, "evidence": []} for name in HOSTILE]
     whole = "\n".join(HOSTILE)
-    more = {"headline": whole, "code": whole, "patch": whole, "notes": HOSTILE, "tried": make_outcome(text=whole)}
+    costs = [make_cost(what=name, advice=name, code=name, details=[name]) for name in HOSTILE]
+    more = {
+        "costs": costs,
+        "headline": whole,
+        "code": whole,
+        "patch": whole,
+        "notes": HOSTILE,
+        "tried": make_outcome(text=whole),
+    }
     page = open_plan(make_plan(*steps, unresolved=causes, **more), width=400)
     page.click("text=show all 8 steps")
     page.evaluate("() => document.querySelectorAll('.cdiag-plan details').forEach((n) => { n.open = true; })")
@@ -244,7 +269,7 @@ def test_it_fits_any_width(recorded, open_plan, width):
         recorded.compile(number)
     long = make_step(code=f"logits = model({', '.join(f'argument_{n}=batch[{n}]' for n in range(30))})")
     causes = [{"what": "`n` changes", "reason": "each length is wanted", "place": "a.py:3", "evidence": []}]
-    page = open_plan(make_plan(long, make_second_step(), unresolved=causes, tried=make_outcome()), width=width)
+    page = open_plan(make_plan(long, make_second_step(), unresolved=causes, costs=[make_cost()]), width=width)
     for summary in page.locator(".cdiag-plan summary:visible").all():
         summary.click()
     expect_value(page, FITS, [])
@@ -256,7 +281,9 @@ def test_it_fits_any_width(recorded, open_plan, width):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_of_the_plan_can_be_read(open_plan, scheme):
     causes = [{"what": "`n` changes", "reason": "each length is wanted", "place": "a.py:3", "evidence": []}]
-    plan = make_plan(unresolved=causes, tried=make_outcome(holds=False), notes=["Compiled in two threads."])
+    plan = make_plan(
+        unresolved=causes, costs=[make_cost()], tried=make_outcome(holds=False), notes=["Compiled in two threads."]
+    )
     page = open_plan(plan, color_scheme=scheme)
     for summary in page.locator(".cdiag-plan summary:visible").all():
         summary.click()

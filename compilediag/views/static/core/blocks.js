@@ -90,11 +90,12 @@ export function makeSection(name, heading, ...children) {
 }
 
 /**
- * The step of the plan that fixes a finding, or that there is nothing to fix; null for any other finding.
+ * Where the plan has a finding, or that there is nothing to fix; null for any other finding.
  * @param {Finding} finding
  */
-export function makeFindingMark({ step, is_expected }) {
+export function makeFindingMark({ step, is_cost, is_expected }) {
   if (step !== null) return make("span", "cdiag-mark is-step", `step ${formatCount(step)}`);
+  if (is_cost) return make("span", "cdiag-mark", "compile time");
   return is_expected ? make("span", "cdiag-mark", "expected") : null;
 }
 

@@ -100,6 +100,34 @@ export function makeProse(text) {
 }
 
 /**
+ * Shows a sentence with code between backticks, and more after it. An equal one changes nothing, so that a selection
+ * stays; an empty one is hidden.
+ * @param {HTMLElement} node
+ * @param {string} text
+ * @param {Child[]} more
+ */
+export function setProse(node, text, more = []) {
+  const made = node.cloneNode(false);
+  for (const child of [...makeProse(text), ...more]) if (child) made.appendChild(typeof child === "string" ? new Text(child) : child);
+  if (!node.isEqualNode(made)) node.replaceChildren(...made.childNodes);
+  setShown(node, node.hasChildNodes());
+}
+
+/**
+ * Gives an element one child per sentence; a child whose text is the same stays.
+ * @param {HTMLElement} parent
+ * @param {"li" | "p"} tag
+ * @param {string[]} texts
+ */
+export function setSentences(parent, tag, texts) {
+  const known = new Map([...parent.children].map((child) => [child.textContent, child]));
+  arrange(parent, texts.map((text) => {
+    const made = make(tag, "", ...makeProse(text));
+    return known.get(made.textContent) ?? made;
+  }));
+}
+
+/**
  * The element that an event came from.
  * @param {Event} event
  * @returns {Element}

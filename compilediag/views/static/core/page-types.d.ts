@@ -62,6 +62,8 @@ export interface Finding {
   values: string[];
   /** Number of the plan's step that fixes it; null if none does. */
   step: number | null;
+  /** The plan has it among its costs. */
+  is_cost: boolean;
 }
 
 /** One change of the plan. */
@@ -98,6 +100,18 @@ export interface Unresolved {
   evidence: number[];
 }
 
+/** Compile time that is spent without a recompile. */
+export interface CompileCost {
+  kind: string;
+  what: string;
+  advice: string;
+  code: string | null;
+  function: string | null;
+  place: string;
+  /** One line per compile or reason. */
+  details: string[];
+}
+
 /** What trying the plan showed. */
 export interface Outcome {
   /** The outcome in one line. */
@@ -117,6 +131,8 @@ export interface Plan {
   /** A unified diff of the user's files; null if there is none. */
   patch: string | null;
   unresolved: Unresolved[];
+  /** What the next process pays again first, then what can be saved. */
+  costs: CompileCost[];
   tried: Outcome | null;
   notes: string[];
 }

@@ -39,8 +39,8 @@ export class FindingsPanel {
     const shape = JSON.stringify([findings, this.showsAll, this.picked]);
     if (shape === this.shape) return;
     this.shape = shape;
-    const planned = findings.filter((finding) => finding.step !== null);
-    const others = findings.filter((finding) => finding.step === null);
+    const planned = findings.filter(isInPlan);
+    const others = findings.filter((finding) => !isInPlan(finding));
     setShown(this.node, findings.length > 0);
     setText(this.title, planned.length && others.length ? "Other findings" : "Findings");
     this.paintOthers(others);
@@ -69,7 +69,7 @@ export class FindingsPanel {
    * @param {string} rank
    */
   makeItem(finding, rank) {
-    const title = make("span", "cdiag-finding-title", finding.title);
+    const title = make("span", "cdiag-finding-title", ...makeProse(finding.title));
     const head = rank ? make("span", "cdiag-rank", rank) : null;
     const top = make("span", "cdiag-finding-top", head, makeFindingMark(finding), title, describeSaving(finding));
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
@@ -77,7 +77,7 @@ export class FindingsPanel {
     button.title = writeTooltip(finding);
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
     button.append(top);
-    if (finding.step === null) button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
+    if (!isInPlan(finding)) button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
     const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));
     return make("li", "", button, event === undefined ? null : this.makeExploreLink(finding, event));
   }
@@ -91,6 +91,11 @@ export class FindingsPanel {
     explore.setAttribute("aria-label", `explore: ${finding.title}`);
     return explore;
   }
+}
+
+/** @param {Finding} finding */
+function isInPlan({ step, is_cost }) {
+  return step !== null || is_cost;
 }
 
 /** @param {Finding} finding */

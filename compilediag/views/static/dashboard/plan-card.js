@@ -1,7 +1,8 @@
 // The plan: what to change, in which order, and what that saves. It keeps focus, selection and open folds when it changes.
-import { arrange, make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
+import { arrange, make, makeButton, setSentences, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
+import { CostView } from "./plan-cost.js";
 import { StepView } from "./plan-step.js";
 /** @import { Outcome, Plan, PlanStep, Unresolved } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
@@ -42,9 +43,14 @@ export class PlanCard {
     this.unresolved = make("ul", "cdiag-reasons cdiag-unresolved");
     this.unresolvedFold = new Fold(this.unresolved);
     setShown(this.unresolvedFold.node, false);
+    this.costs = make("ul", "cdiag-costs");
+    this.costsFold = new Fold(this.costs);
+    setShown(this.costsFold.node, false);
+    /** @type {Map<string, CostView>} */
+    this.costViews = new Map();
     this.notes = make("div", "cdiag-plan-notes");
     const head = make("div", "cdiag-plan-head", this.title, this.headline, this.outcome);
-    const rest = [this.together, this.patchFold.node, this.unresolvedFold.node, this.notes];
+    const rest = [this.together, this.patchFold.node, this.unresolvedFold.node, this.costsFold.node, this.notes];
     this.node = make("section", "cdiag-plan", head, this.steps, this.more, ...rest);
     this.node.setAttribute("aria-label", "plan");
   }
@@ -64,14 +70,16 @@ export class PlanCard {
     setText(this.headline, plan.headline);
     this.node.classList.toggle("is-empty", plan.steps.length === 0);
     this.paintOutcome(plan.tried);
-    this.paintSteps(plan.steps);
-    const isWhole = plan.steps.length === 1 && plan.steps[0].can_be_applied && plan.steps[0].change === plan.code;
-    setShown(this.together, plan.code !== "" && !isWhole);
+    // The code of a single step is the whole block, which also says where it belongs.
+    const isSingle = plan.steps.length === 1 && plan.steps[0].can_be_applied;
+    this.paintSteps(isSingle ? [{ ...plan.steps[0], change: plan.code }] : plan.steps);
+    setShown(this.together, plan.code !== "" && !isSingle);
     this.code.show(plan.code);
     setShown(this.patchFold.node, Boolean(plan.patch));
     this.patch.show(plan.patch ?? "");
     this.paintUnresolved(plan);
-    arrangeTexts(this.notes, "p", plan.notes);
+    this.paintCosts(plan);
+    setSentences(this.notes, "p", plan.notes);
   }
 
   /** @param {Outcome | null} tried */
@@ -84,7 +92,7 @@ export class PlanCard {
 
   /** @param {PlanStep[]} steps */
   paintSteps(steps) {
-    const keys = makeKeys(steps);
+    const keys = makeKeys(steps.map(({ rule, file, line, expression }) => [rule, file, line, expression]));
     this.views = new Map(keys.map((key) => [key, this.views.get(key) ?? new StepView(this.store, this.actions)]));
     const nodes = steps.map((step, i) => {
       const view = /** @type {StepView} */ (this.views.get(keys[i]));
@@ -105,8 +113,25 @@ export class PlanCard {
   paintUnresolved({ unresolved, steps }) {
     if (this.unresolvedFold.node.hidden && !steps.length) this.unresolvedFold.node.open = true;
     setShown(this.unresolvedFold.node, unresolved.length > 0);
-    this.unresolvedFold.setTitle(`${formatAmount(unresolved.length, "cause")} without a change, and why`);
-    arrangeTexts(this.unresolved, "li", unresolved.map(describeUnresolved));
+    this.unresolvedFold.setTitle(`${formatAmount(unresolved.length, "cause")} not resolved, and why`);
+    setSentences(this.unresolved, "li", unresolved.map(describeUnresolved));
+  }
+
+  /**
+   * What costs compile time without any recompile: open at first if there is nothing else to change.
+   * @param {Plan} plan
+   */
+  paintCosts({ costs, steps }) {
+    if (this.costsFold.node.hidden && !steps.length) this.costsFold.node.open = true;
+    setShown(this.costsFold.node, costs.length > 0);
+    this.costsFold.setTitle("Where compile time goes");
+    const keys = makeKeys(costs.map(({ kind, place, function: name }) => [kind, place, name]));
+    this.costViews = new Map(keys.map((key) => [key, this.costViews.get(key) ?? new CostView()]));
+    arrange(this.costs, costs.map((cost, i) => {
+      const view = /** @type {CostView} */ (this.costViews.get(keys[i]));
+      view.update(cost);
+      return view.node;
+    }));
   }
 
   /** @param {string | null} label */
@@ -117,32 +142,18 @@ export class PlanCard {
 }
 
 /**
- * A key for each step, the same one as long as its rule and its place are the same.
- * @param {PlanStep[]} steps
+ * A key for each item, made of what stays the same while the item changes. Equal ones are numbered.
+ * @param {unknown[][]} identities
  */
-function makeKeys(steps) {
+function makeKeys(identities) {
   /** @type {Map<string, number>} */
   const counts = new Map();
-  return steps.map(({ rule, file, line, expression }) => {
-    const key = JSON.stringify([rule, file, line, expression]);
+  return identities.map((identity) => {
+    const key = JSON.stringify(identity);
     const count = counts.get(key) ?? 0;
     counts.set(key, count + 1);
     return `${key} ${count}`;
   });
-}
-
-/**
- * Gives an element one child per text; a child whose text is the same stays.
- * @param {HTMLElement} parent
- * @param {"li" | "p"} tag
- * @param {string[]} texts
- */
-function arrangeTexts(parent, tag, texts) {
-  const known = new Map([...parent.children].map((child) => [child.textContent, child]));
-  arrange(parent, texts.map((text) => {
-    const made = make(tag, "", ...makeProse(text));
-    return known.get(made.textContent) ?? made;
-  }));
 }
 
 /** @param {Unresolved} cause */

@@ -1,5 +1,5 @@
 // One step of the plan: where, what varies, the change, why, and what it saves.
-import { make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
+import { make, makeButton, setProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, oneLine } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
 /** @import { Child } from "../core/dom.js" */
@@ -114,16 +114,4 @@ function listValues({ values, what }) {
   if (shown.every((value) => what.includes(value))) return [];
   const rest = values.length > VALUES ? `, and ${formatCount(values.length - VALUES)} more` : "";
   return [": ", ...shown.flatMap((value, i) => [i ? ", " : "", make("code", "", value)]), rest];
-}
-
-/**
- * Shows a sentence, in which code is between backticks. An equal one changes nothing, so that a selection stays.
- * @param {HTMLElement} node
- * @param {string} text
- * @param {Child[]} more
- */
-function setProse(node, text, more = []) {
-  const made = make("p", "", ...makeProse(text), ...more);
-  setShown(node, made.hasChildNodes());
-  if (!node.isEqualNode(made)) node.replaceChildren(...made.childNodes);
 }
