@@ -200,6 +200,12 @@ def test_a_scheduler_changes_the_rates_of_all_groups_of_parameters():
     assert decay.source == "self.param_groups[0]['weight_decay']"
 
 
+def test_what_changes_in_all_layers_of_a_cache_is_one_cause():
+    kinds = [failure(f"kwargs['cache'].layers[{i}].kind", "value", 1, expected="'a'", actual="'b'") for i in (0, 1)]
+    length, kind = diagnose(tables(recompile("kwargs['ids'].size()[1]", "tensor_size", "4", "6"), *kinds))
+    assert (length.source, kind.source) == ("kwargs['ids'].size()[1]", "kwargs['cache'].layers[0].kind")
+
+
 def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
     rows = sizes("4", "6", "8", "10")
     found = diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1)))

@@ -28,6 +28,8 @@ _VALUES = ("value", "type", "length")
 _GROUP = re.compile(r"(?<=\.param_groups)\[\d+\]|(?<=\.state\.keys\(\)\))\[\d+\]")
 #: Guards that fail when something appears.
 _PRESENCE = ("dict_keys", "value", "type", "hasattr")
+#: One layer of a cache that is passed: what holds for one holds for all.
+_LAYER = re.compile(r"(?<=\.layers)\[\d+\](?=\.)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -183,12 +185,21 @@ def _is_derivable(change: GuardChange) -> bool:
 
 
 def _is_same_change(one: GuardChange, other: GuardChange) -> bool:
-    sources = one.key.source, other.key.source
-    if _GROUP.sub("[*]", sources[0]) == _GROUP.sub("[*]", sources[1]) and all(map(_GROUP.search, sources)):
+    if _is_alike(one, other, _GROUP) or (_is_alike(one, other, _LAYER) and _get_pair(one) == _get_pair(other)):
         return True
     if one.key.source.endswith("training") and other.key.source.endswith("training"):
-        return (one.row.expected, one.row.actual) == (other.row.expected, other.row.actual)
+        return _get_pair(one) == _get_pair(other)
     return one.numbers is not None and one.numbers == other.numbers
+
+
+def _is_alike(one: GuardChange, other: GuardChange, index: re.Pattern[str]) -> bool:
+    """True if the names of two values differ in one kind of index only."""
+    sources = one.key.source, other.key.source
+    return all(map(index.search, sources)) and len({index.sub("[*]", source) for source in sources}) == 1
+
+
+def _get_pair(change: GuardChange) -> tuple[str | None, str | None]:
+    return change.row.expected, change.row.actual
 
 
 def _find_origins(change: GuardChange, known: Sequence[GuardChange]) -> Iterator[tuple[GuardChange, ...]]:
