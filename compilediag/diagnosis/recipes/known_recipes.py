@@ -35,6 +35,16 @@ RECIPES: tuple[Recipe, ...] = (
         program="transformers_trainer",
     ),
     Recipe(
+        name="transformers_problem_type",
+        packages=("transformers",),
+        rules=("optional_argument",),
+        source=r"\bconfig\.problem_type$",
+        action="Set it before the first call, as the number of labels needs: "
+        'model.config.problem_type = "single_label_classification".',
+        why="The first call with labels sets it, so the second call is compiled again.",
+        program="transformers_trainer",
+    ),
+    Recipe(
         name="peft_adapter_switch",
         packages=("peft",),
         rules=("string_changes", "value_changes"),
