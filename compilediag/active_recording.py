@@ -21,6 +21,8 @@ from typing import Any
 
 from . import sources
 from .errors import CompilediagError
+from .program import META_KEY as PROGRAM
+from .program import describe_program
 from .recording import Recorder
 from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
@@ -237,6 +239,7 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
         "asked_for": asked_for,
         "my_code": my_code,
         "library_folders": _list_library_folders(),
+        PROGRAM: describe_program(),
         "pid": os.getpid(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,

@@ -175,6 +175,18 @@ class Session(TableProperties):
         with self.settled():
             return make_plan(self.data)
 
+    def warmup(self, path: str | os.PathLike[str]) -> Path:
+        """Write a Python script that compiles everything this session saw and saves torch's cache artifacts.
+
+        For a session of a script (`compilediag run`, or `cd.watch()` in it) the script needs no edit; it runs the same
+        program and ends it once all variants are compiled. For a notebook, the calls are marked with TODO.
+        CompilediagError if nothing was compiled or the path can't be written.
+        """
+        from .views.warmup_script import write_warmup
+
+        with self.settled():
+            return write_warmup(self.data, path)
+
     def findings(self) -> list[Finding]:
         """What to change, ranked by the seconds that it can save. A notebook shows the list as HTML."""
         from .diagnosis import diagnose

@@ -19,6 +19,7 @@ class PlanCommand:
       compilediag plan run.cdiag                     the plan as text
       compilediag plan run.cdiag --code              only the block of code to paste
       compilediag plan run.cdiag --patch > fix.diff  the same as a diff of your files
+      compilediag plan run.cdiag --warmup warmup.py  a script that fills torch's caches for the next process
 
     Exit code 1 if --patch is given and your files were changed since the recording, or the plan has no code.
     """
@@ -31,11 +32,18 @@ class PlanCommand:
         form.add_argument("--code", action="store_true", help="print only the block of code to paste")
         form.add_argument("--patch", action="store_true", help="print a unified diff of your files")
         form.add_argument("--json", action="store_true", help="print the plan as JSON")
+        form.add_argument(
+            "--warmup", metavar="OUT.py", help="write a script that compiles the same again and saves torch's caches"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.session import load_any
 
-        plan = load_any(args.session).plan()
+        session = load_any(args.session)
+        if args.warmup:
+            print(f"compilediag: wrote {session.warmup(args.warmup)}", file=sys.stderr)
+            return 0
+        plan = session.plan()
         if args.patch:
             return _print_patch(plan)
         if args.json:

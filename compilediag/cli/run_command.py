@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
 from compilediag.files import check_output
+from compilediag.program import announce_program
 
 from .python_program import execute, find_module, find_script
 
@@ -67,6 +68,7 @@ class RunCommand:
         from compilediag.watch import start
 
         program.set_arguments(args.args)
+        announce_program(args.script, args.script if args.is_module else None, args.args)
         session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())

@@ -69,6 +69,15 @@ def test_what_a_hit_took_is_paid_again():
     assert (time.dynamo_s, time.loading_s, time.again_s) == (2.0, 3.0, 5.0)
 
 
+def test_what_caches_saved_is_said():
+    loaded = forward(duration_s=5.0, dynamo_s=5.0, aot_s=3.0, inductor_s=None, blocks=BLOCKS)
+    found = find_costs(loaded, outer("hit", saved_s=17.0))
+    assert found["next_process"].what.endswith(
+        "again: Dynamo 2.0 s, loading cached graphs 3.0 s; caches saved 17.0 s here"
+    )
+    assert "repeated_blocks" not in found  # Nothing was compiled.
+
+
 def test_without_an_outer_entry_aotautograd_is_paid_and_inductor_is_found():
     reason = "Unsupported autograd function"
     rows = [outer("bypass", reason=reason), inner("saved"), inner("saved", at=42)]

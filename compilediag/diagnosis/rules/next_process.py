@@ -34,7 +34,8 @@ WORTH_REPORTING_S = 0.1
 class RepeatedTime:
     """The seconds (s) of one compile, its backward included, and what of them the next process pays again.
 
-    `keys_s` computes the keys, `loading_s` is the time in which this process loaded what it found. `uncached` maps the
+    `keys_s` computes the keys, `loading_s` is the time in which this process loaded what it found, and `saved_s`
+    the time that this saved, as torch reports it. `uncached` maps the
     reason why no cache keeps a graph to the seconds of its compile.
     """
 
@@ -44,6 +45,7 @@ class RepeatedTime:
     dynamo_s: float = 0.0
     keys_s: float = 0.0
     loading_s: float = 0.0
+    saved_s: float = 0.0
     uncached: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
@@ -76,6 +78,11 @@ class CompileLookups:
     def is_found(self) -> bool:
         """True if this process found the entry."""
         return any(row.outcome == "hit" for row in self._rows)
+
+    @property
+    def saved_s(self) -> float:
+        """s that the hits saved."""
+        return sum_seconds(row.saved_s for row in self._rows if row.outcome == "hit")
 
     @property
     def is_kept(self) -> bool:
@@ -132,6 +139,7 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
         _add_backend(time, row, aot_s, outer, why, lookups)
     if outer.is_kept:
         time.keys_s += outer.keys_s
+    time.saved_s = outer.saved_s or lookups.select("fx_graph").saved_s
     return time
 
 
@@ -177,10 +185,13 @@ def find_next_process_cost(data: Rows) -> CompileCost | None:
     if again < WORTH_REPORTING_S:
         return None
     most = sorted(times, key=lambda time: -time.again_s)
+    saved = sum(time.saved_s for time in times)
+    hits = f"; caches saved {format_seconds(saved)} here" if saved >= WORTH_REPORTING_S else ""
     return CompileCost(
         kind="next_process",
         seconds=again,
-        what=f"The next process pays {format_seconds(again)} of these {format_seconds(total)} again{_list_parts(most)}",
+        what=f"The next process pays {format_seconds(again)} of these {format_seconds(total)} again{_list_parts(most)}"
+        f"{hits}",
         advice=_advise(most),
         evidence=tuple(number for time in most for number in time.evidence),
         details=tuple(time.text for time in most[:SHOWN] if time.again_s >= WORTH_REPORTING_S),
@@ -199,15 +210,23 @@ def _list_parts(times: Sequence[RepeatedTime]) -> str:
     return f": {', '.join(shown)}" if shown else ""
 
 
-def _advise(times: Sequence[RepeatedTime]) -> str:
-    """One sentence per reason why a graph is in no cache, most seconds first; how to share caches if there is none."""
+def list_uncached(data: Rows) -> list[str]:
+    """Why graphs are in no cache and what to do, one line per reason, most seconds first."""
+    return _list_reasons(find_repeated_time(data))
+
+
+def _list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
     seconds: dict[str, float] = defaultdict(float)
     for time in times:
         for reason, spent in time.uncached.items():
             seconds[reason] += spent
     reasons = sorted((spent, reason) for reason, spent in seconds.items() if spent >= WORTH_REPORTING_S)
-    lines = [f"{format_seconds(spent)}: {reason}. {_advise_reason(reason)}".strip() for spent, reason in reasons[::-1]]
-    return " ".join(lines) or (
+    return [f"{format_seconds(spent)}: {reason}. {_advise_reason(reason)}".strip() for spent, reason in reasons[::-1]]
+
+
+def _advise(times: Sequence[RepeatedTime]) -> str:
+    """Why graphs are in no cache; how to share caches if all are in one."""
+    return " ".join(_list_reasons(times)) or (
         "Everything below Dynamo is in the caches of this machine. session.warmup(path) writes a script that saves "
         "them for another one. Dynamo traces again in every process: it takes less time for a smaller graph, such as "
         "one block of a model."

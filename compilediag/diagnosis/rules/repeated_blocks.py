@@ -48,7 +48,7 @@ def find_repeated_blocks(data: Rows) -> list[CompileCost]:
 def _report_blocks(
     rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
 ) -> CompileCost | None:
-    forward = next((row for row in rows if row.blocks and row.outcome in MADE), None)
+    forward = next((row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row)), None)
     blocks = forward.blocks if forward is not None else None
     if forward is None or blocks is None:
         return None
@@ -71,13 +71,19 @@ def _report_blocks(
     )
 
 
+def _is_loaded(row: Compile) -> bool:
+    """True if a cache had the graph: nothing was compiled then."""
+    return row.backend == "inductor" and row.inductor_s is None
+
+
 def estimate_saving(
     rows: Sequence[Compile], blocks: dict[str, Any], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
 ) -> float:
     """s that compiling one of the identical blocks saves: (N - 1)/N of the time that grows with the graph.
 
     That is without what a process pays once, and without waiting for kernels: Inductor compiles equal kernels once. The
-    time in which kernels were compiled beside the code generation of the other blocks becomes a wait.
+    time in which kernels were compiled beside the code generation of the other blocks becomes a wait. Measured on an
+    H100 with 12 blocks, the estimate was 34 % above to 14 % below what was saved (docs/compile_time.md).
     """
     kernels = list(kernels)
     once = sum_seconds(phase.duration_s for phase in phases if phase.name in ONCE)

@@ -1,0 +1,64 @@
+"""The program that runs: its script or module, its arguments and its folder, so that it can be run again."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: The key of a session's meta.
+META_KEY = "program"
+
+
+@dataclass(frozen=True)
+class RunningProgram:
+    """A Python program: `python script arguments` or `python -m module arguments`, in `folder`."""
+
+    script: str | None
+    module: str | None
+    arguments: tuple[str, ...]
+    folder: str
+
+    @property
+    def command(self) -> str:
+        """The command line after `python`, for people."""
+        name = f"-m {self.module}" if self.module else os.path.basename(self.script or "")
+        return " ".join([name, *self.arguments])
+
+
+_announced: RunningProgram | None = None
+
+
+def announce_program(script: str | None, module: str | None, arguments: Sequence[str]) -> None:
+    """Name the program that this process is about to run; otherwise `__main__` names it."""
+    global _announced
+    path = os.path.abspath(script) if script is not None and module is None else None
+    _announced = RunningProgram(path, module, tuple(arguments), os.getcwd())
+
+
+def describe_program() -> dict[str, Any] | None:
+    """The program of this process as plain values; None in a notebook or at a prompt."""
+    found = _announced or _find_main()
+    return None if found is None else {**asdict(found), "arguments": [*found.arguments]}
+
+
+def _find_main() -> RunningProgram | None:
+    main = sys.modules.get("__main__")
+    file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+    if file is None or hasattr(builtins, "__IPYTHON__"):
+        return None
+    module = spec.name.removesuffix(".__main__") if spec is not None and spec.name else None
+    script = None if module else os.path.abspath(file)
+    return RunningProgram(script, module, tuple(sys.argv[1:]), os.getcwd())
+
+
+def read_program(meta: Mapping[str, Any]) -> RunningProgram | None:
+    """The program of a session; None if it is not known."""
+    found = meta.get(META_KEY)
+    if not isinstance(found, dict) or not (found.get("script") or found.get("module")):
+        return None
+    arguments = tuple(str(argument) for argument in found.get("arguments") or ())
+    return RunningProgram(found.get("script"), found.get("module"), arguments, str(found.get("folder") or ""))

@@ -1,0 +1,132 @@
+"""Run a program until it has compiled what a session saw, and save torch's cache artifacts.
+
+The scripts that `session.warmup()` writes call this. Artifacts hold the entries of FxGraphCache, AOTAutogradCache, the
+autotuning results and the profile, but no C++ kernels.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ..active_recording import begin, end_all
+from ..diagnosis.rules.next_process import list_uncached
+from ..diagnosis.variants import Variants, list_missing
+from ..errors import CompilediagError
+from ..events import KernelCompile, Rows
+from ..formatting import format_amount, format_bytes
+
+__all__ = ["Variants", "Warmup", "save_artifacts"]
+
+#: s between two looks at what is compiled.
+INTERVAL_S = 0.25
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """What a warm-up saved, of how many functions (`variants`), to `path`; `size` in bytes.
+
+    `missing` has the functions of which not everything was compiled, `uncached` what the next process compiles again.
+    """
+
+    path: Path
+    size: int
+    variants: int
+    missing: tuple[str, ...]
+    uncached: tuple[str, ...]
+
+    def __str__(self) -> str:
+        saved = f"saved the artifacts of {format_amount(self.variants, 'function')} to {self.path}"
+        lines = [f"compilediag: {saved} ({format_bytes(self.size)})"]
+        lines += [f"not complete: {text}" for text in self.missing]
+        return "\n".join([*lines, *(f"compiled again in the next process: {text}" for text in self.uncached)])
+
+
+class CompletionWatch(threading.Thread):
+    """Interrupts the main thread, as Ctrl-C does, once everything that is expected has been compiled."""
+
+    def __init__(self, data: Rows, expected: Sequence[Variants]):
+        super().__init__(name="compilediag-warmup", daemon=True)
+        self._data = data
+        self._expected = expected
+        self._stop_asked = threading.Event()
+        #: True once the program was interrupted because it had compiled everything.
+        self.is_complete = False
+
+    def run(self) -> None:
+        while not self._stop_asked.wait(INTERVAL_S):
+            if not list_missing(self._expected, self._data):
+                self.is_complete = True
+                _thread.interrupt_main()
+                return
+
+    def stop(self) -> None:
+        """The program has ended."""
+        self._stop_asked.set()
+        self.join()
+
+
+def save_artifacts(run: Callable[[], object], expected: Iterable[Variants], path: str | os.PathLike[str]) -> Warmup:
+    """Call `run` until everything in `expected` is compiled, and write torch's cache artifacts to `path`.
+
+    The program is ended by a KeyboardInterrupt once nothing is missing, so that a training of hours takes minutes. What
+    it raises or prints before is its own. Prints what was saved, and what the next process compiles again.
+    CompilediagError if nothing was compiled that torch can save.
+    """
+    wanted = list(expected)
+    target = Path(path).absolute()
+    recording = begin(None, "lean", [])
+    watch = CompletionWatch(recording.data, wanted)
+    watch.start()
+    try:
+        _run_until_complete(run, watch)
+    finally:
+        end_all()
+        warmup = _save(recording.data, wanted, target)
+    print(warmup, file=sys.stderr)
+    return warmup
+
+
+def _run_until_complete(run: Callable[[], object], watch: CompletionWatch) -> None:
+    try:
+        try:
+            run()
+        finally:
+            watch.stop()
+    except KeyboardInterrupt:
+        if not watch.is_complete:
+            raise
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            raise
+
+
+def _save(data: Rows, wanted: Sequence[Variants], target: Path) -> Warmup:
+    saved = torch.compiler.save_cache_artifacts()
+    if saved is None:
+        raise CompilediagError(
+            "torch has no artifacts to save: nothing was compiled with Inductor, or its caches are off"
+        )
+    content, _ = saved
+    target.write_bytes(content)
+    uncached = (*list_uncached(data), *_describe_kernels(data.rows(KernelCompile)))
+    return Warmup(target, len(content), len(wanted), tuple(list_missing(wanted, data)), uncached)
+
+
+def _describe_kernels(kernels: Iterable[KernelCompile]) -> list[str]:
+    """C++ kernels are files of the cache folder and no part of the artifacts."""
+    names = {kernel.name for kernel in kernels if kernel.language == "cpp"}
+    if not names:
+        return []
+    amount = format_amount(len(names), "C++ kernel")
+    return [
+        f"{amount}: torch's artifacts hold no C++ libraries. Set TORCHINDUCTOR_CACHE_DIR to one folder here and in the "
+        "next process, or copy that folder, and they are found too."
+    ]

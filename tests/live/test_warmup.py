@@ -1,0 +1,128 @@
+"""What the next process finds in torch's caches: after a first process, and after a warm-up script's artifacts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compilediag.diagnosis.rules.next_process import find_repeated_time
+from compilediag.errors import CompilediagError
+from compilediag.events import CacheLookup, Compile, KernelCompile
+from compilediag.session import load
+
+ROOT = Path(__file__).resolve().parents[2]
+#: It goes on until there is a file "stop", so that only an interrupt ends it.
+PROGRAM = """
+import os, sys, time
+import torch
+
+torch.manual_seed(0)
+if "--load" in sys.argv:
+    with open("warmup.artifacts", "rb") as file:
+        torch.compiler.load_cache_artifacts(file.read())
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+compiled = torch.compile(model)
+scaled = torch.compile(lambda x: (x * 2).relu())
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+doubled = torch.compile(lambda x: Double.apply(x) + 1)
+for rows in (4, 6):
+    compiled(torch.randn(rows, 8)).sum().backward()
+scaled(torch.randn(3))
+if "--custom" in sys.argv:
+    doubled(torch.randn(5, requires_grad=True)).sum().backward()
+while not os.path.exists("stop"):
+    time.sleep(0.05)
+"""
+
+
+def run(folder, *command, cache, check=True):
+    """Run a command of Python in `folder` with the cache folder of that name."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(folder / cache)}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=1200, check=False
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def record(folder, name, *arguments, cache):
+    """The session of one run of the program."""
+    (folder / "stop").touch()
+    run(folder, "-m", "compilediag", "run", "--quiet", "--save", name, "train.py", *arguments, cache=cache)
+    return load(folder / name)
+
+
+def list_lookups(session, *caches):
+    rows = session.data.rows(CacheLookup)
+    return [(row.cache, row.outcome) for row in rows if row.cache in caches and row.action == "look_up"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("warmup")
+    (folder / "train.py").write_text(PROGRAM)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def first(folder):
+    return record(folder, "first.cdiag", "--custom", cache="shared")
+
+
+def test_the_next_process_pays_what_the_first_one_predicts(folder, first):
+    second = record(folder, "second.cdiag", "--custom", cache="shared")
+    predicted, paid = find_repeated_time(first.data), find_repeated_time(second.data)
+    assert len(predicted) == len(paid) == 4
+    # What is predicted to be found is found, with its backward; what is predicted to be compiled again is.
+    assert [bool(time.uncached) for time in predicted] == [bool(time.uncached) for time in paid]
+    assert all(time.loading_s for time in paid if not time.uncached)
+    assert [{*time.uncached} for time in predicted] == [{*time.uncached} for time in paid]
+    backwards = [row.compile_key for row in second.data.rows(Compile) if row.trigger == "lazy_backward"]
+    assert len(backwards) == sum(bool(time.uncached) for time in paid)
+    (cost, *_) = first.plan().costs
+    assert cost.kind == "next_process" and cost.what.startswith("The next process pays ")
+    assert sum(time.total_s for time in paid) < sum(time.total_s for time in predicted)
+
+
+def test_a_process_that_loads_the_artifacts_compiles_nothing_from_scratch(folder):
+    session = record(folder, "run.cdiag", cache="recorded")
+    done = run(folder, "-m", "compilediag", "plan", "--warmup", "warmup.py", "run.cdiag", cache="none")
+    assert "wrote" in done.stderr
+    text = (folder / "warmup.py").read_text()
+    assert "TODO" not in text and "`python train.py`" in text
+    (folder / "stop").unlink()  # Now the program never ends by itself.
+    done = run(folder, "warmup.py", cache="warm")
+    assert "saved the artifacts of 2 functions" in done.stderr and "not complete" not in done.stderr
+    (folder / "stop").touch()
+    loaded = record(folder, "loaded.cdiag", "--load", cache="empty")
+    found = list_lookups(loaded, "fx_graph", "aot_autograd")
+    assert found and {outcome for _, outcome in found} == {"hit"}
+    assert not [row for row in loaded.data.rows(Compile) if row.trigger == "lazy_backward"]
+    assert len(loaded.compiles) < len(session.compiles) or len(session.recompiles) > len(loaded.recompiles)
+    # C++ kernels are no part of the artifacts: the warm-up says so, and a shared folder has them.
+    assert "torch's artifacts hold no C++ libraries" in done.stderr
+    assert any(kernel.outcome == "compiled" for kernel in loaded.data.rows(KernelCompile))
+    shared = record(folder, "shared.cdiag", "--load", cache="warm")
+    assert {kernel.outcome for kernel in shared.data.rows(KernelCompile)} == {"cached"}
+
+
+def test_a_session_that_compiled_nothing_has_no_warmup(tmp_path):
+    import compilediag as cd
+
+    with cd.watch() as session:
+        pass
+    with pytest.raises(CompilediagError, match="nothing was compiled"):
+        session.warmup(tmp_path / "warmup.py")

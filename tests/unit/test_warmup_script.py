@@ -1,0 +1,108 @@
+"""The script that `session.warmup()` writes, and when its variants are complete."""
+
+import ast
+from dataclasses import replace
+
+import pytest
+
+from compilediag.cli import main
+from compilediag.diagnosis.variants import Variants, list_missing, list_variants
+from compilediag.events import Artifact, CacheLookup, Compile
+from compilediag.program import RunningProgram, read_program
+from compilediag.session import load
+from compilediag.storage.store import Store
+from tests.unit.session_builder import SECOND, saved
+
+PLACE = {"function": "forward", "file": "/home/ada/model.py", "line": 30}
+GRAPH = """class GraphModule(torch.nn.Module):
+    def forward(self, L_self_modules_linear_parameters_weight_: "f32[4, 4][4, 1]cpu", L_x_: "f32[2, 4][4, 1]cpu"):
+"""
+
+
+def compiled(key, **more):
+    defaults = {"time_ns": SECOND, "compile_id": "0/0", "trigger": "dynamo", "outcome": "ok", "graph_ops": 3}
+    return Compile(**{**defaults, **PLACE, "compile_key": key, "duration_s": 2.0, **more})
+
+
+def backward(key):
+    return compiled(key, trigger="lazy_backward", graph_ops=None)
+
+
+def stored(key, outcome="saved"):
+    return CacheLookup(time_ns=SECOND, compile_key=key, cache="aot_autograd", outcome=outcome, **PLACE)
+
+
+EVENTS = [compiled("a"), stored("a"), backward("a"), compiled("b"), compiled("c", outcome="failed")]
+
+
+def save_session(folder, *events, program):
+    """A session of a program."""
+    path = saved(folder, *events).path
+    store = Store.open(path, writable=True)
+    store.set_meta(program=program)
+    store.close()
+    return load(path)
+
+
+def run_function(text):
+    """The source of the function `run` of a script."""
+    tree = ast.parse(text)
+    (found,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+    return ast.unparse(found)
+
+
+def test_variants_count_what_was_compiled_of_a_function(tmp_path):
+    session = saved(tmp_path, *EVENTS)
+    assert list_variants(session.data) == [Variants("forward", "model.py", 30, count=2, backwards=1, stored=1)]
+
+
+@pytest.mark.parametrize(
+    ("events", "is_complete"),
+    [
+        (EVENTS, True),
+        (EVENTS[:3], False),
+        ([compiled("a"), backward("a"), compiled("b")], False),
+        ([compiled("a"), stored("a", "hit"), compiled("b")], True),  # A hit brings its backward.
+    ],
+)
+def test_a_warmup_is_complete_when_every_variant_is_there(tmp_path, events, is_complete):
+    wanted = [Variants("forward", "model.py", 30, count=2, backwards=1, stored=1)]
+    assert (list_missing(wanted, saved(tmp_path, *events).data) == []) is is_complete
+
+
+def test_the_script_runs_the_program_of_the_session(tmp_path):
+    program = {"script": "/home/ada/train.py", "module": None, "arguments": ["--lr", "0.1"], "folder": "/home/ada"}
+    session = save_session(tmp_path, *EVENTS, program=program)
+    text = session.warmup(tmp_path / "warm.py").read_text()
+    assert "Compile what `python train.py --lr 0.1` compiled" in text and "TODO" not in text
+    assert "runpy.run_path('/home/ada/train.py', run_name='__main__')" in run_function(text)
+    assert 'ARGUMENTS = ["--lr", "0.1"]' in text and "save_artifacts(run, VARIANTS, 'warm.artifacts')" in text
+    assert "Variants('forward', 'model.py', 30, count=2, backwards=1, stored=1)," in text
+
+
+def test_a_module_runs_as_a_module(tmp_path):
+    program = {"script": None, "module": "ada.train", "arguments": [], "folder": "/home/ada"}
+    text = save_session(tmp_path, *EVENTS, program=program).warmup(tmp_path / "warm.py").read_text()
+    assert "runpy.run_module('ada.train', run_name='__main__', alter_sys=True)" in run_function(text)
+
+
+def test_without_a_program_the_calls_are_marked(tmp_path):
+    graph = (Artifact(time_ns=SECOND, compile_key="a", name="dynamo_output_graph"), GRAPH)
+    session = saved(tmp_path, *EVENTS, graph)
+    text = session.warmup(tmp_path / "warm.py").read_text()
+    assert "# TODO: call forward (model.py:30), once for each variant:" in text
+    assert "#   1. x: f32[2, 4] cpu" in text and "weight" not in text and "call backward()" in text
+    assert "raise NotImplementedError" in run_function(text)
+
+
+def test_the_command_writes_the_script(tmp_path, capsys):
+    session = saved(tmp_path, *EVENTS)
+    assert main(["plan", str(session.path), "--warmup", str(tmp_path / "warm.py")]) == 0
+    assert (tmp_path / "warm.py").exists() and "wrote" in capsys.readouterr().err
+
+
+def test_a_program_has_a_command_line():
+    program = RunningProgram("/home/ada/train.py", None, ("--lr", "0.1"), "/home/ada")
+    assert program.command == "train.py --lr 0.1"
+    assert replace(program, script=None, module="ada.train").command == "-m ada.train --lr 0.1"
+    assert read_program({"program": {"script": None, "module": None}}) is None and read_program({}) is None
