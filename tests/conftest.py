@@ -43,7 +43,15 @@ sys.meta_path[:] = [Without()]
 
 #: Files that take long, the longest first.
 SLOW_FIRST = [
-    *("test_lab.py", "test_notebooks.py", "test_cli.py", "test_autotune.py", "test_page.py", "test_explorer.py"),
+    *(
+        "test_lab.py",
+        "test_notebooks.py",
+        "test_try.py",
+        "test_cli.py",
+        "test_autotune.py",
+        "test_page.py",
+        "test_explorer.py",
+    ),
     *("test_ingest_bad.py", "test_panels.py", "test_store.py", "test_guest_contract.py", "test_verify.py"),
     *("test_collection.py", "test_check.py", "test_remote_cache.py", "test_explain_miss.py", "test_ingest.py"),
     *("test_processes.py", "test_traced.py", "test_sources.py", "test_project.py", "test_cudagraph_skips.py"),

@@ -123,6 +123,8 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
     from compilediag.session import load
 
     values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}
+    if args.save and not trial.session.exists():
+        return  # The first run took too long, and wrote nothing.
     for path in filter(None, (args.plan, trial.session if args.save else None)):
         session = load(path)
         try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
-import dataclasses
 import gc
 import linecache
-import re
 import tokenize
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..diagnosis.change import Edit
+from ..diagnosis.plan.patching import imports_torch
 from ..diagnosis.source_edits import EditedSource, EditError, apply_edits
 from ..errors import CompilediagError
 from ..formatting import format_place
@@ -24,21 +24,26 @@ def group_by_file(edits: Iterable[Edit]) -> dict[str, tuple[Edit, ...]]:
     return {file: tuple(edit for edit in edits if edit.file == file) for file in dict.fromkeys(e.file for e in edits)}
 
 
-def edit_file(file: str, edits: Iterable[Edit]) -> EditedSource:
+def edit_file(file: str, edits: Sequence[Edit]) -> EditedSource:
     """The text of a file with edits applied. EditError if it cannot be read or an edit does not fit."""
     try:
         with tokenize.open(file) as stream:
             source = stream.read()
     except (OSError, SyntaxError, ValueError) as error:
         raise EditError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return apply_edits(source, [_import_torch(source, edit) for edit in edits])
+    return apply_edits(source, [*_import_torch(source, file, edits), *edits])
 
 
-def _import_torch(source: str, edit: Edit) -> Edit:
-    """An edit that imports torch itself if it needs torch and the file does not import it."""
-    if edit.kind != "insert_before" or "torch." not in edit.new or re.search(r"\bimport torch\b", source):
-        return edit
-    return dataclasses.replace(edit, new=f"import torch\n{edit.new}")
+def _import_torch(source: str, file: str, edits: Iterable[Edit]) -> Iterator[Edit]:
+    """An edit that imports torch at the top of a file, if its edits need torch and it does not import it."""
+    if not any("torch." in edit.new for edit in edits) or imports_torch(source):
+        return
+    for statement in ast.parse(source).body:
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_text and getattr(statement, "module", None) != "__future__":
+            line = source.splitlines()[statement.lineno - 1]
+            yield Edit(file, statement.lineno, "insert_before", line, "import torch")
+            return
 
 
 @contextlib.contextmanager
@@ -47,16 +52,25 @@ def edit_functions(edits: Iterable[Edit]) -> Iterator[None]:
 
     CompilediagError if an edit does not fit the source, or is at a place that no function of this process runs.
     """
+    import torch
+
     kept: list[tuple[types.FunctionType, types.CodeType]] = []
+    lacking: list[dict[str, object]] = []
     try:
         for file, own in group_by_file(edits).items():
             for function, code in _find_exchanges(file, own):
                 kept.append((function, function.__code__))
                 function.__code__ = code
+                # The edits may need torch where it was not imported.
+                if "torch" not in function.__globals__:
+                    function.__globals__["torch"] = torch
+                    lacking.append(function.__globals__)
         yield
     finally:
         for function, code in reversed(kept):
             function.__code__ = code
+        for variables in lacking:
+            variables.pop("torch", None)
 
 
 def _find_exchanges(file: str, edits: tuple[Edit, ...]) -> list[tuple[types.FunctionType, types.CodeType]]:
@@ -82,8 +96,7 @@ def _edit_source(
 ) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
     """The functions of one source whose code the edits change, each with its new code."""
     source = "".join(linecache.getlines(actual))
-    changed = apply_edits(source, [_import_torch(source, edit) for edit in edits]).compile(actual)
-    edited = {_make_key(code): code for code in _list_codes(changed)}
+    edited = {_make_key(code): code for code in _list_codes(apply_edits(source, edits).compile(actual))}
     for function in functions:
         code = edited.get(_make_key(function.__code__))
         if code is not None and code != function.__code__:

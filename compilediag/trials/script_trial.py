@@ -20,14 +20,16 @@ from .output_comparison import OutputComparison, compare_outputs
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What one run compiled. `functions` are those that have compiled code, as (function, file)."""
+    """What one run compiled; nothing is known of one that took too long. `functions` have compiled code: their names
+    and files.
+    """
 
     run: ProcessRun
-    recompiles: int
-    compile_seconds: float
-    graph_breaks: int
-    limits: int
-    functions: frozenset[tuple[str | None, str | None]]
+    recompiles: int = 0
+    compile_seconds: float = 0.0
+    graph_breaks: int = 0
+    limits: int = 0
+    functions: frozenset[tuple[str | None, str | None]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     """
     changed = None if plan is None else _change(job, plan)
     first = _run(runner, job, "without the plan")
+    if first.run.exit_code is None:
+        return ScriptTrial(plan, first.run.session, problem=_explain_end(first.run))
     plan = make_plan(SessionData(first.run.session)) if plan is None else plan
     nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
     stop = _explain_end(first.run) if nothing or not first.run.is_torchs else None
@@ -83,6 +87,8 @@ def _run(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
     run = runner.run(job, what)
     if run.problem is not None:
         raise CompilediagError(run.problem)
+    if run.exit_code is None:
+        return RunSummary(run)
     if not run.session.exists():
         raise CompilediagError(f"the process of {job.script} did not start: {format_line(run.last_error, 200)}")
     data = SessionData(run.session)

@@ -228,6 +228,7 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
     cells = notebook(
         f"%load_ext compilediag\n{SETUP}",
         "%%compilewatch\nimport asyncio\nawait asyncio.sleep(0)\ndouble(torch.ones(2)).sum()",
+        f"%%compilewatch try\n{TWO_RECOMPILES}",
         f"%%compilewatch --fail-on-recompile --quiet\n{TWO_RECOMPILES}",
         "print('not reached')",
     )
@@ -236,10 +237,13 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
         NotebookClient(cells, timeout=600, startup_timeout=300, kernel_name="python3").execute(
             cwd=str(tmp_path), env=environment
         )
-    _, watched, failing, last = (cell["outputs"] for cell in cells["cells"])
+    _, watched, tried, failing, last = (cell["outputs"] for cell in cells["cells"])
     shown = [output["data"] for output in watched if "data" in output]
     assert "application/vnd.jupyter.widget-view+json" in shown[0]
     assert shown[-1]["text/plain"] == "tensor(4.)"
+    # The bar is removed when the trial ends.
+    assert [output["data"]["text/html"] for output in tried if "data" in output] == [""]
+    assert "Tried, the plan holds: 2 recompiles -> 0" in tried[-1]["text"]
     assert [output["output_type"] for output in failing] == ["error"]
     assert last == []
 

@@ -48,7 +48,7 @@ def _read(file: str) -> str:
 def change_text(text: str, edits: list[Edit]) -> str:
     """The text of a file with the edits applied, and `import torch` if they need it. EditError if they don't fit."""
     changed = apply_edits(text, edits).text
-    needs_torch = any("torch." in edit.new for edit in edits) and not _imports_torch(text)
+    needs_torch = any("torch." in edit.new for edit in edits) and not imports_torch(text)
     return _insert_below_imports(changed, _IMPORT) if needs_torch else changed
 
 
@@ -56,10 +56,10 @@ def insert_settings(text: str, settings: str) -> str:
     """The text of a file with settings below its imports."""
     if not settings:
         return text
-    return _insert_below_imports(text, settings if _imports_torch(text) else f"{_IMPORT}\n\n{settings}")
+    return _insert_below_imports(text, settings if imports_torch(text) else f"{_IMPORT}\n\n{settings}")
 
 
-def _imports_torch(text: str) -> bool:
+def imports_torch(text: str) -> bool:
     """True if the module binds the name `torch` at its top."""
     imports = (node for node in ast.parse(text).body if isinstance(node, ast.Import))
     names = (alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names)

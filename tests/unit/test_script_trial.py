@@ -1,0 +1,135 @@
+"""What is concluded from the runs of a script without and with its plan."""
+
+import dataclasses
+
+import pytest
+
+from compilediag.diagnosis.change import Edit
+from compilediag.diagnosis.plan import Plan, PlanStep
+from compilediag.trials.claims import explain_nothing_to_try
+from compilediag.trials.fresh_process import ProcessRun
+from compilediag.trials.script_trial import RunSummary, judge
+
+STEP = PlanStep("size_changes", "x changes", "mark(x)", "", "", 3, 3, 1.0, (1,), settings={"dynamic_sources": "L['x']"})
+PLAN = Plan(steps=(STEP,), recompiles=4, recompiles_saved=3, settings=STEP.settings)
+SECONDS_ONLY = dataclasses.replace(PLAN, recompiles=0, recompiles_saved=0, seconds_saved=1.0)
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    def make(recompiles=0, output="loss 1.0\n", seconds=1.0, **options):
+        own = {name: options.pop(name) for name in ("graph_breaks", "limits", "functions") if name in options}
+        file = tmp_path / f"output-{len(list(tmp_path.iterdir()))}"
+        file.write_text(output)
+        run = ProcessRun(**{"session": file, "stdout": file, "exit_code": 0, "wall": 2.0, **options})
+        return RunSummary(run, recompiles, seconds, **{"functions": frozenset({("step", "train.py")}), **own})
+
+    return make
+
+
+def decide(without, with_plan, plan=PLAN, is_fast=False):
+    return judge(plan, without, with_plan, is_fast)
+
+
+def test_a_plan_holds_if_no_more_remains_than_it_says(make_run):
+    outcome = decide([make_run(4, seconds=9.0), make_run(4, seconds=8.0)], [make_run(1), make_run(1)])
+    assert outcome.holds and outcome.note is None and outcome.same_output is True
+    assert (outcome.recompiles_before, outcome.recompiles_after, outcome.runs) == (4, 1, 2)
+    assert (outcome.compile_seconds_before, outcome.compile_seconds_after) == (8.0, 1.0)
+    assert outcome.exit_codes == (0, 0) and outcome.backend is None and outcome.code == PLAN.code()
+
+
+def test_the_worst_counts_are_compared(make_run):
+    outcome = decide([make_run(4), make_run(5)], [make_run(0), make_run(1)])
+    assert outcome.holds and (outcome.recompiles_before, outcome.recompiles_after) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("after", "note"),
+    [
+        (2, "the plan says that 1 should remain, but 2 recompiles did"),
+        (4, "the plan does not help: 4 recompiles without it and 4 with it"),
+    ],
+)
+def test_a_plan_that_saves_less_than_it_says_does_not_hold(make_run, after, note):
+    outcome = decide([make_run(4)], [make_run(after)])
+    assert not outcome.holds and outcome.note == note
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        ({"exit_code": 3}, "the exit code is 3 with the plan and 0 without it"),
+        ({"exit_code": 1, "raised": "ValueError: x (a.py:1)"}, "with the plan, it raised ValueError: x (a.py:1)"),
+        ({"exit_code": -9}, "with the plan, it was ended by signal 9"),
+        ({"exit_code": None, "wall": 30.4}, "with the plan, it was ended after 30 s (--timeout)"),
+        ({"graph_breaks": 2}, "the plan adds graph breaks: 0 -> 2"),
+        ({"functions": frozenset()}, "step (train.py) is no longer compiled with the plan"),
+        ({"output": "loss 2.0\n"}, "the output differs in line 1: `loss 2.0` was `loss 1.0`"),
+    ],
+)
+def test_what_the_plan_breaks_is_named(make_run, change, note):
+    outcome = decide([make_run(4), make_run(4)], [make_run(1), make_run(1, **change)][::-1])
+    assert not outcome.holds and outcome.note == note
+
+
+def test_exit_codes_that_differ_by_chance_are_reported(make_run):
+    outcome = decide([make_run(4), make_run(4, exit_code=2)], [make_run(1), make_run(1)])
+    assert not outcome.holds and outcome.note == "the exit codes without the plan differ: 0 and 2"
+
+
+def test_recompiles_that_differ_by_chance_are_reported(make_run):
+    outcome = decide([make_run(2), make_run(4)], [make_run(2), make_run(1)])
+    assert not outcome.holds and outcome.note == "the recompiles without the plan differ by chance: 2 and 4"
+
+
+def test_an_exception_of_torch_that_is_gone_is_help(make_run):
+    raised = {"exit_code": 1, "raised": "FailOnRecompileLimitHit: x (a.py:1)", "is_torchs": True}
+    outcome = decide([make_run(1, **raised)], [make_run(1)])
+    assert outcome.holds and outcome.exit_codes == (1, 0) and outcome.same_output is None
+
+
+def test_an_exception_that_stays_is_no_help(make_run):
+    raised = {"exit_code": 1, "raised": "FailOnRecompileLimitHit: x (a.py:1)", "is_torchs": True}
+    outcome = decide([make_run(1, **raised)], [make_run(1, **raised)])
+    assert not outcome.holds
+    assert outcome.note == "with the plan too, it raised FailOnRecompileLimitHit: x (a.py:1)"
+
+
+def test_a_limit_that_is_not_hit_any_more_is_help(make_run):
+    assert decide([make_run(1, limits=1)], [make_run(4)]).holds
+
+
+def test_a_plan_about_compile_time_has_to_save_compile_time(make_run):
+    assert decide([make_run(0, seconds=9.0)], [make_run(0, seconds=3.0)], SECONDS_ONLY).holds
+    outcome = decide([make_run(0, seconds=3.0)], [make_run(0, seconds=3.0)], SECONDS_ONLY)
+    assert not outcome.holds
+    assert outcome.note == "the plan saves no compile time: 3.0 s without it and 3.0 s with it"
+
+
+def test_what_is_not_known_is_a_note_of_a_plan_that_holds(make_run):
+    manual = dataclasses.replace(STEP, settings=None)
+    plan = dataclasses.replace(PLAN, steps=(STEP, manual))
+    outcome = decide([make_run(4)], [make_run(2, has_own_caches=False)], plan, is_fast=True)
+    assert outcome.holds and outcome.backend == "eager"
+    assert outcome.note == (
+        "step 2 was not tried: you have to make that change; the program sets its own cache folder, so later runs can "
+        "find what earlier ones compiled; the guards that a backend adds were not compared (--fast)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        (Plan(), "nothing recompiled"),
+        (Plan(recompiles=2), "the plan has no step; session.plan() gives the reasons"),
+        (
+            Plan(steps=(dataclasses.replace(STEP, settings=None),), recompiles=2),
+            "the plan has only changes that a program cannot make; compilediag plan shows them",
+        ),
+        (PLAN, None),
+        (Plan(steps=(dataclasses.replace(STEP, edits=(Edit("a.py", 1, "replace", "a", "b"),)),), recompiles=1), None),
+    ],
+)
+def test_a_plan_with_nothing_to_try_says_why(plan, reason):
+    assert explain_nothing_to_try(plan) == reason
