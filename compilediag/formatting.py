@@ -138,13 +138,17 @@ def format_place(file: str | None, line: int | None) -> str:
 
 def format_function(function: str | None, file: str | None, line: int | None) -> str:
     """Format a function with its place: `forward (model.py:30)`, or what is known of it."""
-    name = format_line(function, 100) if function else "unknown function"
-    if resumed := _RESUMED.fullmatch(name):
-        name = f"{resumed[1]}, after the graph break at line {resumed[2]}"
+    name = format_line(format_function_name(function) or "unknown function", 100)
     if is_module_wrapper(function, file):
         return "a compiled module of torch.nn"  # Its own forward is torch's, and called through this function.
     where = format_place(file, line)
     return f"{name} ({where})" if where else name
+
+
+def format_function_name(function: str | None) -> str | None:
+    """Format the name of a function: `forward`, `forward, after the graph break at line 21`; None without one."""
+    resumed = parse_resumed(function)
+    return f"{resumed[0]}, after the graph break at line {resumed[1]}" if resumed else function
 
 
 def is_module_wrapper(function: str | None, file: str | None) -> bool:

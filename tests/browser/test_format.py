@@ -20,6 +20,7 @@ FORMAT = """async ([source, kind, cases]) => {
     share: format.formatShare,
     signed_share: (value) => format.formatShare(value, true),
     place: (parts) => format.formatPlace(...parts),
+    function: format.formatFunction,
   };
   const numbers = { NaN, Infinity, "-Infinity": -Infinity };
   return kind in formatters ? cases.map(([value]) => formatters[kind](numbers[value] ?? value)) : null;

@@ -1,7 +1,5 @@
 """Where the user's own code calls into compiled code, and what a value of the compiled function is called there."""
 
-import itertools
-
 import pytest
 
 from compilediag.diagnosis.causes.call_sites import CallSite, CallSites
@@ -242,6 +240,20 @@ def test_a_global_of_another_file_has_no_name():
     assert found.name("a.1", "LIMIT").reason == "`LIMIT` is a global of model.py"
 
 
+def test_a_decorator_that_only_passes_arguments_on_is_not_the_site():
+    def find(call, parameters):
+        wrapper = frame(call, "wrapper", line=5, parameters=parameters)
+        return sites(frame("fast(ids, n=3)"), wrapper, *torch_frames(FUNCTION), compiled("x", "n"))
+
+    passing = find("function(*args, **kwargs)", ["*args", "**kwargs"])
+    assert passing.find("a.1").line == 10 and passing.name("a.1", "n").expression == "3"
+    assert passing.name("a.1", "x.size()[0]").expression == "ids.size(0)"
+    assert find("function(x.float(), **kwargs)", ["x", "**kwargs"]).find("a.1").line == 5
+    assert find("function(x)", ["x"]).find("a.1").line == 5
+    alone = sites(frame("f(*args)", "w", parameters=["*args"]), *torch_frames(FUNCTION), compiled("x"))
+    assert alone.name("a.1", "x").expression == "args[0]"
+
+
 def test_properties_and_items_name_their_object():
     found = sites(frame("a.p"), *torch_frames(FUNCTION), compiled("self", function="p"))
     assert found.name("a.1", "self.n").expression == "a.n"
@@ -281,9 +293,9 @@ def test_what_is_not_recorded_has_no_site():
 # Logs
 
 
-def log_sites(code, function="step"):
-    rows = itertools.chain([frame(None, code=code, parameters=None)], [frame(None, function, line=3, parameters=None)])
-    return sites(*rows)
+def log_sites(code, function="step", between=()):
+    own, inner = frame(None, code=code, parameters=None), frame(None, function, line=3, parameters=None)
+    return sites(own, *torch_frames(between), inner)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +305,6 @@ def log_sites(code, function="step"):
         ("loss = step(input_ids=ids, labels=ids).mean()", "labels.size()[0]", "ids.size(0)"),
         ("return step(ids)", "x.size()[0]", "ids.size(0)"),
         ("for ids in batches: step(ids)", "x.size()[0]", "ids.size(0)"),
-        ("return [f(torch.arange(float(n))) for n in (3, 4)]", "x.size()[0]", "torch.arange(float(n)).size(0)"),
         ("print(float(step(x=ids)))", "x.size()[0]", "ids.size(0)"),
         ("with guard(step(x=ids)):", "x.size()[0]", "ids.size(0)"),
         ("elif step(x=ids) > 3:", "x.size()[0]", "ids.size(0)"),
@@ -304,6 +315,7 @@ def log_sites(code, function="step"):
         ("x = [", "x", None),
         ("f(a); g(b)", "x.size()[0]", None),
         ("step(a, b)", "y.size()[0]", None),
+        ("main(x=x)", "x.size()[0]", None),
     ],
 )
 def test_a_log_has_the_line_only(code, source, expected):
@@ -315,7 +327,14 @@ def test_a_log_has_the_line_only(code, source, expected):
     ("code", "expected"), [("model(x)", "model.n"), ("self.model(x, y=2).sum().backward()", "self.model.n")]
 )
 def test_a_module_in_a_log(code, expected):
-    assert log_sites(code, "forward").name("a.1", "self.n").expression == expected
+    assert log_sites(code, "forward", OPTIMIZED[:2]).name("a.1", "self.n").expression == expected
+    assert "leaves out the innermost frames" in log_sites(code, "forward").name("a.1", "self.n").reason
+
+
+def test_in_a_log_a_function_of_another_name_is_called_if_no_frame_is_missing():
+    code = "return [f(torch.arange(float(n))) for n in (3, 4)]"
+    found = log_sites(code, between=FUNCTION).name("a.1", "x.size()[0]")
+    assert found.expression == "torch.arange(float(n)).size(0)" and not found.is_duplicable
 
 
 def test_without_torch_frames_the_code_after_a_graph_break_is_called_by_its_function():

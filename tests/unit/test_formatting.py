@@ -18,6 +18,7 @@ FORMATTERS = {
     "share": formatting.format_share,
     "signed_share": lambda value: formatting.format_share(value, signed=True),
     "place": lambda arguments: formatting.format_place(*arguments),
+    "function": formatting.format_function_name,
 }
 
 

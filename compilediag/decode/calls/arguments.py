@@ -163,6 +163,16 @@ def _find_keyword(name: str, rest: tuple[str, ...], call: ParsedCall) -> Argumen
     raise MappingFailed(f"`{call.shown}` does not pass `{name}`: it has its default, or a partial function gives it")
 
 
+def is_passed_through(signature: Signature, call: ParsedCall) -> bool:
+    """True if a function only passes on its own `*args` and `**kwargs`, as decorators do."""
+    own, node = signature.names, call.node
+    stars = [argument.value for argument in node.args if isinstance(argument, ast.Starred)]
+    plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
+    passed = [*stars, *plain, *(keyword.value for keyword in node.keywords)]
+    is_variadic = bool(stars) or any(keyword.arg is None for keyword in node.keywords)
+    return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
+
+
 def open_displays(argument: Argument, text: str) -> Argument:
     """Replace an item of a dict, tuple or list that is written in the call by the expression: `{"x": ids}["x"]`."""
     node, rest = argument

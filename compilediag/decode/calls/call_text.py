@@ -56,15 +56,16 @@ def shorten(text: str, limit: int = 60) -> str:
     return joined if len(joined) <= limit else joined[: limit - 3] + "..."
 
 
-def find_call(call: str | None, code: str | None, function: str) -> ParsedCall | ObjectUse:
+def find_call(call: str | None, code: str | None, function: str, is_next: bool = True) -> ParsedCall | ObjectUse:
     """The call that runs `function`: `call` is the text of what runs in the frame, or else it is looked for in `code`,
-    the text of one line. MappingFailed if there is none, or it is not certain.
+    the text of one line. Unless `is_next`, frames between can be missing, so that only a call of that name is certain.
+    MappingFailed if there is none, or it is not certain.
     """
     if call is not None:
         return _read_running(call, function)
     if code is None:
         raise MappingFailed("the text of the call is not recorded")
-    return _search_line(code, function)
+    return _search_line(code, function, is_next)
 
 
 # The text of what runs
@@ -80,10 +81,19 @@ def _read_running(call: str, function: str) -> ParsedCall | ObjectUse:
     while isinstance(node, (ast.Await, ast.YieldFrom)):
         node = node.value
     if isinstance(node, ast.Call):
-        return ParsedCall(_enter_builtin(node, text, function), text, is_whole)
+        return ParsedCall(_enter_builtin(_join_partial(node), text, function), text, is_whole)
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return ObjectUse(node.value, text)
     raise MappingFailed(f"`{shorten(text)}` is no call")
+
+
+def _join_partial(node: ast.Call) -> ast.Call:
+    """`partial(f, x)(y)` is the call `f(x, y)`."""
+    made = node.func
+    if not isinstance(made, ast.Call) or get_name(made.func) != "partial" or not made.args:
+        return node
+    joined = ast.Call(func=made.args[0], args=[*made.args[1:], *node.args], keywords=[*made.keywords, *node.keywords])
+    return ast.copy_location(joined, node)
 
 
 def _find_expression(tree: ast.Module) -> ast.expr | None:
@@ -117,7 +127,7 @@ def _enter_builtin(node: ast.Call, text: str, function: str) -> ast.Call:
 # One line of a log
 
 
-def _search_line(code: str, function: str) -> ParsedCall:
+def _search_line(code: str, function: str, is_next: bool) -> ParsedCall:
     """The call in a line that runs `function`: the one of that name, or else the only one that can."""
     parsed = parse_statement(code.strip())
     if parsed is None:
@@ -131,6 +141,8 @@ def _search_line(code: str, function: str) -> ParsedCall:
         if passing:
             _enter_builtin(passing[0], text, function)
         raise MappingFailed(f"`{shorten(code)}` has no call")
+    if not same and not is_next:
+        raise MappingFailed(f"`{shorten(code)}` does not call {function}, and a log leaves out the innermost frames")
     if len(found) > 1:
         raise MappingFailed(f"`{shorten(code)}` has several calls")
     return ParsedCall(found[0], text, is_whole)

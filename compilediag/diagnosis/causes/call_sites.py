@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...decode.call_stacks import Frame, is_torch_file
-from ...decode.calls.arguments import Argument, Signature, bind_path, open_displays, read_path, read_signature
+from ...decode.calls.arguments import (
+    Argument,
+    Signature,
+    bind_path,
+    is_passed_through,
+    open_displays,
+    read_path,
+    read_signature,
+)
 from ...decode.calls.call_text import MappingFailed, ObjectUse, ParsedCall, find_call, get_text, shorten
 from ...decode.calls.own_code import OwnCode
 from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torch_frames
@@ -152,7 +161,7 @@ class CallSites:
         own = [at for at in outside if self._own.is_own(path[at].file, path[at].function, path[at].code)]
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
         places = [at for at in named or own if path[at].line is not None]
-        return max(places, default=None)
+        return _leave_decorators(path, places)
 
 
 def _fail(reason: str) -> NamedValue:
@@ -174,6 +183,25 @@ def _drop_resumed(path: Sequence[StackFrame]) -> range:
         inside = [at for at in range(end) if path[at].function == resumed[0] and path[at].file == path[end].file]
         end = inside[-1] if inside else end - 1
     return range(max(end, 0))
+
+
+def _leave_decorators(path: Sequence[StackFrame], places: list[int]) -> int | None:
+    """The innermost place that has the arguments: a decorator that only passes them on was called by another one."""
+    for outer, at in reversed(list(itertools.pairwise(places))):
+        between = path[outer + 1 : at]
+        if not _passes_on(path[at]) or not all(is_torch_file(row.file or "") for row in between):
+            return at
+    return min(places, default=None)
+
+
+def _passes_on(row: StackFrame) -> bool:
+    if row.call is None or row.parameters is None or row.assigned:
+        return False
+    try:
+        call = find_call(row.call, None, "")
+    except MappingFailed:
+        return False
+    return isinstance(call, ParsedCall) and is_passed_through(read_signature(row.parameters), call)
 
 
 def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
@@ -276,7 +304,9 @@ def _check_assigned(step: _Step, root: str, function: str | None = None) -> None
 def _bind(callee: _Step, caller: _Step, path: ValuePath) -> tuple[tuple[Argument, ...], str]:
     """The arguments of the caller's call that a value of the called function can be, and the text of that call."""
     passed = follow_torch_frames(callee.torch_frames)
-    call = find_call(caller.row.call, caller.row.code, callee.function)
+    # torch's logs leave out the innermost frames: torch's own frames show that none of the user's is missing.
+    is_next = caller.signature is not None or bool(callee.torch_frames)
+    call = find_call(caller.row.call, caller.row.code, callee.function, is_next)
     if isinstance(call, ObjectUse):
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
             return (Argument(call.value, path.rest),), call.text

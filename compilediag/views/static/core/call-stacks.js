@@ -1,6 +1,6 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
 import { make, makeButton, setShown } from "./dom.js";
-import { formatAmount, formatPlace } from "./format.js";
+import { formatAmount, formatFunction, formatPlace } from "./format.js";
 /** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
@@ -42,7 +42,7 @@ export class CallStacks {
       const get = table.reader(row);
       const key = get("stack");
       if (key === null) continue;
-      const [file, line, name, code] = [get("file"), get("line"), get("function"), get("code")];
+      const [file, line, name, code] = [get("file"), get("line"), formatFunction(get("function")), get("code")];
       this.frames.set(key, { key, caller: get("caller"), file, line, name, code });
     }
   }

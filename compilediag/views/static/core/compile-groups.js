@@ -1,5 +1,6 @@
 // Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
 // `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
+import { formatFunction } from "./format.js";
 /** @import { Cells, Flight } from "./page-types" */
 /** @import { Store, Table } from "./store.js" */
 
@@ -106,5 +107,5 @@ export function keyOfFlight(flight) {
  * @returns {CompiledFunction}
  */
 export function describeFunction(name, file, line) {
-  return { name: name ?? "?", file, line, lane: `${name}|${file}|${line}` };
+  return { name: formatFunction(name) ?? "?", file, line, lane: `${name}|${file}|${line}` };
 }

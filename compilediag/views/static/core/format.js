@@ -194,6 +194,17 @@ export function formatCode(code) {
   return code.replaceAll("_", " ");
 }
 
+const RESUMED = /^torch_dynamo_resume_in_(.+)_at_(\d+)$/;
+
+/**
+ * The name of a function: "forward", "forward, after the graph break at line 21"; null without a name.
+ * @param {string | null | undefined} name
+ */
+export function formatFunction(name) {
+  const resumed = RESUMED.exec(name ?? "");
+  return resumed ? `${resumed[1]}, after the graph break at line ${resumed[2]}` : name ?? null;
+}
+
 /**
  * A place in a file: "model.py:30", "model.py"; null without a file.
  * @param {string | null | undefined} file

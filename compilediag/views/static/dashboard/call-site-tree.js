@@ -1,7 +1,7 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
 import { makeFrame, makeRun, splitRuns } from "../core/call-stacks.js";
 import { make, makeButton, setShown } from "../core/dom.js";
-import { formatAmount, formatCount, formatSeconds, formatTimes } from "../core/format.js";
+import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes } from "../core/format.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
 /** @import { Cells, Get } from "../core/page-types" */
 /** @import { CompilesRow } from "../core/rows" */
@@ -205,7 +205,7 @@ export class CallSiteTree {
     const chip = makeButton("cdiag-compile", "", () => this.onOpen(table, row));
     const time = make("span", "cdiag-dim", formatSeconds(seconds));
     chip.append(make("span", "cdiag-sign", sign), ` ${rank}${get("compile_id") ?? "?"} `, time);
-    chip.title = `${get("function") ?? "?"}: ${word}${get("is_recompile") ? ", a recompile" : ""}`;
+    chip.title = `${formatFunction(get("function")) ?? "?"}: ${word}${get("is_recompile") ? ", a recompile" : ""}`;
     chip.dataset.outcome = kind;
     chip.dataset.eventId = String(row[0]);
     chip.setAttribute("aria-label", `${chip.title}, compile ${get("compile_id") ?? "?"}`);

@@ -1,5 +1,5 @@
 // The columns that tabs share, and how a cell is written and sorted.
-import { formatCount, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
+import { formatCount, formatFunction, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Cells, Get } from "../core/page-types" */
 /** @import { Table } from "../core/store.js" */
@@ -23,7 +23,7 @@ export const TIME = { label: "time", name: "time", type: "time", width: "84px" }
 export const COMPILE = {
   label: "compile",
   text(get, owner) {
-    const [id, name] = [get("compile_id"), get("function") ?? owner?.name ?? null];
+    const [id, name] = [get("compile_id"), formatFunction(get("function")) ?? owner?.name ?? null];
     return name === null ? id : `${name} ${id ?? ""}`.trim();
   },
   sortBy: "compile_id",
@@ -43,7 +43,10 @@ export const LINE = {
 /** @type {TabColumn} "forward:25", because several functions can have one name */
 export const FUNCTION = {
   label: "function",
-  text: (get) => (get("function") === null || get("line") === null ? get("function") : `${get("function")}:${get("line")}`),
+  text(get) {
+    const name = formatFunction(get("function"));
+    return name === null || get("line") === null ? name : `${name}:${get("line")}`;
+  },
   width: "minmax(110px, 1fr)",
   isCode: true,
 };

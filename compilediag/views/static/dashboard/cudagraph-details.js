@@ -6,6 +6,7 @@ import {
   formatBytes,
   formatClock,
   formatCount,
+  formatFunction,
   formatMilliseconds,
   formatPlace,
   formatTimes,
@@ -46,7 +47,7 @@ export function makeGraphAction(get) {
 
 /** @type {DerivedPanel<GraphFunctionsRow, CudagraphsRow>} */
 export const GRAPH_PANEL = {
-  title: (get) => `${get("function") ?? "?"} · CUDA graphs`,
+  title: (get) => `${formatFunction(get("function")) ?? "?"} · CUDA graphs`,
   makeParts(get, readers, linkCompile) {
     const lead = joinKnown(
       get("state"),

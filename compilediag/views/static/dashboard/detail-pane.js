@@ -3,7 +3,7 @@ import { buildSome, makeDim, makeFacts, makeSection } from "../core/blocks.js";
 import { CallStacks, makeStack, makeStackDetails } from "../core/call-stacks.js";
 import { keyOfFlight } from "../core/compile-groups.js";
 import { make, makeButton, setShown } from "../core/dom.js";
-import { formatCode, formatValue, oneLine } from "../core/format.js";
+import { formatCode, formatFunction, formatValue, oneLine } from "../core/format.js";
 import { groupByStage } from "./artifact-stages.js";
 import { ArtifactView } from "./artifact-view.js";
 import { makeCollective, makeCompile, makeDecision, makeGraphBreak, makeKernels, makePhases, makeShape } from "./compile-details.js";
@@ -152,7 +152,7 @@ export class DetailPane {
     const owner = this.groups.functionOf(key);
     const flight = this.store.now.find((candidate) => keyOfFlight(candidate) === key);
     const id = compiles.length ? this.store.table("compiles").get(compiles[0], "compile_id") : this.findCompileId(key);
-    this.title.textContent = `${owner?.name ?? flight?.function ?? "compile"} ${id ?? flight?.compile_id ?? ""}`;
+    this.title.textContent = `${owner?.name ?? formatFunction(flight?.function) ?? "compile"} ${id ?? flight?.compile_id ?? ""}`;
     const file = owner?.file ?? flight?.file;
     this.sub.textContent = oneLine(file ? `${file}:${owner?.line ?? flight?.line ?? ""}` : "", PATH);
   }

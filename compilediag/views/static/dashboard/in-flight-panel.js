@@ -1,6 +1,6 @@
 // The compiles in flight: a line each, its seconds counted here in the browser.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatPlace, formatSeconds } from "../core/format.js";
+import { formatFunction, formatPlace, formatSeconds } from "../core/format.js";
 import { phaseLabel } from "./phases.js";
 /** @import { Flight } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
@@ -33,7 +33,7 @@ class FlightLine {
     const { flight } = this;
     const elapsed = Math.max(0, (now - flight.started_ms) / 1000);
     const place = formatPlace(flight.file, flight.line);
-    setText(this.what, `now: ${flight.function ?? "?"}${place ? ` (${place})` : ""}`);
+    setText(this.what, `now: ${formatFunction(flight.function) ?? "?"}${place ? ` (${place})` : ""}`);
     setText(this.id, flight.compile_id ?? "");
     setText(this.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
     this.phase.title = (flight.phases ?? []).join(" › ");

@@ -1,7 +1,15 @@
 // Details of cache lookups: one of them, and all of a function in a cache.
 import { buildSome, joinKnown, longText, makeDim, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
 import { make } from "../core/dom.js";
-import { formatAmount, formatBytes, formatClock, formatCount, formatOutcome, formatSeconds } from "../core/format.js";
+import {
+  formatAmount,
+  formatBytes,
+  formatClock,
+  formatCount,
+  formatFunction,
+  formatOutcome,
+  formatSeconds,
+} from "../core/format.js";
 /** @import { Get } from "../core/page-types" */
 /** @import { CacheGroupsRow, CacheLookupsRow } from "../core/rows" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
@@ -56,7 +64,7 @@ function makeLookupFacts(get, isExplained) {
 
 /** @type {DerivedPanel<CacheGroupsRow, CacheLookupsRow>} */
 export const LOOKUP_PANEL = {
-  title: (get) => `${get("function") ?? "outside any compile"} · ${get("cache")}`,
+  title: (get) => `${formatFunction(get("function")) ?? "outside any compile"} · ${get("cache")}`,
   makeParts(get, readers, linkCompile) {
     const lead = joinKnown(
       formatAmount(get("hits"), "hit"),

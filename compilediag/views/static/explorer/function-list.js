@@ -1,7 +1,7 @@
 // The functions, most seconds lost first. One tab stop; arrow keys move, Enter opens.
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { formatAmount, formatCount, formatFunction, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { splitQuery } from "../core/query.js";
 /** @import { FunctionDocument } from "./document-types" */
 
@@ -111,7 +111,7 @@ export class FunctionList {
    */
   makeItem(id, found, most) {
     const lost = found.lost_s === null ? "" : formatSeconds(found.lost_s);
-    const name = make("span", "cdiag-function-name", oneLine(found.function ?? "?", NAME_LIMIT));
+    const name = make("span", "cdiag-function-name", oneLine(formatFunction(found.function) ?? "?", NAME_LIMIT));
     const top = make("span", "cdiag-function-top", name, make("span", "cdiag-function-lost", lost));
     const bar = make("span", "cdiag-function-bar");
     bar.style.width = `${((found.lost_s ?? 0) / most) * 100}%`;

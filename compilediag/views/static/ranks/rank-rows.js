@@ -1,7 +1,16 @@
 // The rows of the page of ranks: a difference, and a compile over all ranks.
 import { joinKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
-import { formatCode, formatCount, formatMilliseconds, formatPlace, formatSeconds, MISSING, oneLine } from "../core/format.js";
+import {
+  formatCode,
+  formatCount,
+  formatFunction,
+  formatMilliseconds,
+  formatPlace,
+  formatSeconds,
+  MISSING,
+  oneLine,
+} from "../core/format.js";
 /** @import { RankCell, RankDifference, RankGraph, Ranks } from "../core/page-types" */
 
 const FEW = 24; // ranks whose squares fit in a line
@@ -26,7 +35,7 @@ export function makeDifference(difference, isFirst, explore) {
  * @param {Ranks} ranks
  */
 export function makeGraphRows(row, { shown, count }) {
-  const name = make("code", "", `${row.compile_id ?? MISSING} ${oneLine(row.function ?? "?", 60)}`);
+  const name = make("code", "", `${row.compile_id ?? MISSING} ${oneLine(formatFunction(row.function) ?? "?", 60)}`);
   const backward = row.trigger === "lazy_backward" ? make("span", "cdiag-dim", " backward") : null;
   const have = row.missed ? `${formatCount(row.ranks)} of ${formatCount(count)}` : "all";
   const slowest = row.slowest_s === null ? MISSING : `rank ${row.slowest_rank}, ${formatSeconds(row.slowest_s)}`;
