@@ -49,7 +49,7 @@ class Advice:
 
 def describe_change(cause: Cause) -> str:
     """What changed, for the title: `x.size(0) was 4, then 6`."""
-    return f"{format_expression(cause.source) or 'the guarded value'} {format_change(cause.values)}"
+    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}"
 
 
 def get_name(cause: Cause, fallback: str = "the argument") -> str:

@@ -6,13 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ...events import Recompile
-from ...formatting import format_function, format_place
+from ...formatting import format_expression, format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
+from .call_sites import CallSite
 from .shape_evidence import ValueFacts
 from .source_paths import find_torch_source, is_size
+from .user_names import UserNames
 
 T = TypeVar("T")
 
@@ -56,21 +58,6 @@ class Members:
     named: tuple[str, ...] = ()
 
 
-class UserCall(Protocol):
-    """The user's line that calls into compiled code, as `call_sites.CallSite` has it."""
-
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def function(self) -> str | None: ...
-    @property
-    def code(self) -> str | None: ...
-    @property
-    def call(self) -> str | None: ...
-
-
 @dataclass(frozen=True)
 class Cause:
     """One change of the user's program, and all recompiles that it caused, oldest first, in one function or in several.
@@ -86,9 +73,8 @@ class Cause:
     torch's names of those, where they are certain. `is_still_static` is true if an entry was bound to one value
     although the size or number was dynamic. `facts` is what torch found out about the value while it compiled.
 
-    `call_site` is the user's line that calls into compiled code, and `expression` is the value in the names of that
-    line. Without a name there, `unnamed_reason` says why. `members` are other names of the same change; `also` has
-    those too, and guards of other causes.
+    `members` are other names of the same change; `also` has those too, and guards of other causes. `user` is what the
+    user's own code calls the value, and where.
     """
 
     recompiles: tuple[Recompile, ...]
@@ -101,10 +87,8 @@ class Cause:
     derived: tuple[Recompile, ...] = ()
     seen: tuple[Recompile, ...] = ()
     is_first: bool = True
-    call_site: UserCall | None = None
-    expression: str | None = None
-    unnamed_reason: str | None = None
     members: Members = Members()
+    user: UserNames = UserNames()
 
     @property
     def kind(self) -> str:
@@ -115,6 +99,28 @@ class Cause:
     @property
     def family(self) -> str:
         return get_family(get_kind(self.recompiles[0].guard_kind), self.source)
+
+    @property
+    def call_site(self) -> CallSite | None:
+        """The user's line that calls into compiled code; None if it is not known."""
+        return self.user.site
+
+    @property
+    def expression(self) -> str | None:
+        """The value in the names of that line; None if it has no name there."""
+        return self.user.expression
+
+    @property
+    def name(self) -> str:
+        """What varies: in the names of the user's line, or as the module's own code names its attribute."""
+        is_attribute = self.source.startswith("self.")
+        return format_expression(self.source) if is_attribute or not self.expression else self.expression
+
+    @property
+    def user_place(self) -> str:
+        """`train.py:28`, the user's line that calls it; the functions that recompiled where that is not known."""
+        site = self.call_site
+        return self.place_text if site is None else format_place(site.file, site.line)
 
     @property
     def alone(self) -> Cause:

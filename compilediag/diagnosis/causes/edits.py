@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Protocol
 
 from ..change import Edit
+from .call_sites import CallSite
 from .cause import Cause
 
 #: What a cause's expression says of a value: the size of a dimension, or a property of a tensor.
@@ -17,40 +17,30 @@ _HEADER = re.compile(r"(?:while|elif|else|except|finally|case|async|for|if|with|
 _RUNS_ONCE = re.compile(r"(?:if|with|for)\b")
 
 
-class Site(Protocol):
-    """The user's line that calls into compiled code."""
-
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def code(self) -> str | None: ...
-    @property
-    def call(self) -> str | None: ...
-
-
-def get_site(cause: Cause) -> Site | None:
+def get_site(cause: Cause) -> CallSite | None:
     """The user's line that calls into compiled code; None if it is not known."""
-    site: Site | None = getattr(cause, "call_site", None)
-    return site
+    return cause.call_site
 
 
 def get_user_value(cause: Cause) -> str | None:
     """The guarded value in the user's names at the call, without a tensor's property; None if it is not known."""
-    expression: str | None = getattr(cause, "expression", None)
-    return None if expression is None else _PROPERTY.sub("", expression)
+    return None if cause.expression is None else _PROPERTY.sub("", cause.expression)
+
+
+def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:
+    """Put `lines` before the user's line; no edit if that is not possible there."""
+    if not lines or not site.code or not _can_insert(site, lines):
+        return ()
+    return (Edit(site.file, site.line, "insert_before", site.code, "\n".join(lines)),)
 
 
 def insert_before_call(cause: Cause, *lines: str) -> tuple[Edit, ...]:
     """Put `lines` before the user's call; no edit if the call or the names in it are not available there."""
     site = get_site(cause)
-    if site is None or not site.code or not _can_insert(site, lines):
-        return ()
-    return (Edit(site.file, site.line, "insert_before", site.code, "\n".join(lines)),)
+    return () if site is None else insert_before(site, lines)
 
 
-def _can_insert(site: Site, lines: tuple[str, ...]) -> bool:
+def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
     """False inside a loop's header or a branch on one line, and for names that a comprehension or lambda binds."""
     code = (site.code or "").strip()
     used = {name for line in lines for name in find_names(line)}

@@ -15,6 +15,7 @@ from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_chang
 from .root_changes import RootChanges
 from .shape_evidence import FactIndex, merge_facts
 from .source_paths import find_torch_source, normalize_source
+from .user_names import NameIndex
 
 #: Modes of the whole program: where they recompile is no part of the cause.
 _MODES = ("global_state", "default_device", "mode_stack")
@@ -26,8 +27,9 @@ _SIZES = ("tensor_size", "symbolic_shape")
 def find_causes(data: Rows) -> list[Cause]:
     """Find the root causes of all recompiles, in order of first appearance."""
     failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
-    groups, facts = _group_changes(data, failures), FactIndex(data)
-    causes = [_make_cause(group, failures, decided) for group in groups]
+    names, facts = NameIndex(data), FactIndex(data)
+    groups = _group_changes(data, failures, names)
+    causes = [_make_cause(group, failures, decided, names) for group in groups]
     return _join_alike(
         [replace(cause, facts=facts.find(cause.seen or cause.recompiles, cause.source)) for cause in causes]
     )
@@ -61,10 +63,10 @@ class _Group:
         return tuple(change.row for number, change in changes.items() if (number in self.attributed) == is_own)
 
 
-def _group_changes(data: Rows, failures: FailureIndex) -> list[_Group]:
+def _group_changes(data: Rows, failures: FailureIndex, names: NameIndex) -> list[_Group]:
     """The changes of all recompiles by their roots, in order of first appearance."""
     recompiles = [list_guard_changes(row, failures) for row in sorted(data.rows(Recompile), key=get_moment)]
-    instances, roots = CallInstances(data), RootChanges(lambda change: None)
+    instances, roots = CallInstances(data), RootChanges(names.find_key)
     before: dict[int | None, int | None] = {}
     for changes in recompiles:
         earlier = instances.add(changes)
@@ -96,7 +98,7 @@ def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: Root
             group.derived.setdefault(number, change)
 
 
-def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, str]]) -> Cause:
+def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, str]], names: NameIndex) -> Cause:
     source = group.key.source
     own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
     derived, is_first = group.list_rows(True, True), bool(group.attributed)
@@ -113,6 +115,11 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
         shared=tuple(sorted(others, key=get_moment)),
         also_named=list_unique((*_find_also_names(also, beside), *members.named)),
         members=members,
+        user=names.find(
+            seen,
+            (change.row for change in group.members.values()),
+            (source for kind, source in (*also, *members.guards) if kind in _SIZES),
+        ),
         derived=derived if is_first else group.list_rows(False, True),
         seen=seen,
         is_first=is_first,
@@ -212,4 +219,5 @@ def _join(causes: list[Cause]) -> Cause:
             list_unique(guard for cause in causes for guard in cause.members.guards),
             list_unique(name for cause in causes for name in cause.members.named),
         ),
+        user=causes[0].user,
     )

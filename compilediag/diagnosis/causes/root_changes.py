@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from ...events import Recompile
 from ...formatting import is_resumed
 from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
 
-Names = Callable[[GuardChange], str | None]
+Names = Callable[[Recompile], str | None]
 #: Changes that a derived one is compared with, the latest ones: products try each pair.
 _MAX_KNOWN = 48
 #: A size that differs by so little from another one, by the same before and after, is derived from it: labels[:, 1:].
@@ -70,7 +71,7 @@ class RootChanges:
 
     def _explain_equal(self, change: GuardChange, upstream: Sequence[GuardChange]) -> bool:
         """Explain a change by one of the same values in an earlier frame of the call. True if its origin is known."""
-        name = self._names(change)
+        name = self._name(change)
         first = self._named.setdefault(name, change.key) if name is not None else change.key
         same = [one for one in upstream if _can_carry(change, one)]
         if first != change.key:
@@ -83,6 +84,11 @@ class RootChanges:
             return name is not None
         self._carried.setdefault(change.key, self._parents[At(change.key, change.event_id)][0])
         return True
+
+    def _name(self, change: GuardChange) -> str | None:
+        """What the user's code calls the value, and the kind of its guard."""
+        name = self._names(change.row)
+        return None if name is None else f"{change.key.family}:{name}"
 
     def _explain_derived(self, change: GuardChange, known: Sequence[GuardChange]) -> None:
         if change.numbers is None or not _is_derivable(change):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
@@ -13,7 +14,6 @@ from .advice import (
     advise_branch,
     advise_specialized,
     edit_argument,
-    edit_call,
     format_user_line,
     get_name,
     get_usual_ceiling,
@@ -24,7 +24,7 @@ from .advice import (
     make_dynamic_fix,
 )
 from .cause import ZERO_ONE, Cause
-from .edits import get_user_value
+from .edits import insert_before
 from .source_paths import is_size, is_stack_value, split_property
 from .value_advice import advise_value
 
@@ -92,16 +92,24 @@ def _advise_dynamic(cause: Cause) -> Advice:
         "size_changes",
         _write_marks(cause, fix, marks),
         zero_one + explanation,
-        _order_changes(cause, edit_call(cause, *marks) if marks else None, fix),
+        _order_changes(cause, _edit_marks(cause, MARK), fix),
         get_usual_ceiling(cause) if usual else "high",
     )
 
 
 def _order_changes(cause: Cause, edit: CodeChange | None, fix: Settings | None) -> tuple[CodeChange, ...]:
-    """An edit of the user's call first, where one line there reaches all functions that recompiled."""
-    if len(cause.places) > 1 or is_resumed(cause.places[0][0]):
-        return list_changes(fix, edit)
-    return list_changes(edit, fix)
+    """An edit of the user's call first, where all values that changed are values there.
+
+    What is computed before a graph break is not marked with the arguments, but torch's setting can name it.
+    """
+    return list_changes(edit, fix) if cause.user.is_whole else list_changes(fix, edit)
+
+
+def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
+    """The marks before each line that compiled an entry or recompiled, in the names there; None if one has no name."""
+    sites = cause.user.sites
+    edits = [insert_before(one.site, _list_marks(cause, mark, one.names)) for one in sites]
+    return CodeChange(edits=tuple(edit for found in edits for edit in found)) if sites and all(edits) else None
 
 
 def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> str:
@@ -113,26 +121,28 @@ def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> 
     return f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
 
 
-def _list_marks(cause: Cause, mark: str) -> tuple[str, ...]:
+def _list_marks(cause: Cause, mark: str, names: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
 
     Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
-    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call.
+    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call. `names`
+    are those of a line of the user's; by default those of the first one, or of the compiled function if none is known.
     """
     if cause.facts.is_sometimes_none or cause.facts.is_parameter:
         return ()
-    own = split_property(cause.source)[0]
+    if names is None and cause.user.sites:
+        names = cause.user.sites[0].names
     others = [source for kind, source in cause.also if kind in SIZE_KINDS and "," not in source]
-    marks = [_write_mark(source, own, get_user_value(cause), mark) for source in (cause.source, *others)]
+    marks = [_write_mark(source, names, mark) for source in (cause.source, *others)]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
 
 
-def _write_mark(source: str, own: str, value: str | None, mark: str) -> str | None:
+def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:
     base, name, dim = split_property(source)
-    if name != "size" or "*" in base or is_stack_value(base) or base.count(".") + base.count("[") > MAX_STEPS:
+    text = format_expression(base) if names is None else names.get(source)
+    if name != "size" or text is None or "*" in text or is_stack_value(text):
         return None
-    text = value if value is not None and base == own else format_expression(base)
-    return f"{mark}({text}, {dim})"
+    return None if text.count(".") + text.count("[") > MAX_STEPS else f"{mark}({text}, {dim})"
 
 
 def _advise_zero_one(cause: Cause) -> Advice:
@@ -152,7 +162,7 @@ def _advise_zero_one(cause: Cause) -> Advice:
         "size_zero_one",
         f"{pad} If no code depends on whether the size is 0 or 1: {way}." if way else pad,
         explanation,
-        (*_order_changes(cause, edit_call(cause, *marks) if marks else None, fix), *list_changes(pad)),
+        (*_order_changes(cause, _edit_marks(cause, UNBACKED), fix), *list_changes(pad)),
         ceiling,
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...events import Recompile
-from ...formatting import format_expression
 from ..causes.advice import Advice
 from ..causes.cause import Cause
 from ..causes.recompile_findings import advise
@@ -40,7 +39,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """What varies, in the user's names where they are known."""
-        names = (cause.expression or format_expression(cause.source) or cause.kind for cause in self.causes)
+        names = (cause.name or cause.kind for cause in self.causes)
         return ", ".join(dict.fromkeys(names))
 
     @property

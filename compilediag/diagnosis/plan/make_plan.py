@@ -70,7 +70,7 @@ def _list_unresolved(
         rows = [row for row, causes in blockers.items() if number in causes and row not in saved]
         reason = _explain(number, candidates, {row.event_id: blockers[row] for row in rows})
         if rows and (number not in selection.chosen or any(row.event_id in candidate.kept for row in rows)):
-            place = candidate.causes[0].place_text
+            place = candidate.causes[0].user_place
             found.append(UnresolvedCause(describe_what(candidate), reason, place, get_ids(rows)))
     return tuple(found)
 

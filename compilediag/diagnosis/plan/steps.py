@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...decode.call_stacks import is_torch_file
 from ...events import Recompile
-from ...formatting import format_amount, format_change, format_expression, format_names, format_seconds
+from ...formatting import format_amount, format_change, format_names, format_seconds
 from ..causes.advice import Advice, describe_change
 from ..causes.cause import Cause, list_unique
 from ..causes.source_paths import split_property
-from ..change import CodeChange
+from ..change import CodeChange, Edit
 from ..evidence import find_first, get_ids, sum_seconds
 from .candidates import Candidate
 from .plan import PlanStep
 from .selection import Selection
 
-_INSTALLED = ("site-packages", "dist-packages")
+#: The function that marks a dimension, of which there are several.
+_MARK = re.compile(r"^[\w.]*mark_\w+(?=\()")
 
 
 def make_steps(selection: Selection, candidates: Sequence[Candidate], total: int) -> tuple[PlanStep, ...]:
     """One step for each chosen candidate; what an earlier step does already is left out of a later one."""
     steps: list[PlanStep] = []
+    written: set[tuple[str, int, str]] = set()
     chosen = [candidates[number] for number in selection.chosen]
     for candidate, saved, alone in zip(chosen, selection.saved, selection.alone, strict=True):
         others = [other for other in chosen if other is not candidate]
         step = _make_step(candidate, saved, _describe_saving(candidate, saved, alone, others, total, not steps))
-        steps.append(replace(step, recompiles_saved_alone=len(alone)))
+        edits = tuple(edit for edit in (_drop_repeated(edit, written) for edit in step.edits) if edit.new)
+        steps.append(replace(step, recompiles_saved_alone=len(alone), edits=edits))
     return tuple(steps)
+
+
+def _drop_repeated(edit: Edit, written: set[tuple[str, int, str]]) -> Edit:
+    """The edit without lines that an earlier step puts at the same place; a dimension is marked once."""
+    if edit.kind != "insert_before":
+        return edit
+    keys = {line: (edit.file, edit.line, _MARK.sub("", line)) for line in edit.new.splitlines()}
+    new = [line for line, key in keys.items() if key not in written]
+    written.update(keys.values())
+    return replace(edit, new="\n".join(new))
 
 
 def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) -> PlanStep:
@@ -75,7 +88,7 @@ def describe_what(candidate: Candidate) -> str:
 
 def _get_expression(causes: Sequence[Cause]) -> str | None:
     """What varies in the user's names, or in those of the compiled function: `ids.size(0)`, `ids.shape[0, 1]`."""
-    names = list_unique(cause.expression or format_expression(cause.source) for cause in causes)
+    names = list_unique(cause.name for cause in causes)
     tensors = {split_property(cause.source)[0] for cause in causes}
     dims = [split_property(cause.source)[2] for cause in causes]
     if len(names) > 1 and len(tensors) == 1 and None not in dims:
@@ -103,15 +116,16 @@ def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
 
 def _explain(candidate: Candidate) -> str:
     """Why, and why the value has no name in the user's own code if it has none."""
-    explanations = list_unique(advice.explanation for advice in candidate.advice)
-    return " ".join(filter(None, explanations))
+    reasons = (cause.user.reason for cause in candidate.causes)
+    unnamed = next((f"It has no name at your call: {reason}." for reason in reasons if reason), "")
+    return " ".join(filter(None, [*list_unique(advice.explanation for advice in candidate.advice), unnamed]))
 
 
 Location = tuple[str | None, int | None, str | None, str | None]
 
 
 def _find_place(cause: Cause, change: CodeChange) -> Location:
-    """File, line, function and code of the user's line to look at: of the edit, of the call, or of the guard."""
+    """File, line, function and code of the user's line: of the edit, or the call; without both, of the guard."""
     edit, site = next(iter(change.edits), None), cause.call_site
     if edit is not None:
         is_call = site is not None and (site.file, site.line) == (edit.file, edit.line)
@@ -121,20 +135,11 @@ def _find_place(cause: Cause, change: CodeChange) -> Location:
             site.function if is_call and site else None,
             site.code if is_call and site else None,
         )
-    own = next((row for row in cause.recompiles if row.user_file and is_own_file(row.user_file)), None)
-    is_attribute = cause.source.startswith("self.")
-    if site is not None and not (is_attribute and own is not None):
+    if site is not None:
         return site.file, site.line, site.function, site.code
-    if own is not None:
-        return own.user_file, own.user_line, own.function, cause.user_code
     row = cause.recompiles[0]
     file, line = (row.user_file, row.user_line) if row.user_file else (row.file, row.line)
     return file, line, row.function, cause.user_code
-
-
-def is_own_file(file: str) -> bool:
-    """True for a file that is neither torch's nor an installed package's."""
-    return not is_torch_file(file) and not any(name in file for name in _INSTALLED)
 
 
 def _describe_saving(

@@ -1,0 +1,98 @@
+"""What the values of guards are called in the user's own code, at each line that calls into the compiled function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...events import Compile, Recompile, Rows
+from .call_sites import CallSite, CallSites, NamedValue
+
+#: Names that are looked up of one value: it has the same one at almost all of its calls.
+_MAX_ROWS = 64
+
+
+@dataclass(frozen=True)
+class NamedSite:
+    """A line of the user's own code that calls into a compiled function, and what guarded values are called there.
+
+    `names` maps a source to its value without a tensor's property; only values that can be evaluated twice are in it.
+    """
+
+    site: CallSite
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class UserNames:
+    """Where a cause is in the user's own code.
+
+    `site` is the line that calls into compiled code and `expression` the value there; without one, `reason` says why.
+    `sites` are all lines at which it recompiled, or at which the entries that it did not fit were compiled; the first
+    of the program first. `is_whole`: all values that changed with it are values of these lines, none is computed.
+    """
+
+    site: CallSite | None = None
+    expression: str | None = None
+    reason: str | None = None
+    sites: tuple[NamedSite, ...] = ()
+    is_whole: bool = False
+
+
+class NameIndex:
+    """Finds the names of guarded values. The same source in the same stack has the same name."""
+
+    def __init__(self, data: Rows):
+        self._sites = CallSites(data)
+        self._stacks = {row.compile_key: row.stack for row in data.rows(Compile)}
+        self._named: dict[tuple[str | None, str], NamedValue] = {}
+        self._found: dict[str | None, CallSite | None] = {}
+
+    def find_key(self, row: Recompile) -> str | None:
+        """A text that is equal for guards on one expression at one line of the user's code; None without a name."""
+        site, source = self._find_site(row.compile_key), row.guard_source
+        if site is None or not source:
+            return None
+        expression = self._name(row.compile_key, source).expression
+        return None if expression is None else f"{site.file}:{site.line}:{expression}"
+
+    def find(self, rows: Iterable[Recompile], members: Iterable[Recompile], others: Iterable[str]) -> UserNames:
+        """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
+        `others` the sources of guards that failed beside it.
+        """
+        found, reason, first = [*rows][:_MAX_ROWS], None, None
+        for row in found:
+            site = self._find_site(row.compile_key)
+            value = self._name(row.compile_key, row.guard_source or "") if site is not None else None
+            if site is not None and value is not None and value.expression is not None:
+                is_whole = all(self._name(one.compile_key, one.guard_source or "").base for one in members)
+                return UserNames(site, value.expression, None, self._list_sites(found, [*others]), is_whole)
+            first, reason = first or site, reason or (value.reason if value is not None else None)
+        return UserNames(first, None, reason)
+
+    def _list_sites(self, rows: list[Recompile], others: list[str]) -> tuple[NamedSite, ...]:
+        places: dict[tuple[str, int], tuple[CallSite, str | None]] = {}
+        sources = dict.fromkeys([*(row.guard_source or "" for row in rows), *others])
+        for key in (key for row in rows for key in (row.closest_compile_key, row.compile_key)):
+            site = self._find_site(key)
+            if site is not None:
+                places.setdefault((site.file, site.line), (site, key))
+        return tuple(NamedSite(site, self._list_names(key, sources)) for site, key in places.values())
+
+    def _list_names(self, key: str | None, sources: Iterable[str]) -> dict[str, str]:
+        named = ((source, self._name(key, source)) for source in sources if source)
+        return {source: value.base for source, value in named if value.base is not None and value.is_duplicable}
+
+    def _find_site(self, key: str | None) -> CallSite | None:
+        stack = self._stacks.get(key)
+        if stack is None:
+            return None
+        if stack not in self._found:
+            self._found[stack] = self._sites.find(key)
+        return self._found[stack]
+
+    def _name(self, key: str | None, source: str) -> NamedValue:
+        place = self._stacks.get(key), source
+        if place not in self._named:
+            self._named[place] = self._sites.name(key, source)
+        return self._named[place]
