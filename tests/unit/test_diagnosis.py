@@ -206,6 +206,18 @@ def test_what_changes_in_all_layers_of_a_cache_is_one_cause():
     assert (length.source, kind.source) == ("kwargs['ids'].size()[1]", "kwargs['cache'].layers[0].kind")
 
 
+def test_a_block_mask_follows_the_length_that_it_is_made_for():
+    mask = [
+        failure("block_mask.seq_lengths[0]", "value", 1, expected="256", actual="384"),
+        failure("block_mask.kv_indices.size()[3]", "tensor_size", 1, expected="2", actual="4"),
+    ]
+    found = only(diagnose(tables(recompile("key.size()[2]", "tensor_size", "256", "384"), *mask)))
+    assert found.source == "key.size()[2]"
+    special = failure("block_mask.q_indices.size()[2]", "tensor_size", 1, expected="1", actual="2")
+    length, blocks = diagnose(tables(recompile("key.size()[2]", "tensor_size", "128", "256"), special))
+    assert (length.source, blocks.rule) == ("key.size()[2]", "size_zero_one")
+
+
 def test_what_failed_in_another_entry_or_only_once_of_many_is_not():
     rows = sizes("4", "6", "8", "10")
     found = diagnose(tables(*rows, failure("flag", "value", 3, entry=0), failure("mode", "value", 2, entry=1)))

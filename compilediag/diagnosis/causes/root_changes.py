@@ -31,6 +31,8 @@ _GROUP = re.compile(r"(?<=\.param_groups)\[\d+\]|(?<=\.state\.keys\(\)\))\[\d+\]
 _PRESENCE = ("dict_keys", "value", "type", "hasattr")
 #: One layer of a cache that is passed: what holds for one holds for all.
 _LAYER = re.compile(r"(?<=\.layers)\[\d+\](?=\.)")
+#: What flex_attention's mask has for a length: the length, and numbers of blocks.
+_BLOCK_MASK = re.compile(r"\bblock_mask\.")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -66,6 +68,7 @@ class RootChanges:
         for change in changes:
             if not any(change is one for one in rooted) and upstream:
                 self._explain_derived(change, known)
+        self._explain_block_mask(changes)
         self._explain_relation(changes)
         self._count_peers(changes)
 
@@ -98,6 +101,13 @@ class RootChanges:
         if origins:
             self._origins[change.key] = origins
             self._set_parents(change, origins, is_equal=False)
+
+    def _explain_block_mask(self, changes: Sequence[GuardChange]) -> None:
+        """A block mask is made for the length of the tensors that it is passed with; its sizes 0 and 1 are special."""
+        lengths = [At(one.key, one.event_id) for one in changes if one.is_size and not _is_of_block_mask(one)]
+        for change in changes:
+            if _is_of_block_mask(change) and change.numbers is not None and not {0, 1} & {*change.numbers}:
+                self._set_parents(change, lengths[:1], is_equal=False)
 
     def _explain_relation(self, changes: Sequence[GuardChange]) -> None:
         """A relation between sizes fails because of the sizes that changed with it."""
@@ -206,6 +216,10 @@ def _is_alike(one: GuardChange, other: GuardChange, index: re.Pattern[str]) -> b
 
 def _get_pair(change: GuardChange) -> tuple[str | None, str | None]:
     return change.row.expected, change.row.actual
+
+
+def _is_of_block_mask(change: GuardChange) -> bool:
+    return _BLOCK_MASK.search(change.key.source) is not None
 
 
 def _find_origins(change: GuardChange, known: Sequence[GuardChange]) -> Iterator[tuple[GuardChange, ...]]:
