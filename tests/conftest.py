@@ -43,6 +43,7 @@ sys.meta_path[:] = [Without()]
 
 #: Files that take long, the longest first.
 SLOW_FIRST = [
+    *("test_programs_1.py", "test_programs_2.py", "test_programs_3.py", "test_advice.py"),
     *(
         "test_lab.py",
         "test_notebooks.py",

@@ -64,6 +64,11 @@ class Finding:
         """s that following the suggestion can save at most; 0.0 where every compiled version is needed."""
         return 0.0 if self.is_expected else max(self.seconds_lost, self.seconds_at_stake)
 
+    @property
+    def page(self) -> str:
+        """The page of the documentation about its rule: a program, the change, and what the change did."""
+        return f"cookbook/{self.rule}.md"
+
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:
     """The severity of so many seconds (s) and occurrences, but no worse than `ceiling`."""

@@ -1,0 +1,159 @@
+"""The pages of docs/cookbook: per rule a program, what compilediag prints for it, and the program with the change."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .judgements import write_changed
+from .known_programs import NOT_RUN, KnownCause, Program, Way, load_failures
+from .rules import NOT_HERE, list_rules
+from .runs import run_original
+
+REPOSITORY = "https://github.com/"
+#: Columns of what compilediag prints.
+WIDTH = 110
+
+INDEX = """# Cookbook
+
+Each page shows one rule: what you notice, a small program, what compilediag prints, and the program with the change.
+The test suite runs all of these programs with every piece of advice. It checks that the recompiles are gone, that
+results and gradients are the same, and that the work still runs in compiled code; [all programs](programs.md) has the
+outcome. `make docs` writes these pages from
+`tests/advice/programs`; times are shown as if each compile took one second.
+
+| rule | what you notice |
+|---|---|
+"""
+
+PROGRAMS = """# Programs with known causes
+
+Causes and ways to fix them were written down before compilediag saw a program. "cause": each cause is one finding.
+"advice": every change that is printed works, and every text says what one of the ways does. "plan": the plan, followed,
+leaves as many recompiles as it claims. The last column has the recompiles without and with the ways that were written
+down.
+
+| program | causes | found | cause | advice | plan | recompiles |
+|---|---|---|---|---|---|---|
+"""
+
+NO_PROGRAM = """# {rule}
+
+No small program shows this rule: {reason}.
+"""
+
+
+def write_pages(programs: Sequence[Program]) -> dict[str, str]:
+    """The text of each page by its file name."""
+    examples = choose_examples(programs)
+    pages = {f"{rule}.md": _write_page(rule, examples[rule]) for rule in examples}
+    pages |= {f"{rule}.md": NO_PROGRAM.format(rule=rule, reason=NOT_HERE[rule]) for rule in NOT_HERE}
+    rows = [f"| [{rule}]({rule}.md) | {examples[rule][0].symptom} |" for rule in sorted(examples)]
+    table = PROGRAMS + "\n".join(map(_write_row, programs)) + "\n\n" + _summarize(programs) + "\n"
+    return {"index.md": INDEX + "\n".join(rows) + "\n", "programs.md": table, **pages}
+
+
+def _write_row(program: Program) -> str:
+    known = ", ".join(cause.rule for cause in program.causes)
+    found = ", ".join(finding["rule"] for finding in run_original(program)["findings"])
+    works = [_describe_outcome(program, check) for check in ("causes", "advice", "plan")]
+    return f"| {' | '.join([program.name, known, found, *works])} | {program.recompiles} -> {program.after} |"
+
+
+def _describe_outcome(program: Program, check: str) -> str:
+    """yes, no, or open where the check has not run since the advice changed."""
+    reason = load_failures().get(check, {}).get(program.name)
+    return "yes" if reason is None else "open" if reason == NOT_RUN else "no"
+
+
+def _summarize(programs: Sequence[Program]) -> str:
+    def count(check: str) -> str:
+        outcomes = [_describe_outcome(program, check) for program in programs]
+        return f"{outcomes.count('yes')} of {len(programs) - outcomes.count('open')}"
+
+    return (
+        f"Right causes {count('causes')}, working advice {count('advice')}, working plan {count('plan')}. "
+        f"{sum(bool(program.threads) for program in programs)} of {len(programs)} programs follow users' threads; in "
+        f"{sum(program.same_calls for program in programs)}, several causes fail at the same calls."
+    )
+
+
+def choose_examples(programs: Iterable[Program]) -> dict[str, list[Program]]:
+    """Rule -> the programs of this rule, that with the page first: advice that works, one cause, a short source."""
+    known = sorted(programs, key=_rate)
+    found = {rule: [program for program in known if rule in _list_rules(program)] for rule in sorted(list_rules())}
+    return {rule: examples for rule, examples in found.items() if examples}
+
+
+def _list_rules(program: Program) -> set[str]:
+    return {*program.beside, *(cause.rule for cause in program.causes)}
+
+
+def _rate(program: Program) -> tuple[int, int, int, str]:
+    failures = sum(program.name in load_failures().get(check, {}) for check in ("causes", "advice"))
+    return failures, len(program.causes) + len(program.beside), len(program.source), program.name
+
+
+def _write_page(rule: str, examples: list[Program]) -> str:
+    program, *others = examples
+    parts = [f"# {rule}", program.symptom, "```python", program.source.rstrip(), "```"]
+    parts += ["", "compilediag prints:", "", "```text", *_list_printed(rule, program), "```"]
+    cause = next((cause for cause in program.causes if cause.rule == rule), program.causes[0])
+    parts += _write_changes(program, cause)
+    if program.threads:
+        parts += ["", f"Seen by users in {_link_threads(program.threads)}."]
+    if others:
+        parts += ["", "## More programs", "", *map(_describe_other, others)]
+    return _join(parts)
+
+
+def _join(parts: list[str]) -> str:
+    text = "\n".join(parts).replace(f"\n{parts[1]}\n", f"\n\n{parts[1]}\n\n", 1)
+    return text.rstrip("\n") + "\n"
+
+
+def _list_printed(rule: str, program: Program) -> list[str]:
+    """The title and the suggestion of each finding of the rule."""
+    findings = [finding for finding in run_original(program)["findings"] if finding["rule"] == rule]
+    return [line for finding in findings for line in _format_finding(finding)] or ["nothing"]
+
+
+def _format_finding(finding: dict[str, Any]) -> list[str]:
+    suggestion = textwrap.wrap(finding["suggestion"], WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return [*textwrap.wrap(finding["title"], WIDTH), *suggestion]
+
+
+def _write_changes(program: Program, cause: KnownCause) -> list[str]:
+    """The ways that were tried, as differences to the program."""
+    ways = [way for way in cause.ways if not way.nothing]
+    if not ways:
+        return ["", f"No change is needed: {program.recompiles + 1} compiled versions are expected."]
+    parts = []
+    for way in ways:
+        after = program.after if way.after is None else way.after
+        outcome = f", {program.recompiles} recompiles become {after}" if program.recompiles else ""
+        parts += ["", f"With this change{outcome}:", "", "```diff"]
+        parts += [*_diff(program, [way, *_list_others(program, cause, way)]), "```"]
+    return parts
+
+
+def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:
+    """The first way of each other cause, since the recompiles stay until all are fixed."""
+    others = [c for n, c in enumerate(program.causes) if c is not cause and n not in way.covers and c.ways]
+    return [other.ways[0] for other in others if not other.ways[0].nothing]
+
+
+def _diff(program: Program, ways: list[Way]) -> list[str]:
+    before, after = program.source.splitlines(), write_changed(program, ways).splitlines()
+    return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+
+
+def _link_threads(threads: Iterable[str]) -> str:
+    return ", ".join(f"[{thread}]({REPOSITORY}{thread.replace('#', '/issues/')})" for thread in threads)
+
+
+def _describe_other(program: Program) -> str:
+    threads = f" ({_link_threads(program.threads)})" if program.threads else ""
+    return f"- `{program.name}.py`: {program.symptom}{threads}"

@@ -1,0 +1,12 @@
+import torch
+
+
+@torch.compile
+def apply_mask(x, mask=None):
+    return x if mask is None else x * mask
+
+
+x = torch.ones(4)
+results = []
+for mask in (torch.ones(4), None, torch.ones(4)):
+    results.append(apply_mask(x, mask))
