@@ -186,6 +186,7 @@ def test_a_backward_that_ran_or_cannot_be_seen_is_not_reported():
     early = phase("compile_fx.<locals>.bw_compiler", 2.0)
     assert "unused_backward" not in find_costs(forward(), backward(), *JOINT)
     assert "unused_backward" not in find_costs(forward(), *JOINT, early)
+    assert "unused_backward" not in find_costs(forward(backend="aot_eager"), *JOINT)
     assert "unused_backward" not in find_costs(forward())
 
 

@@ -135,7 +135,7 @@ def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
             _add_backend(time, row, row.duration_s or 0.0, outer, why, lookups)
             continue
         aot_s = row.aot_s or 0.0
-        time.dynamo_s += max(0.0, (row.dynamo_s or row.duration_s or 0.0) - aot_s)
+        time.dynamo_s += max(0.0, (row.duration_s or 0.0) - aot_s)
         _add_backend(time, row, aot_s, outer, why, lookups)
     if outer.is_kept:
         time.keys_s += outer.keys_s

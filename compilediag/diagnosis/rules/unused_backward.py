@@ -17,6 +17,8 @@ PARTITION = "min_cut_rematerialization_partition"
 SHARE_OF_JOINT = 0.5
 #: The phase in which a backward is compiled with the forward, so that none is seen when it runs.
 EARLY_BACKWARD = "bw_compiler"
+#: Backends whose early backward has that phase; with others it looks like one that never ran.
+BACKENDS = ("inductor",)
 WORTH_REPORTING_S = 0.1
 ADVICE = (
     "If no gradients are needed here, call it under torch.no_grad() or torch.inference_mode(). torch then traces the "
@@ -41,7 +43,9 @@ def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
     """A backward that torch compiles with the forward leaves no trace when it runs, so nothing is known of it."""
     is_early = any(EARLY_BACKWARD in (phase.name or "") for phase in phases)
     has_joint = any(phase.name == JOINT for phase in phases)
-    return has_joint and not is_early and len(rows) == 1 and rows[0].trigger == "dynamo" and rows[0].outcome in MADE
+    if not has_joint or is_early or len(rows) > 1:
+        return False
+    return rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
 
 
 def _report(rows: Sequence[Compile], phases: dict[str | None, list[Phase]]) -> CompileCost:

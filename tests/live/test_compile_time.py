@@ -1,0 +1,96 @@
+"""What is recorded for the costs of a plan: identical blocks, backwards that never run, the program that runs."""
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import compilediag as cd
+from compilediag.diagnosis.rules import unused_backward
+from compilediag.diagnosis.rules.next_process import find_repeated_time
+from compilediag.events import Compile
+from compilediag.program import read_program
+
+
+class Block(nn.Module):
+    def __init__(self, size=8):
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(size), nn.Linear(size, size)
+
+    def forward(self, x):
+        return x + torch.relu(self.linear(self.norm(x))) * 2
+
+
+class Model(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.layers = nn.ModuleList(Block(size) for size in sizes)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x[..., : layer.norm.normalized_shape[0]])
+        return x.sum()
+
+
+def compile_model(sizes, needs_grad=False, dynamic=None, detail="lean"):
+    """The session in which a model with blocks of these sizes was compiled."""
+    model = Model(sizes)
+    with cd.watch(detail=detail) as session, torch.set_grad_enabled(needs_grad):
+        torch.compile(model, backend="aot_eager", dynamic=dynamic)(torch.randn(5, sizes[0]))
+    return session
+
+
+def get_blocks(session):
+    return next(row.blocks for row in session.data.rows(Compile))
+
+
+@pytest.mark.parametrize("detail", ["lean", "full"])
+def test_identical_blocks_of_a_graph_are_recorded(detail):
+    blocks = get_blocks(compile_model([8] * 3, detail=detail))
+    assert (blocks["class"], blocks["module"]) == ("Block", Block.__module__)
+    assert (blocks["path"], blocks["count"]) == ("L['self'].layers.0", 3)
+    assert 3 * blocks["ops"] < blocks["graph_ops"] <= 3 * blocks["ops"] + 5
+
+
+def test_blocks_of_other_sizes_are_not_identical():
+    assert get_blocks(compile_model([8, 6, 4])) is None
+
+
+def test_blocks_with_a_dynamic_size_are_identical_and_need_no_guards_of_ours():
+    session = compile_model([8] * 3, dynamic=True)
+    assert get_blocks(session)["count"] == 3
+    assert len(session.recompiles) == 0 and not [row for row in session.status() if row["status"] == "failed"]
+
+
+def test_a_backward_that_never_ran_is_seen_and_one_that_ran_is_not(monkeypatch):
+    # The model is small, so that its seconds are not worth a report.
+    monkeypatch.setattr(unused_backward, "WORTH_REPORTING_S", 0.0)
+    monkeypatch.setattr(unused_backward, "BACKENDS", ("aot_eager",))
+    compiled = torch.compile(Model([8]), backend="aot_eager", dynamic=False)
+    with cd.watch() as unused:
+        loss = compiled(torch.randn(5, 8))
+    with cd.watch() as inference, torch.no_grad():
+        compiled(torch.randn(5, 8))
+    loss.backward()
+    with cd.watch() as used:
+        compiled(torch.randn(6, 8)).backward()
+    found = [unused_backward.find_unused_backwards(session.data) for session in (unused, inference, used)]
+    assert [[cost.kind for cost in costs] for costs in found[:2]] == [["unused_backward"], []]
+    assert found[2] == []
+    assert found[0][0].seconds > 0
+
+
+def test_a_backend_without_a_cache_is_paid_whole_by_the_next_process():
+    (time,) = find_repeated_time(compile_model([8]).data)
+    assert list(time.uncached) == ['the backend "aot_eager" has no cache'] and time.again_s == pytest.approx(
+        time.total_s
+    )
+
+
+def test_a_session_knows_the_program_that_it_ran_in():
+    with cd.watch() as session:
+        pass
+    program = read_program(session.meta)
+    assert program is not None and (program.module or program.script)
+    assert list(program.arguments) == sys.argv[1:]
