@@ -103,6 +103,12 @@ def test_quiet_prints_nothing(shell, capsys):
     assert captured.out + captured.err == ""
 
 
+def test_the_plan_is_shown(shell, capsys):
+    run(shell, f"%%compilewatch --quiet\n{TWO_RECOMPILES}")
+    assert run(shell, "%compilewatch plan").success
+    assert "change removes" in capsys.readouterr().out
+
+
 def test_the_report_of_a_cell_is_written(shell, tmp_path):
     assert run(shell, f"%%compilewatch --quiet --report '{tmp_path}/a b.html'\n{TWO_RECOMPILES}").success
     assert "double" in (tmp_path / "a b.html").read_text()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import compilediag
+from compilediag.diagnosis.source_edits import apply_edits
 
 LIBRARY = '''
 """A small library with what libraries put around theirs: a wrapper, a loss function, an output class, graph breaks."""
@@ -131,6 +132,9 @@ def test_a_training_step_through_a_library_has_one_cause_for_each_size(run):
     assert len(recompiles) == 2, [finding.title for finding in findings]
     assert {finding.details for finding in recompiles} == {("16", "24", "32"), ("8", "5")}
     assert sum(finding.count for finding in recompiles) == len(session.recompiles) == plan.recompiles_saved > 5
+    (step,) = plan.steps
+    assert (step.place, step.code) == ("train.py:10", "out = model(input_ids=ids, labels=ids)")
+    assert (step.expression, step.values) == ("ids.shape[0, 1]", ("8x16", "8x24", "5x24", "5x32"))
     assert run_again(run, plan, TRAIN) == 0
 
 
@@ -141,3 +145,8 @@ def test_three_causes_at_one_call_save_nothing_alone(run):
     assert sum(len(step.causes) for step in plan.steps) == len(session.findings()) == 3
     assert [step.recompiles_saved_alone for step in plan.steps] == [0] * len(plan.steps)
     assert all("Alone it saves nothing" in step.saving for step in plan.steps)
+    assert [step.line for step in plan.steps] == [8] * len(plan.steps)
+    marks = next(step for step in plan.steps if step.edits)
+    assert marks.change.splitlines() == [f"torch._dynamo.maybe_mark_dynamic(points, {dim})" for dim in (0, 1)]
+    changed = apply_edits(COUNT, marks.edits).text
+    assert run_again(run, plan, changed) == 0

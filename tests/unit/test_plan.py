@@ -75,6 +75,13 @@ def test_a_change_that_contributes_nothing_is_left_out():
     assert plan.headline == "No change removes any of 1 recompile"
 
 
+def test_advice_that_only_makes_versions_fewer_saves_nothing_for_certain():
+    plan = plan_of(*changes("language", "value", "'en'", "'de'"))
+    assert (plan.steps, plan.recompiles_saved) == ((), 0)
+    (left,) = plan.unresolved
+    assert left.reason.startswith("Keep it to few values")
+
+
 def test_it_is_plain_json():
     plan = plan_of(*two_causes_at_the_same_calls())
     found = json.loads(json.dumps(plan.to_dict()))

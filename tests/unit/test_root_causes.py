@@ -75,6 +75,14 @@ def test_a_number_after_a_graph_break_follows_from_a_size_but_an_attribute_does_
     assert found == [("ids.size()[0]", ("8", "5"), 2), ("self.step", ("8", "5"), 1)]
 
 
+def test_a_number_keeps_its_cause_after_the_next_graph_break():
+    first, second = "torch_dynamo_resume_in_forward_at_44", "torch_dynamo_resume_in_forward_at_45"
+    found = describe(
+        stacks(first, second), changed(first, 101, ("___stack0", "4", "7")), changed(second, 102, ("width", "4", "7"))
+    )
+    assert found == [("___stack0", ("4", "7"), 2)]
+
+
 def test_the_same_change_in_another_call_is_another_cause():
     """The second call begins when a function runs again."""
     found = describe(

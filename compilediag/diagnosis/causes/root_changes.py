@@ -186,6 +186,8 @@ def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
         return change.numbers is not None and origin.is_size and _is_derivable(change)
     if change.is_size or change.key.family in _TENSOR_PROPERTIES:
         return True
+    if change.numbers is not None and _is_derivable(change) and _is_derivable(origin):
+        return True
     return change.key.family in _VALUES and _get_last_name(change) == _get_last_name(origin)
 
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, replace
 from ...events import Recompile
 from ..causes.advice import Advice
 from ..causes.cause import Cause
+from ..causes.edits import get_user_value
 from ..causes.recompile_findings import advise
 from ..causes.shape_evidence import FactIndex
-from ..causes.source_paths import is_size, split_property
+from ..causes.source_paths import is_size
 from ..change import CodeChange, Edit
 from .kept_recompiles import find_kept, is_dynamic_change
 from .settings_block import merge_settings
 
+#: Rules whose advice in words gives fewer compiled versions, or depends on what the program means.
+_FEWER = frozenset({"string_changes", "specialized", "identity_changes"})
 #: Part of a change that does something by itself: a setting's item, or a line at a place.
 Atom = tuple[object, ...]
 
@@ -79,7 +82,8 @@ def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[Code
 
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
     """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    if advice.is_expected:
+    has_code = any(change.can_be_applied for change in advice.changes)
+    if advice.is_expected or (advice.rule in _FEWER and not has_code):
         return ()
     return advice.changes or (CodeChange(text=advice.action),)
 
@@ -108,7 +112,7 @@ def list_atoms(change: CodeChange) -> frozenset[Atom]:
 def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
     """The tensors whose sizes it is about, each at its call site."""
     return frozenset(
-        (cause.call_site.file, cause.call_site.line, split_property(cause.expression)[0])
+        (cause.call_site.file, cause.call_site.line, get_user_value(cause))
         for cause in candidate.causes
         if cause.call_site is not None and cause.expression is not None and is_size(cause.source)
     )
