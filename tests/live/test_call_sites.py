@@ -11,6 +11,7 @@ import torch
 
 import compilediag
 from compilediag.diagnosis.causes.call_sites import CallSites
+from compilediag.errors import CompilediagError
 from compilediag.events import Compile
 
 X, Y = torch.ones(3), torch.ones(3)
@@ -306,3 +307,12 @@ def test_after_a_graph_break_arguments_keep_their_names_until_they_are_assigned(
     assert recorded.name(second, "n").expression == "LIMIT"
     assert "`z` is a local variable of broken" in recorded.name(second, "z.size()[0]").reason
     assert recorded.find(second).call == "compiled(broken)(X, Y, LIMIT)"
+
+
+def test_what_is_the_users_own_code_is_kept_in_the_session(tmp_path):
+    with compilediag.watch(detail="lean", my_code=[str(tmp_path), "package.model"]) as session:
+        pass
+    assert session.meta["my_code"] == [str(tmp_path), "package.model"] and session.meta["library_folders"]
+    with pytest.raises(CompilediagError, match="my_code has 3"):
+        compilediag.start(my_code=[3])
+    assert compilediag.current() is None

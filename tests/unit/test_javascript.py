@@ -27,6 +27,7 @@ const formatters = {{
   share: format.formatShare,
   signed_share: (value) => format.formatShare(value, true),
   place: (parts) => format.formatPlace(...parts),
+  function: format.formatFunction,
 }};
 const numbers = {{ NaN, Infinity, "-Infinity": -Infinity }};
 const cases = Object.entries(JSON.parse(readFileSync("{cases}")));
