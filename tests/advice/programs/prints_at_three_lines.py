@@ -4,11 +4,11 @@ import torch
 @torch.compile
 def forward(x):
     x = x + 1
-    print(end="")
+    print("one")
     x = x + 2
-    print(end="")
+    print("two")
     x = x + 3
-    print(end="")
+    print("three")
     return x
 
 
