@@ -63,6 +63,11 @@ def read_frames(around: Places) -> list[Frame]:
     return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
 
 
+def read_logged_frames(around: Places) -> list[Frame]:
+    """The frames as torch's logs have them, so that a stack of a shape record has the same key in both."""
+    return [Frame(frame.file, frame.line, frame.function, frame.code) for frame in read_frames(around)]
+
+
 @functools.lru_cache(10_000)
 def _read_frame(code: types.CodeType, at: int) -> Frame:
     file = code.co_filename

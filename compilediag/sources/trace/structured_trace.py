@@ -21,7 +21,7 @@ from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...events import Artifact
 from ...recording import Made, Recorder
 from ..dynamo.current_compile import compile_keys
-from ..dynamo.stack_frames import Places, frames_outside, read_frames
+from ..dynamo.stack_frames import Places, frames_outside, read_logged_frames
 from ..guards.torch_api import source_name
 from ..hooks.source import Source
 from . import torch_api
@@ -155,7 +155,7 @@ def _make_read_shape_rows(
     user = [Frame(each.filename, each.lineno, each.name, each.line) for each in found.pop("user_stack") or ()]
     record = {name: _TEXTS.get(name, str)(value) for name, value in found.items() if value is not None}
     compile_id, key = compiling
-    stacks = (user, read_frames(around))
+    stacks = (user, read_logged_frames(around))
     return records.decode(kind, record, {}, compile_id, time_ns, stacks, compile_key=key)
 
 
