@@ -12,6 +12,7 @@ from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
 from .advice import Advice, describe_change, list_changes
 from .cause import Cause
+from .circumstances import add_circumstances
 from .grouping import find_causes
 from .library_advice import add_recipe
 from .source_paths import split_property
@@ -46,7 +47,8 @@ MAX_DETAILS = 64
 
 def advise(cause: Cause) -> Advice:
     """What to do about a cause, by the kind of its guard, and with what the library offers."""
-    return add_recipe(ADVISERS.get(cause.kind, mode_advice.advise_other)(cause), cause)
+    advice = ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
+    return add_recipe(add_circumstances(advice, cause), cause)
 
 
 def find_recompiles(data: Rows) -> list[Finding]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
-from ...events import GuardFailure, Recompile, Rows, SymbolicShape
-from ...formatting import format_expression, format_line, format_place
+from ...events import GraphBreak, GuardFailure, Recompile, Rows, SymbolicShape
+from ...formatting import format_expression, format_line, format_place, is_resumed
+from ..evidence import group_by
 from .source_paths import normalize_source
+from .thread_names import ThreadIndex
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
+_RESUMED_AT = re.compile(r"_at_(\d+)$")
 _INTEGER = re.compile(r"-?\d{1,18}")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -71,7 +74,8 @@ class ValueFacts:
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry is valid for some values only. `is_parameter` is true for a size of a Parameter, and
     `is_sometimes_none` for a value that does not exist at some calls. `torch_version` is (major, minor) of the session;
-    (0, 0) if it is not known.
+    (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled, and `thread` is the function
+    of the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
@@ -80,6 +84,8 @@ class ValueFacts:
     is_parameter: bool = False
     is_sometimes_none: bool = False
     torch_version: tuple[int, int] = (0, 0)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    thread: str | None = None
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -91,6 +97,8 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         is_parameter=any(one.is_parameter for one in facts),
         is_sometimes_none=any(one.is_sometimes_none for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
+        graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
+        thread=next((one.thread for one in facts if one.thread), None),
     )
 
 
@@ -100,6 +108,8 @@ class FactIndex:
     def __init__(self, data: Rows):
         self._shapes = ShapeIndex(data)
         self._version = _read_version(getattr(data, "meta", {}).get("torch_version"))
+        self._threads = ThreadIndex(data)
+        self._breaks = group_by(data.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         failures = data.rows(GuardFailure)
         rows: list[GuardFailure | Recompile] = [*failures, *data.rows(Recompile)]
         self._parameters = {
@@ -118,12 +128,20 @@ class FactIndex:
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_none=any(_is_part_of(source, absent) for absent in self._absent),
             torch_version=self._version,
+            graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
+            thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
         )
 
 
 def _read_version(text: object) -> tuple[int, int]:
     found = re.match(r"(\d+)\.(\d+)", str(text))
     return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
+    """File and line of the graph break before the code that recompiled; (None, None) if there was none."""
+    found = _RESUMED_AT.search(row.function or "") if is_resumed(row.function) else None
+    return (row.file, int(found[1])) if found else (None, None)
 
 
 def _is_part_of(source: str, whole: str) -> bool:

@@ -1,0 +1,366 @@
+"""What a finding suggests for programs of which one part of the advice was wrong before: the change is made, and the
+recompiles are gone, what is computed is the same, and it is still compiled. Real compiler, backend "eager".
+
+`tests/advice` does the same for whole programs; here are the cases in which similar programs need other advice.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+import compilediag
+
+X = torch.arange(8.0)
+
+
+@dataclass
+class Run:
+    result: object
+    recompiles: int
+    breaks: int
+    outcomes: list
+    findings: list = field(repr=False)
+
+    def find(self, rule):
+        (found,) = [finding for finding in self.findings if finding.rule == rule]
+        return found
+
+
+def run(program, **options):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with compilediag.watch() as session:
+        result = program(lambda f, **more: torch.compile(f, **{"backend": "eager", **options, **more}))
+    outcomes = sorted(session.compiles["outcome"])
+    return Run(result, len(session.recompiles), len(session.graph_breaks), outcomes, session.findings())
+
+
+def assert_fixed(before, after, left=0):
+    """The recompiles are gone, the results are the same, nothing fell back to eager and no graph break is new."""
+    assert after.recompiles == left < before.recompiles
+    torch.testing.assert_close(after.result, before.result)
+    assert after.breaks <= before.breaks and "ok" in after.outcomes
+    assert after.outcomes.count("failed") == 0
+    assert after.outcomes.count("empty") <= before.outcomes.count("empty")
+
+
+def apply_settings(change, program):
+    """The program with the settings of a change in force."""
+    owners = {"dynamic_sources": torch.compiler.config, "unbacked_sources": torch.compiler.config}
+
+    def changed(compiled):
+        ((key, value),) = change.settings.items()
+        with owners.get(key, torch._dynamo.config).patch(**{key: value}):
+            return program(compiled)
+
+    return changed
+
+
+# Sizes: what is marked, and what cannot be
+
+
+def call_with_sizes(function, *sizes, mark=None, tensors=1):
+    def program(compiled):
+        f, found = compiled(function), []
+        for size in sizes:
+            inputs = [torch.arange(float(size)) for _ in range(tensors)]
+            for x in inputs if mark else ():
+                mark(x, 0)
+            found.append(f(*inputs))
+        return found
+
+    return program
+
+
+@pytest.mark.parametrize("dynamic", [None, False])
+def test_a_mark_that_does_not_raise_is_suggested_and_holds(dynamic):
+    before = run(call_with_sizes(lambda x: x * 2, 4, 6, 8), dynamic=dynamic)
+    assert "maybe_mark_dynamic(x, 0)" in before.find("size_changes").suggestion
+    after = run(call_with_sizes(lambda x: x * 2, 4, 6, 8, mark=torch._dynamo.maybe_mark_dynamic), dynamic=dynamic)
+    assert_fixed(before, after)
+
+
+@pytest.mark.parametrize("sizes", [(4, 1, 6), (1, 4, 6), (4, 6, 1)])
+def test_sizes_0_and_1_of_tied_tensors_are_all_named(sizes):
+    before = run(call_with_sizes(lambda x, y: x + y, *sizes, tensors=2))
+    found = before.find("size_zero_one")
+    assert "probably" not in found.suggestion
+    assert sorted(found.fix["unbacked_sources"].split(",")) == ["L['x']", "L['y']"]
+    assert_fixed(before, run(apply_settings(found.changes[0], call_with_sizes(lambda x, y: x + y, *sizes, tensors=2))))
+
+
+def needs_the_number(x):
+    y = x * 2
+    for i in range(x.size(0)):
+        y = y + i
+    return y
+
+
+def test_a_line_that_needs_the_number_is_named_after_the_first_change():
+    found = run(call_with_sizes(needs_the_number, 4, 6)).find("specialized")
+    assert "for i in range(x.size(0)):" in found.suggestion
+    assert not any(change.can_be_applied for change in found.changes)
+
+
+@pytest.mark.parametrize("function", [lambda x: x + 1 if x.size(0) == 4 else x - 1, lambda x: x.reshape(4, -1) + 1])
+def test_a_first_change_that_a_mark_cannot_save_is_a_branch(function):
+    before = run(call_with_sizes(function, 4, 8, 12))
+    assert before.find("branch").is_expected
+    assert run(call_with_sizes(function, 4, 8, 12, mark=torch._dynamo.maybe_mark_dynamic)).recompiles == 1
+
+
+def test_a_parameter_as_an_argument_is_not_marked():
+    def program(compiled, mark=None):
+        f, found = compiled(lambda w: w * 2), []
+        for n in (3, 5, 7):
+            w = torch.nn.Parameter(torch.ones(n))
+            if mark:
+                mark(w, 0)
+            found.append(f(w).detach())
+        return found
+
+    before = run(program)
+    found = before.find("module_tensor_size")
+    assert "maybe_mark_dynamic(" not in found.suggestion
+    assert_fixed(before, run(apply_settings(found.changes[0], program)))
+    assert run(lambda compiled: program(compiled, torch._dynamo.maybe_mark_dynamic)).recompiles == before.recompiles
+
+
+def test_a_cache_that_is_none_at_first_gets_a_setting_and_no_mark():
+    def program(compiled):
+        f, past = compiled(lambda x, past=None: x if past is None else torch.cat([past, x]), dynamic=False), None
+        for _ in range(4):
+            past = f(X, past) * 1
+        return past
+
+    changes = [change for found in run(program).findings for change in found.changes]
+    assert not any("mark_dynamic(past" in change.code for change in changes)
+
+
+# Numbers: where a tensor can take their place, and where it cannot
+
+
+USES = {
+    "slice": lambda x, n: x[:n] * 2,
+    "index": lambda x, n: x[n] * 2,
+    "size": lambda x, n: torch.zeros(n) + 1,
+    "factor": lambda x, n: x * n,
+}
+
+
+@pytest.mark.parametrize("function", USES.values(), ids=USES)
+@pytest.mark.parametrize("dynamic", [None, False])
+def test_an_integer_becomes_dynamic_by_a_setting_whatever_it_is_used_for(function, dynamic):
+    def program(compiled):
+        f = compiled(function, dynamic=dynamic)
+        return [f(X, n) for n in (3, 5, 4, 2)]
+
+    before = run(program)
+    found = before.find("int_changes")
+    assert not any("torch.tensor" in change.code for change in found.changes)
+    assert_fixed(before, run(apply_settings(found.changes[0], program)))
+
+
+def test_numbers_are_dynamic_at_once_if_everything_is():
+    def program(compiled):
+        f = compiled(lambda x, k: torch.clamp(x, max=k))
+        return [f(X, k) for k in (0.5, 0.25, 0.1)]
+
+    before = run(program)
+    assert before.find("float_changes").suggestion.startswith("To save the recompile, compile with dynamic=True")
+    assert_fixed(before, run(program, dynamic=True))
+
+
+def test_a_float_becomes_a_tensor_only_where_it_is_calculated_with():
+    def program(compiled, function, convert=float):
+        f = compiled(function, dynamic=False)
+        return [f(X, convert(k)) for k in (0.5, 0.25, 0.1)]
+
+    def scale(x, k):
+        return x * k
+
+    def drop(x, k):
+        return torch.nn.functional.dropout(x, k, training=False)
+
+    before = run(lambda compiled: program(compiled, scale))
+    assert "torch.tensor(k)" in before.find("float_changes").suggestion
+    assert_fixed(before, run(lambda compiled: program(compiled, scale, torch.tensor)))
+    assert "torch.tensor" not in run(lambda compiled: program(compiled, drop)).find("float_changes").suggestion
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, layer_idx):
+        super().__init__()
+        self.layer_idx = layer_idx
+
+    def forward(self, x, caches):
+        return x + caches[self.layer_idx]
+
+
+class SelectedLayer(Layer):
+    def forward(self, x, cache):
+        return x + cache
+
+
+def call_layers(compiled, make, select, **options):
+    x, caches = X, [X * i for i in range(4)]
+    for i, layer in enumerate([compiled(make(i), **options) for i in range(4)]):
+        x = layer(x, select(caches, i))
+    return x
+
+
+def test_the_index_of_a_layer_is_passed_as_what_it_selects():
+    before = run(lambda compiled: call_layers(compiled, Layer, lambda caches, i: caches))
+    found = before.find("instance_constant")
+    assert found.fix is None
+    assert_fixed(before, run(lambda compiled: call_layers(compiled, SelectedLayer, lambda caches, i: caches[i])))
+    apart = run(lambda compiled: call_layers(compiled, Layer, lambda caches, i: caches, isolate_recompiles=True))
+    assert any("isolate_recompiles=True" in change.text for change in found.changes)
+    assert_fixed(before, apart)
+
+
+# Tensors and classes
+
+
+def test_a_gradient_that_is_needed_is_kept():
+    def program(compiled, convert=lambda x: x):
+        f = compiled(lambda x: x.square().sum())
+        weight = torch.ones(4, requires_grad=True)
+        values = [f(convert(torch.ones(4))).detach(), f(convert(weight))]
+        values[1].backward()
+        return [values[0], values[1].detach(), weight.grad]
+
+    before = run(program)
+    found = before.find("requires_grad_changes")
+    assert "x.detach().requires_grad_() where it has no gradient" in found.suggestion
+    keep = lambda x: x if x.requires_grad else x.detach().requires_grad_()  # noqa: E731
+    assert_fixed(before, run(lambda compiled: program(compiled, keep)))
+
+
+def test_a_parameter_is_passed_as_a_view():
+    def program(compiled, convert=lambda x: x):
+        f = compiled(lambda x: x * 2)
+        parameter = torch.nn.Parameter(X.clone(), requires_grad=False)
+        return [f(convert(X)), f(convert(parameter))]
+
+    before = run(program)
+    assert "x.view_as(x)" in before.find("type_changes").suggestion
+    assert_fixed(before, run(lambda compiled: program(compiled, lambda x: x.view_as(x))))
+
+
+class Activated(torch.nn.Module):
+    def __init__(self, activation):
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, x):
+        return self.activation(x) + 1
+
+
+def test_modules_of_several_classes_get_their_own_entries():
+    def program(compiled, **options):
+        kinds = (torch.nn.ReLU, torch.nn.GELU, torch.nn.SiLU, torch.nn.Tanh)
+        return [f(X) for f in [compiled(Activated(kind()), **options) for kind in kinds]]
+
+    before = run(program)
+    assert "isolate_recompiles=True" in before.find("type_changes").suggestion
+    assert_fixed(before, run(lambda compiled: program(compiled, isolate_recompiles=True)))
+
+
+# Optimizers
+
+
+def step_with(compiled, make, is_first_eager=False):
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = make([weight])
+    step, schedule = compiled(optimizer.step), torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    for i in range(4):
+        weight.grad = torch.full((4,), 1.0 + i)
+        (optimizer.step if i == 0 and is_first_eager else step)()
+        schedule.step()
+    return weight.detach()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
+def test_a_learning_rate_in_a_tensor(kind):
+    before = run(lambda compiled: step_with(compiled, lambda ps: kind(ps, lr=0.5)), dynamic=False)
+    assert "lr=torch.tensor(lr)" in before.find("optimizer_number").suggestion
+    after = run(lambda compiled: step_with(compiled, lambda ps: kind(ps, lr=torch.tensor(0.5))), dynamic=False)
+    assert_fixed(before, after)
+
+
+def test_the_state_of_an_optimizer_is_created_by_an_eager_step():
+    make = lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.5), momentum=0.9)  # noqa: E731
+    before = run(lambda compiled: step_with(compiled, make))
+    assert before.find("optimizer_state").suggestion.startswith("To save the recompile, run the first step eagerly")
+    assert_fixed(before, run(lambda compiled: step_with(compiled, make, is_first_eager=True)))
+
+
+# Graph breaks and threads
+
+
+def test_a_value_behind_a_graph_break_loses_the_break():
+    def function(x):
+        return torch.full((3,), x.sum().item()) + 1
+
+    def program(compiled):
+        f = compiled(function)
+        return [f(X * n) for n in (1, 2, 3)]
+
+    before = run(program)
+    (value,) = [found for found in before.findings if "___stack" in found.title]
+    assert value.suggestion.startswith("Remove the graph break at line ")
+    assert value.changes[0].settings == {"capture_scalar_outputs": True}
+    after = run(apply_settings(value.changes[0], program))
+    assert_fixed(before, after)
+    assert after.breaks == 0 < before.breaks
+
+
+def test_what_is_printed_is_moved_behind_the_compiled_part():
+    def function(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    def program(compiled):
+        f = compiled(function, dynamic=False)
+        return [f(torch.ones(n)) for n in (2, 3)]
+
+    before = run(program)
+    (broken,) = [found for found in before.findings if found.rule == "graph_break"]
+    assert broken.changes[0].code == "torch._dynamo.config.reorderable_logging_functions.add(print)"
+    with torch._dynamo.config.patch(reorderable_logging_functions={print}):
+        after = run(program)
+    assert after.breaks == 0 and after.recompiles == 1 < before.recompiles
+
+
+def test_the_thread_with_another_mode_is_named():
+    def program(compiled, mode=torch.enable_grad):
+        f, found = compiled(lambda x: x * 2), []
+
+        def serve():
+            with mode():
+                found.append(f(X))
+
+        with torch.no_grad():
+            found.append(f(X))
+        thread = threading.Thread(target=serve)
+        thread.start()
+        thread.join()
+        return found
+
+    before = run(program)
+    found = before.find("grad_mode")
+    assert "set it inside the function of the thread, serve (test_suggested_changes.py:" in found.suggestion
+    assert_fixed(before, run(lambda compiled: program(compiled, torch.no_grad)))
+
+
+def test_settings_of_one_thread_are_not_in_force_in_another():
+    seen = []
+    with torch._dynamo.config.patch(recompile_limit=3):
+        thread = threading.Thread(target=lambda: seen.append(torch._dynamo.config.recompile_limit))
+        thread.start()
+        thread.join()
+    assert seen == [8]
