@@ -84,7 +84,8 @@ def advise_type(cause: Cause) -> Advice:
     if "NoneType" in cause.values:
         return _advise_weak_reference(name) if name.endswith("()") else advise_optional(cause)
     if {_get_class_name(value) for value in cause.values} == {"Tensor", "Parameter"}:
-        plain = f"Pass a plain tensor at every call: {name}.view_as({name})."
+        value = "x" if "(" in name else name
+        plain = f"Pass a plain tensor at every call: {value}.view_as({value})."
         return Advice(
             "type_changes",
             plain,
