@@ -17,6 +17,6 @@ x = torch.ones(2, 4)
 results = []
 for _ in range(2):
     model.train()
-    results.append(compiled(x))
+    trained = compiled(x)
     model.eval()
-    results.append(compiled(x))
+    results += [trained, compiled(x)]
