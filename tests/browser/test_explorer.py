@@ -346,7 +346,8 @@ def test_a_finding_of_the_dashboard_leads_to_its_guard(story, open_widget):
     page = open_widget(story.snapshot())
     page.locator(".cdiag-explore-link").first.click()
     expect(heading(page)).to_have_text("Ak")
-    expect(page.locator(".cdiag-page .cdiag-finding-title")).to_contain_text("recompiled 3x")
+    expect(page.locator(".cdiag-page .cdiag-finding-title").first).to_contain_text("recompiled 3x")
+    expect(page.locator(".cdiag-page .cdiag-mark").first).to_have_text("step 1")
 
 
 def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_report, new_page, tmp_path):

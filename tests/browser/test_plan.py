@@ -21,7 +21,7 @@ from tests.browser.test_page import HOSTILE, SPILLS, expect_contrast
 #: What is wider than its place in the plan; a diff scrolls.
 FITS = """() => [...document.querySelectorAll(".cdiag-plan, .cdiag-plan *")]
   .filter((n) => n.scrollWidth > n.clientWidth + 1 && getComputedStyle(n).display !== "inline")
-  .map((n) => n.className).filter((name) => name !== "cdiag-code is-diff")"""
+  .map((n) => n.className).filter((name) => name !== "cdiag-snippet is-diff")"""
 SELECTED = "() => getSelection().toString()"
 #: Pages without https have no clipboard.
 NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
@@ -173,6 +173,9 @@ def test_a_plan_without_steps_is_one_line_and_the_reasons(open_plan, deliver, pa
     expect(page.locator(".cdiag-plan h2")).to_have_text("Plan")
     expect(page.locator(".cdiag-plan-headline")).to_have_text(headline)
     expect(page.locator(".cdiag-unresolved li")).to_be_visible()
+    deliver(page, patch_of(make_plan(unresolved=causes, costs=[make_cost()]), 2))
+    expect(page.locator(".cdiag-unresolved li")).to_be_hidden()
+    expect(page.locator(".cdiag-cost")).to_be_hidden()
 
 
 def test_only_the_headline_is_announced(open_plan):
@@ -267,6 +270,7 @@ def test_hostile_text_in_every_part_of_a_plan_is_text(open_plan):
 def test_it_fits_any_width(recorded, open_plan, width):
     for number in range(3):
         recorded.compile(number)
+    recorded.in_flight(compile_id="0/9", function="a_rather_long_function_name", file="/home/me/model.py", line=30)
     long = make_step(code=f"logits = model({', '.join(f'argument_{n}=batch[{n}]' for n in range(30))})")
     causes = [{"what": "`n` changes", "reason": "each length is wanted", "place": "a.py:3", "evidence": []}]
     page = open_plan(make_plan(long, make_second_step(), unresolved=causes, costs=[make_cost()]), width=width)

@@ -14,7 +14,7 @@ export class CodeBlock {
   constructor(label, language = "python") {
     this.language = language;
     this.text = "";
-    this.pre = make("pre", `cdiag-code is-${language}`);
+    this.pre = make("pre", `cdiag-snippet is-${language}`);
     this.node = make("div", "cdiag-code-block", this.pre, makeCopyButton(label, () => this.text));
   }
 
@@ -53,7 +53,17 @@ export class Fold {
   constructor(...content) {
     this.summary = make("summary", "cdiag-link");
     this.node = make("details", "cdiag-more", this.summary, ...content);
+    this.isChosen = false; // the reader has opened or closed it
+    this.summary.addEventListener("click", () => (this.isChosen = true));
     this.node.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /**
+   * Opens or closes it, unless the reader has chosen.
+   * @param {boolean} isOpen
+   */
+  suggest(isOpen) {
+    if (!this.isChosen && !this.node.matches(":focus-within")) this.node.open = isOpen;
   }
 
   /** @param {string} text */

@@ -42,10 +42,8 @@ export class PlanCard {
     this.patchFold.setTitle("Patch");
     this.unresolved = make("ul", "cdiag-reasons cdiag-unresolved");
     this.unresolvedFold = new Fold(this.unresolved);
-    setShown(this.unresolvedFold.node, false);
     this.costs = make("ul", "cdiag-costs");
     this.costsFold = new Fold(this.costs);
-    setShown(this.costsFold.node, false);
     /** @type {Map<string, CostView>} */
     this.costViews = new Map();
     this.notes = make("div", "cdiag-plan-notes");
@@ -107,22 +105,22 @@ export class PlanCard {
   }
 
   /**
-   * The reasons are folded below steps. Without any step they are what the reader wants, so they are open at first.
+   * The reasons are folded below steps. Without any step they are what the reader wants, so they are open.
    * @param {Plan} plan
    */
   paintUnresolved({ unresolved, steps }) {
-    if (this.unresolvedFold.node.hidden && !steps.length) this.unresolvedFold.node.open = true;
+    this.unresolvedFold.suggest(!steps.length);
     setShown(this.unresolvedFold.node, unresolved.length > 0);
     this.unresolvedFold.setTitle(`${formatAmount(unresolved.length, "cause")} not resolved, and why`);
     setSentences(this.unresolved, "li", unresolved.map(describeUnresolved));
   }
 
   /**
-   * What costs compile time without any recompile: open at first if there is nothing else to change.
+   * What costs compile time without any recompile: open if there is nothing else to change.
    * @param {Plan} plan
    */
   paintCosts({ costs, steps }) {
-    if (this.costsFold.node.hidden && !steps.length) this.costsFold.node.open = true;
+    this.costsFold.suggest(!steps.length);
     setShown(this.costsFold.node, costs.length > 0);
     this.costsFold.setTitle("Where compile time goes");
     const keys = makeKeys(costs.map(({ kind, place, function: name }) => [kind, place, name]));

@@ -22,6 +22,7 @@ export class StepView {
     this.store = store;
     /** @type {Picked} */
     this.picked = { label: "", evidence: [] };
+    this.step = 0;
     this.shape = "";
     this.number = make("span", "cdiag-step-number");
     this.place = make("code", "cdiag-step-place");
@@ -34,7 +35,7 @@ export class StepView {
     this.ways = make("ul", "cdiag-reasons");
     this.others = new Fold(this.ways);
     this.show = makeButton("cdiag-link cdiag-step-evidence", "show recompiles", () => actions.pick(this.picked));
-    this.guard = makeButton("cdiag-link cdiag-explore-link", "explore ›", () => actions.explore({ events: this.picked.evidence }));
+    this.guard = makeButton("cdiag-link cdiag-explore-link", "explore ›", () => actions.explore({ events: this.findOwnEvents() }));
     const links = make("p", "cdiag-step-links", this.show, this.guard);
     const top = make("div", "cdiag-step-top", this.place, this.code, links);
     const rest = [this.what, this.advice, this.change.node, this.saving, this.why, this.others.node];
@@ -50,6 +51,7 @@ export class StepView {
     const shape = JSON.stringify([step, number, this.store.table("recompiles").version, selected]);
     if (shape === this.shape) return;
     this.shape = shape;
+    this.step = number;
     this.picked = { label: nameStep(step, number), evidence: step.evidence };
     this.node.dataset.rule = step.rule;
     setText(this.number, formatCount(number));
@@ -62,6 +64,12 @@ export class StepView {
     setProse(this.saving, step.saving);
     this.paintWays(step.alternatives);
     this.paintLinks(step, number, selected);
+  }
+
+  /** The recompiles at which a guard of this step failed first, then the others at which one failed. */
+  findOwnEvents() {
+    const findings = this.store.findings.filter((finding) => finding.step === this.step);
+    return [...findings.flatMap((finding) => finding.evidence), ...this.picked.evidence];
   }
 
   /** @param {PlanStep} step */
