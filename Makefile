@@ -9,7 +9,7 @@ GPU_PYTHON ?= python3
 # A worker for each core. A file's tests stay together: they share servers, programs and sessions.
 PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast gpu-test bench lab docs clean
+.PHONY: demo test test-all test-fast test-libraries gpu-test bench lab docs clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
@@ -28,6 +28,9 @@ test-all: $(READY)  ## the same with the tests marked long
 
 test-fast: $(READY)  ## the quick ones of the unit tests, in less than a minute
 	$(PY) -m pytest $(PARALLEL) -m "not slow" tests/unit
+
+test-libraries: .venv-libraries/.ready  ## programs of real libraries (transformers, diffusers, ...), in an environment of their own
+	.venv-libraries/bin/python -m pytest -q tests/libraries
 
 gpu-test:  ## on a machine with a GPU: the tests that need one, and the parity suite; installs nothing
 	$(GPU_PYTHON) -m pytest -p tests.scenarios tests/gpu tests/live/parity
@@ -50,7 +53,16 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 clean:
-	rm -rf .venv site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
+	rm -rf .venv .venv-libraries site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
 
 $(READY): requirements-dev.txt pyproject.toml .ci/setup
 	.ci/setup
+
+# torch comes first and stays: no library may replace it.
+.venv-libraries/.ready: requirements-dev.txt requirements-libraries.txt pyproject.toml
+	$${PYTHON:-python3} -m venv .venv-libraries
+	.venv-libraries/bin/python -m pip install -q -c requirements-dev.txt "$$(grep '^torch==' requirements-dev.txt)"
+	.venv-libraries/bin/python -m pip install -q -c <(grep '^torch==' requirements-dev.txt) -r requirements-libraries.txt \
+		$$(grep -E '^(pandas|pytest|hatchling|editables|anywidget|plotly)==' requirements-dev.txt)
+	.venv-libraries/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	touch $@

@@ -107,10 +107,15 @@ def main() -> None:
 
 def format_known_failures(rows: list[Row]) -> str:
     """known_failures.toml: the checks that fail, each with the first problem. Programs that were not run are kept."""
+    return list_failures(rows, _HEAD, load_failures())
+
+
+def list_failures(rows: list[Row], head: str, before: dict[str, dict[str, str]]) -> str:
+    """A file of known failures; `before` has those of earlier runs."""
     ran = {row.program.name for row in rows}
-    parts = [_HEAD]
+    parts = [head]
     for name in JUDGES:
-        known = {program: why for program, why in load_failures().get(name, {}).items() if program not in ran}
+        known = {program: why for program, why in before.get(name, {}).items() if program not in ran}
         failed = {row.program.name: row.problems[name][0] for row in rows if row.problems[name]}
         lines = [f"{program} = {json.dumps(_shorten(why))}" for program, why in sorted({**known, **failed}.items())]
         parts += ["", f"[{name}]", *lines]

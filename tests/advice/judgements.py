@@ -231,7 +231,7 @@ def judge_plan(program: Program) -> list[str]:
     """Follow the plan: its patch, or its block of code at the top; it saves what it claims."""
     plan = run_original(program)["plan"]
     try:
-        source = _apply_plan(program, plan)
+        source = apply_plan(program, plan)
     except CannotApply as problem:
         return [str(problem)]
     claimed = plan["shown"]["recompiles"] - plan["shown"]["recompiles_saved"]
@@ -242,7 +242,7 @@ def judge_plan(program: Program) -> list[str]:
     return [*judged.problems]
 
 
-def _apply_plan(program: Program, plan: dict[str, Any]) -> str:
+def apply_plan(program: Program, plan: dict[str, Any]) -> str:
     """The patch, which holds all edits, or the edits; then the block of settings at the top."""
     ways = _list_ways_of_texts(program, plan["steps"])
     if plan["patch"] and not any(way.settings for way in ways):

@@ -85,6 +85,11 @@ class Program:
     fails: bool = False
 
     @property
+    def worker(self) -> str:
+        """The module of the process that runs it."""
+        return "tests.advice.worker"
+
+    @property
     def path(self) -> Path:
         return FOLDER / f"{self.name}.py"
 
@@ -101,9 +106,14 @@ class Program:
 
 def load_program(path: Path) -> Program:
     """Read one expectation; unknown keys are errors."""
+    return Program(name=path.stem, **read_values(path))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The values of an expectation, by the names of the fields of a program."""
     values: dict[str, Any] = tomllib.loads(path.read_text())
     causes = tuple(_make_cause(cause) for cause in values.pop("causes", ()))
-    return Program(name=path.stem, causes=causes, **{key: _freeze(value) for key, value in values.items()})
+    return {"causes": causes, **{key: _freeze(value) for key, value in values.items()}}
 
 
 def _make_cause(values: dict[str, Any]) -> KnownCause:

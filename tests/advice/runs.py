@@ -27,7 +27,8 @@ Run = dict[str, Any]
 class Worker:
     """A process that runs scripts one after the other; it is started when it is needed, and again after a crash."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self._module = module
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="compilediag-advice-", ignore_cleanup_errors=True)
         self.folder = Path(self._folder.name)
@@ -51,7 +52,7 @@ class Worker:
         if self._process is None:
             caches = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"), "COMPILEDIAG_HISTORY": "off"}
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.advice.worker"],
+                [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
@@ -71,24 +72,24 @@ class Worker:
 
 
 @functools.cache
-def get_worker() -> Worker:
-    """The worker of this process."""
-    return Worker()
+def get_worker(module: str) -> Worker:
+    """The worker of this process that runs a module."""
+    return Worker(module)
 
 
 @functools.cache
 def run_original(program: Program) -> Run:
     """The program as it is, with what compilediag says of it."""
-    return get_worker().run(program.path, program.backend, diagnose=True)
+    return get_worker(program.worker).run(program.path, program.backend, diagnose=True)
 
 
 @functools.cache
 def run_source(program: Program, source: str) -> Run:
     """A changed copy of the program, under the same file name."""
-    folder = Path(tempfile.mkdtemp(dir=get_worker().folder))
+    folder = Path(tempfile.mkdtemp(dir=get_worker(program.worker).folder))
     path = folder / program.path.name
     path.write_text(source)
-    return get_worker().run(path, program.backend)
+    return get_worker(program.worker).run(path, program.backend)
 
 
 def find_problems(program: Program, before: Run, after: Run, expected: int) -> list[str]:
