@@ -9,9 +9,10 @@ from .base import Event, column
 
 #: What an `action` column of symbolic shapes can name. `created`: a size or number of an input became a symbol;
 #: `unbacked`: a symbol without a value, as `.item()` gives; `specialized`: a symbol was given one value for good;
-#: `guarded`: an expression has to hold for the compiled code; `assumed`: a value that only data can tell was taken
+#: `guarded`: an expression has to hold for the compiled code; `suppressed`: torch evaluated an expression and made no
+#: guard of it; `assumed`: a value that only data can tell was taken
 #: from the example inputs; `undecided`: an expression that only data can decide, an error.
-SHAPE_ACTIONS = ("created", "unbacked", "specialized", "guarded", "assumed", "undecided")
+SHAPE_ACTIONS = ("created", "unbacked", "specialized", "guarded", "suppressed", "assumed", "undecided")
 
 #: What a `problem` column of an export can name. `data_dependent`: a value that only data can tell was made constant;
 #: `constraint`: sizes that were asked to be dynamic got a guard; the others are of a custom operator's fake kernel.

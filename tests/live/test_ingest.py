@@ -64,6 +64,8 @@ def test_call_stacks_agree_where_the_log_has_them(both):
 def test_symbolic_shapes_are_the_same(both):
     live, log = (session.symbolic_shapes for session in both)
     names = [name for name in live.columns if name not in ("event_id", "time")]
+    # torch's log leaves out which conditions it made no guard of.
+    live = live.assign(action=live["action"].replace("suppressed", "guarded"))
     assert rows(log, *names) == rows(live, *names) and {"created", "guarded"} <= set(log["action"])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
+from compilediag.decode.records.shape_records import ShapeRecords
 
 from .log_builder import compile_, decode, record, string
 
@@ -128,7 +129,7 @@ def test_a_guard_says_what_its_symbols_stand_for(session):
 def test_a_guard_that_torch_logs_twice_is_recorded_once(session):
     """torch logs each guard as guard_added and as guard_added_fast where it is asked for all."""
     shapes = session("shapes").symbolic_shapes
-    assert (shapes["action"] == "guarded").sum() == 15
+    assert shapes["action"].isin(["guarded", "suppressed"]).sum() == 15
     twice = record("guard_added_fast", {"expr": "s0 > 3"})
     assert len(of_kind("symbolic_shape", events(twice, twice))) == 2
     both = record("guard_added", {"expr": "s0 > 3", "prefix": "eval"}) + twice
@@ -139,6 +140,34 @@ def test_a_specialization_says_what_fixed_it(session):
     (fixed,) = session("shapes").symbolic_shapes.query("action == 'specialized'").to_dict("records")
     assert (fixed["symbol"], fixed["value"], fixed["source"]) == ("s77", "5", "L['x'].size()[0]")
     assert fixed["reason"] == "range_refined_to_singleton" and fixed["user_code"] == "return x + torch.ones(5)"
+
+
+def test_a_guard_that_torch_suppressed_is_none(session):
+    """By the prefix of torch's verbose record: `eval [guard suppressed]`."""
+    shapes = session("shapes").symbolic_shapes
+    assert (shapes["action"] == "suppressed").sum() == 10
+    assert "Ne(s86, 0)" not in set(shapes.query("action == 'guarded'")["expression"])
+
+
+EVALUATING = ("/venv/site-packages/torch/fx/experimental/symbolic_shapes.py", 8523, "_evaluate_expr")
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "action"),
+    [
+        ("_aot_stage2b_bw_compile", "_functorch/_aot_autograd/graph_compile.py", "suppressed"),
+        ("need_use_acc_helper", "_inductor/codegen/cpp.py", "guarded"),
+    ],
+)
+def test_a_condition_that_torch_makes_no_guard_of_is_not_a_guard(function, file, action):
+    """torch logs `eval` and `eval [guard suppressed]` alike; the backward's strides are compared in this way."""
+    around = [("/venv/site-packages/torch/_inductor/compile_fx.py", 3061, "_compile_fx_main")]
+    stack = [Frame(*place) for place in (*around, (f"/venv/site-packages/torch/{file}", 1, function), EVALUATING)]
+    (row,) = of_kind(
+        "symbolic_shape",
+        ShapeRecords().decode("guard_added_fast", {"expr": "Eq(s27, 24)"}, {}, "0/3", 1, stacks=([], stack)),
+    )
+    assert (row.action, row.expression) == (action, "Eq(s27, 24)")
 
 
 def test_a_value_that_depends_on_data(session):

@@ -26,6 +26,9 @@ SCHEDULE, TENSOR_META = "inductor_collective_schedule", "inductor_runtime_and_te
 _TWICE = {"guard_added_fast": "guard_added", "propagate_real_tensors_provenance": "propagate_real_tensors"}
 #: torch's prefix of a guard that it evaluated while tracing; other guards are checked when the program runs.
 _EVALUATED = "eval"
+#: torch's files that evaluate a condition, and functions that ask for that within `suppress_guards()` (2.11 to 2.15)
+_EVALUATING = re.compile(r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\]\w+|__init__)\.py$")
+_SUPPRESSING = frozenset({"_aot_stage2b_bw_compile", "compute_overlapping_tensors", "ir_node_to_tensor"})
 MAX_EXPRESSIONS = MAX_COMPILES = 10_000
 MAX_DERIVATION = 50
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
@@ -96,7 +99,7 @@ class ShapeRecords:
             "user_stack": user_key,
             "torch_stack": torch_key,
         }
-        shape = self._make_shape(kind, body, common)
+        shape = self._make_shape(kind, body, common, torchs)
         problem = self._make_problem(kind, body, common)
         return [*fresh, *torch_fresh, *(event for event in (shape, problem) if event is not None)]
 
@@ -106,12 +109,14 @@ class ShapeRecords:
 
     # Symbolic shapes
 
-    def _make_shape(self, kind: str, body: Body, common: RecordColumns) -> SymbolicShape | None:
+    def _make_shape(self, kind: str, body: Body, common: RecordColumns, torchs: list[Frame]) -> SymbolicShape | None:
         """Make the row of a symbolic shape; None if the record before it said the same, or if it is of another kind."""
         read = _SHAPES.get(kind)
         if read is None:
             return None
         columns = read(body)
+        if columns["action"] == "guarded" and _is_suppressed(body, torchs):
+            columns["action"] = "suppressed"
         expression, symbol = columns.get("expression"), columns.get("symbol")
         known = self._find_sources(common["compile_key"] or common["compile_id"])
         known.update(_read_texts(body.get("symbol_to_sources")) or {})
@@ -213,6 +218,17 @@ def _remove_writing(frames: list[Frame]) -> list[Frame]:
     """Return torch's stack without the frames that write the record."""
     at = next((at for at, frame in enumerate(frames) if frame.function == "trace_structured"), len(frames))
     return frames[:at]
+
+
+def _is_suppressed(body: Body, torchs: list[Frame]) -> bool:
+    """Return True if torch evaluated a condition and made no guard of it: it logs both alike, but for a prefix that
+    only its verbose record has.
+    """
+    prefix = body.get("prefix")
+    if isinstance(prefix, str):
+        return "suppressed" in prefix
+    outside = (frame for frame in reversed(torchs) if not _EVALUATING.search(frame.file or ""))
+    return next((frame.function for frame in outside), None) in _SUPPRESSING
 
 
 def _read_created(body: Body) -> dict[str, Any]:

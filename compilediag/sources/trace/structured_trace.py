@@ -62,7 +62,8 @@ class StructuredTrace(Source):
             self._list_collectives(name, payload, compiling, time_ns)
         elif (kind := find_kind(metadata)) in SHAPE_KINDS:
             names = dict(enumerate(self._file_names))
-            self.emit(self._make_shape_rows, kind, metadata[kind], names, compiling, time_ns)
+            record = {**metadata[kind], **_read_prefix(kind)}
+            self.emit(self._make_shape_rows, kind, record, names, compiling, time_ns)
 
     def build(self, name: str, metadata: Callable[[], Any], payload: Callable[[], Any]) -> None:
         """Keep a record that torch will not build; `metadata` and `payload` are the functions that give it.
@@ -93,6 +94,7 @@ class StructuredTrace(Source):
             self.emit(self._make_shape_rows, kind, record, names, compiling, time_ns)
         else:
             around = frames_outside(torch_api.WRITER, None)
+            found.update(_read_prefix(kind))
             self.emit(_make_read_shape_rows, self._records, kind, found, around, compiling, time_ns)
 
     def _make_shape_rows(
@@ -146,6 +148,11 @@ def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: i
 
 def _pair(artifact: Artifact, text: str) -> Made:
     return ((artifact, text),)
+
+
+def _read_prefix(kind: str) -> dict[str, str | None]:
+    """The field that says whether torch made a guard, where its record leaves that out."""
+    return {"prefix": torch_api.find_guard_prefix()} if kind == "guard_added_fast" else {}
 
 
 def _make_read_shape_rows(

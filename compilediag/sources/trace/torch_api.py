@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..hooks.caller_frames import caller_frames
 from ..hooks.torch_names import TorchName, fields
 
 #: The logger of the structured trace. It feeds any handler, without a variable set.
@@ -18,6 +19,8 @@ TRACING_CONTEXT = TorchName("torch._guards", "TracingContext.extract_stack")
 _READ = fields("torch.fx.experimental.symbolic_shapes", "ShapeEnv", "var_to_sources")
 #: The function that writes a record.
 WRITER = "trace_structured"
+#: The function that writes the records of a guard, and how many frames further in we run at most.
+_GUARD_WRITER, _NEAR = "_log_guard", 40
 #: Record -> its field -> the variable that torch makes it from, in the function that gives the record's fields.
 _VARIABLES = {
     "create_symbol": {"symbol": "sympy_expr", "val": "val", "vr": "range_str", "source": "source"},
@@ -84,3 +87,13 @@ def read_variables(kind: str, metadata: Callable[[], Any]) -> dict[str, Any] | N
     else:
         found["user_stack"] = TRACING_CONTEXT.get_loaded()()
     return found
+
+
+def find_guard_prefix() -> str | None:
+    """What torch's log says before a guard: "eval", or "eval [guard suppressed]" where it made no guard.
+
+    torch's short record of a guard leaves this out; the function that writes it is on the stack.
+    """
+    logging_frames = (frame for frame in caller_frames(_NEAR) if frame.f_code.co_name == _GUARD_WRITER)
+    found = next((frame.f_locals.get("prefix") for frame in logging_frames), None)
+    return found if isinstance(found, str) else None
