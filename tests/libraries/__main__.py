@@ -92,8 +92,8 @@ def format_page(rows: dict[str, Any]) -> str:
 
 
 def format_table(rows: dict[str, Any]) -> str:
-    """One line per program: how many causes were written down, how many were found, recompiles before and after."""
-    names = ("program", "library", "causes written first", "findings", "plan claims", "plan applied")
+    """One line per program: how many causes are expected, how many were found, recompiles before and after."""
+    names = ("program", "library", "expected causes", "findings", "plan claims", "plan applied")
     head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
     lines = [
         f"| [{name}](#{name}) | {', '.join(row['packages'])} | {len(row['causes'])} | {len(row['findings'])} "
@@ -105,7 +105,7 @@ def format_table(rows: dict[str, Any]) -> str:
 
 def format_program(name: str, row: dict[str, Any]) -> str:
     """The section of one program."""
-    parts = [f"## {name}", row["symptom"], "Causes, written down before compilediag saw the program:"]
+    parts = [f"## {name}", row["symptom"], "Expected causes:"]
     parts.append("\n".join(f"- {cause}" for cause in row["causes"]))
     parts += ["Findings:", "\n".join(f"- {finding}" for finding in row["findings"])]
     parts += ["Plan:", "\n".join(f"{n}. {step}" for n, step in enumerate(row["steps"], 1)) or "no step"]
@@ -116,8 +116,9 @@ INTRODUCTION = """\
 # Real libraries
 
 `tests/libraries/` has programs as users of these libraries write them, with small models and random weights. The root
-causes of each program were written down before compilediag saw it. A test checks that there is one finding per root
-cause, in the program's own lines, and that the plan, applied to the program, removes what it claims.
+causes of each program are written down beside it; some of them were corrected after its findings were read. A test
+checks that there is one finding per root cause, in the program's own lines, and that the plan, applied to the program,
+removes what it claims.
 
 `make test-libraries` installs the libraries into an environment of its own and runs all of them. `make test` runs those
 that need torch only. `python -m tests.libraries --docs` writes this page. A question mark is a

@@ -21,8 +21,7 @@ MANY_COMPILES = 3
 ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
 REGIONAL = (
     "torch compiles the first block and uses its code for the others. Fusion across blocks is lost, and each block is "
-    "a compiled call of its own: 0.3 to 0.7 ms of host time per block and step, so measure a step if it is short. "
-    "torch.compiler.nested_compile_region on the forward of the class keeps one graph instead."
+    "a compiled call of its own: 0.2 to 0.7 ms of host time per block and step, so measure a step if it is short."
 )
 SHARED = (
     "Each torch.compile(..., isolate_recompiles=True) has entries of its own, and torch._dynamo.reset() drops all of "
