@@ -70,6 +70,7 @@ SELDOM = {
     *("compile", "get", "triton", "cpp", "_add_triton_kernel_info", "collect", "read_and_emit", "load_autotuners"),
     *("put", "__init__", "clear", "prepare_key"),
     *("wrap_post_compile", "_handle_save_error", "_find_unpicklable_field", "write_to_disk"),
+    "check_build",  # once in a process
 }
 if torch.backends.cuda.is_built():
     SELDOM |= {"run_eager", "record_function", "cudagraphify_impl", "capture_begin", "capture_end"}

@@ -159,7 +159,7 @@ def test_the_cuda_graphs_notebook_shows_captures_skips_and_coverage(executed):
 PROGRAMS = {
     "requests": ("size_changes", "dynamic_sources"),
     "training": ("counter", "dynamic_sources"),
-    "rates": ("float_changes", None),
+    "rates": ("optimizer_number", None),
     "epochs": ("grad_mode", None),
     "calls": ("fresh_object", None),
     "decoding": ("recompile_limit", "recompile_limit"),

@@ -84,7 +84,7 @@ def test_a_fix_that_alone_changes_nothing_names_the_other_cause():
     verified = session.verify(fixed, work)
     assert not verified.holds
     assert verified.recompiles_after == 2
-    assert "name" in verified.note
+    assert '"n" * n was' in verified.note, "the argument as the call spells it"
 
 
 def work_with_two_paths():

@@ -39,7 +39,8 @@ def declared():
 
 
 def pins():
-    lines = (ROOT / "requirements-dev.txt").read_text().splitlines()
+    files = ("requirements-dev.txt", "requirements-libraries.txt")
+    lines = [line for file in files for line in (ROOT / file).read_text().splitlines()]
     return bounds([line for line in lines if line and not line.startswith("#")])
 
 

@@ -359,6 +359,8 @@ def _write(step: _Step, argument: Argument, text: str) -> NamedValue:
     """The name of an argument of the user's own call."""
     node, rest = open_displays(argument, text)
     written = get_text(node, text)
+    if isinstance(node, ast.Constant):
+        raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
     is_primary = isinstance(node, _PRIMARY) or not rest
     value = _make_value((written if is_primary else f"({written})") + "".join(rest))
     is_inside = step.row.function in _INSIDE

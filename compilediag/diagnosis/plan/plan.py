@@ -14,6 +14,9 @@ from .patching import make_patch
 from .plan_html import format_html
 from .plan_text import format_code, format_settings, format_text
 
+#: Values of a step that `to_dict()` has: the first ones.
+MAX_VALUES = 64
+
 
 @dataclass(frozen=True)
 class PlanStep:
@@ -66,7 +69,7 @@ class PlanStep:
         numbers = ("recompiles_saved_alone", "recompiles_saved", "seconds_saved", "rule", "can_be_applied")
         return {
             **{name: getattr(self, name) for name in (*names, *numbers)},
-            "values": [*self.values],
+            "values": [*self.values[:MAX_VALUES]],
             "evidence": [*self.evidence],
             "causes": [*self.causes],
             "alternatives": [change.code for change in self.alternatives],

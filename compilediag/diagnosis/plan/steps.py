@@ -91,7 +91,7 @@ def _get_expression(causes: Sequence[Cause]) -> str | None:
     names = list_unique(cause.name for cause in causes)
     tensors = {split_property(cause.source)[0] for cause in causes}
     dims = [split_property(cause.source)[2] for cause in causes]
-    if len(names) > 1 and len(tensors) == 1 and None not in dims:
+    if len(names) > 1 and len(tensors) == 1 and None not in dims and len(set(dims)) == len(dims):
         base = names[0].rpartition(".size(")[0]
         return f"{base}.shape[{', '.join(str(dim) for dim in sorted(dim for dim in dims if dim is not None))}]"
     return ", ".join(names) or None
@@ -102,6 +102,8 @@ def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
     parts = [split_property(cause.source) for cause in causes]
     if len(causes) < 2 or len({base for base, _, _ in parts}) > 1 or any(name != "size" for _, name, _ in parts):
         return ()
+    if len({dim for _, _, dim in parts}) < len(parts):
+        return ()  # Tensors of several functions that have the same name there.
     ordered = [cause for _, cause in sorted(zip(parts, causes, strict=True), key=lambda pair: pair[0][2] or 0)]
     if not all(cause.values for cause in ordered):
         return ()

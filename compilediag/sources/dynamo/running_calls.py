@@ -13,9 +13,12 @@ import inspect
 import itertools
 import linecache
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ...formatting import parse_resumed
+
+T = TypeVar("T")
 
 #: Lines of a call whose text is kept; a statement that is longer is a block.
 MAX_LINES = 100
@@ -26,7 +29,32 @@ _LOOPS = (b"for ", b"async for ")
 _MADE_UP = ("___", "__nested_")
 
 
-@functools.lru_cache(10_000)
+def cache_by_code(limit: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Cache a function of a code object, and of numbers, by the identity of the code, for at most `limit` results.
+
+    Code that Dynamo made can have a dict among its constants, and then has no hash.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        known: dict[tuple[int, ...], tuple[types.CodeType, T]] = {}
+
+        @functools.wraps(function)
+        def look_up(code: types.CodeType, *numbers: int) -> T:
+            key = (id(code), *numbers)
+            found = known.get(key)
+            if found is None:
+                if len(known) >= limit:
+                    known.clear()
+                # The code is kept too, so that no other code gets its id.
+                found = known[key] = code, function(code, *numbers)
+            return found[1]
+
+        return look_up
+
+    return decorate
+
+
+@cache_by_code(10_000)
 def read_parameters(code: types.CodeType) -> tuple[str, ...]:
     """The parameters in the order of the signature: `x`, `*args`, `k=` (keyword only), `**kwargs`."""
     names = iter(code.co_varnames)
@@ -129,7 +157,7 @@ Store = tuple[int, int, str]
 Loop = tuple[int, int, int, int]
 
 
-@functools.lru_cache(2_000)
+@cache_by_code(2_000)
 def _list_stores(code: types.CodeType) -> tuple[tuple[Store, ...], tuple[Loop, ...]]:
     """The assignments to local variables, and the loops."""
     stores: list[Store] = []

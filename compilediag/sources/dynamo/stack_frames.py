@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import types
@@ -12,7 +11,7 @@ from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...recording import Made
 from ..hooks.caller_frames import caller_frames
 from . import torch_api
-from .running_calls import OriginalCodes, find_assigned, find_assigned_before, read_call, read_parameters
+from .running_calls import OriginalCodes, cache_by_code, find_assigned, find_assigned_before, read_call, read_parameters
 
 #: Frames that are read of one stack: the innermost ones.
 MAX_DEPTH = 1_000
@@ -68,7 +67,7 @@ def read_logged_frames(around: Places) -> list[Frame]:
     return [Frame(frame.file, frame.line, frame.function, frame.code) for frame in read_frames(around)]
 
 
-@functools.lru_cache(10_000)
+@cache_by_code(10_000)
 def _read_frame(code: types.CodeType, at: int) -> Frame:
     file = code.co_filename
     line = next((line for begin, end, line in code.co_lines() if begin <= at < end), None)
