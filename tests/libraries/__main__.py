@@ -109,7 +109,7 @@ def format_program(name: str, row: dict[str, Any]) -> str:
     parts.append("\n".join(f"- {cause}" for cause in row["causes"]))
     parts += ["Findings:", "\n".join(f"- {finding}" for finding in row["findings"])]
     parts += ["Plan:", "\n".join(f"{n}. {step}" for n, step in enumerate(row["steps"], 1)) or "no step"]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts).replace("[", "\\[")  # No text of a program is a link.
 
 
 INTRODUCTION = """\
