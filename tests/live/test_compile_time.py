@@ -1,7 +1,5 @@
 """What is recorded for the costs of a plan: identical blocks, backwards that never run, the program that runs."""
 
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -88,9 +86,10 @@ def test_a_backend_without_a_cache_is_paid_whole_by_the_next_process():
     )
 
 
-def test_a_session_knows_the_program_that_it_ran_in():
-    with cd.watch() as session:
-        pass
-    program = read_program(session.meta)
-    assert program is not None and (program.module or program.script)
-    assert list(program.arguments) == sys.argv[1:]
+def test_a_session_knows_the_program_that_it_ran_in(python, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import compilediag as cd\nwith cd.watch('run.cdiag'):\n    pass\n")
+    done = python(script, "--epochs", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    program = read_program(cd.load(tmp_path / "run.cdiag").meta)
+    assert program is not None and program.script == str(script) and list(program.arguments) == ["--epochs", "3"]

@@ -200,7 +200,7 @@ def test_on_gives_the_session_and_off_ends_it(shell, capsys, tmp_path):
         assert run(shell, f"%compilewatch {line}").success
     out = capsys.readouterr().out
     assert "recompiles" in out and "active" in out
-    assert "double" in out and "mark_dynamic" in out
+    assert "double" in out and "dynamic_sources" in out
     assert "compilediag: watch stopped" in out
     assert compilediag.current() is None
     assert len(compilediag.load(tmp_path / "x.cdiag").recompiles) == len(session.recompiles) == 2
@@ -258,9 +258,9 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
 
 USES_A_MODEL = """
 total = 0
-for size in (2, 3, 4):
-    x = torch.ones(size)
-    total += float(double(x).sum())
+for length in (2, 3, 4):
+    ones = torch.ones(length)
+    total += float(double(ones).sum())
 print("total", total)
 """
 
@@ -272,7 +272,7 @@ def test_a_cell_is_tried_and_leaves_everything_as_it_was(shell, capsys):
     assert result.success and shown.err == ""
     assert "Tried, the plan holds: 2 recompiles -> 0, " in shown.out
     assert "1 change removes 2 of 2 recompiles" in shown.out and "total 18" not in shown.out
-    assert shell.user_ns["total"] == "mine" and "size" not in shell.user_ns and "x" not in shell.user_ns
+    assert shell.user_ns["total"] == "mine" and not {"length", "ones"} & shell.user_ns.keys()
     assert compilediag.current() is None
 
 
