@@ -1,6 +1,6 @@
 """Whether several runs of a program printed the same, without what differs by chance.
 
-Addresses and times are ignored. Numbers with a fraction may differ by what other kernels for the same mathematics make
+Addresses, UUIDs and times are ignored. Numbers with a fraction may differ by what other kernels for the same mathematics make
 of them. What differs between two runs without the plan is ignored in all runs.
 """
 
@@ -24,6 +24,7 @@ _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 _TIME_UNIT = r"\s?(?:[nµμum]?s|secs?|seconds?|ms|mins?|minutes?|hours?|h|it/s|s/it|[a-z]+/s(?:ec)?)\b"
 _TOKEN = re.compile(
     r"(?P<chance>0x[0-9a-fA-F]+"  # an address
+    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # a UUID
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"  # a date, a clock
     rf"|{_NUMBER}{_TIME_UNIT})"  # a time or a rate, with its unit
     rf"|(?P<number>{_NUMBER})"

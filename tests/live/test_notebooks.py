@@ -98,7 +98,8 @@ def test_quickstart_finds_five_causes_at_the_first_run(results):
     assert sorted(set(guards)) == ["grad_mode", "keep", "self.step", "temperature", "tokens.size()[1]"]
     counter, *others = results["asked"]
     assert counter in ("counter", "module_int")
-    assert others == ["grad_mode", "float_changes", "optional_argument", "size_changes"]
+    # The most expensive one is asked for next, and which that is depends on the run.
+    assert sorted(others) == ["float_changes", "grad_mode", "optional_argument", "size_changes"]
 
 
 def test_each_fix_of_the_quickstart_removes_one_recompile(results):

@@ -26,6 +26,10 @@ def compare(tmp_path):
         (["loss 2.5\n", "loss 2.5\n"], ["loss 2.5\n"]),
         (["loss 2.5000\n", "loss 2.5000\n"], ["loss 2.5001\n"]),
         (["<f at 0x7f12>\n", "<f at 0x7f12>\n"], ["<f at 0x8aff>\n"]),
+        (
+            ["run 3f2e1c04-0d5b-4e6f-8a9b-0c1d2e3f4a5b\n", "run 9a8b7c6d-1234-4abc-9def-5e6f7a8b9c0d\n"],
+            ["run 00e11aab-77cd-4e01-b2c3-d4e5f6a7b8c9\n"],
+        ),
         (["step 1: 0.5 s, 3 it/s\n", "step 1: 0.5 s, 3 it/s\n"], ["step 1: 12 ms, 70 it/s\n"]),
         (["2026-11-22 07:08:11 done\n", "2026-11-22 07:08:11 done\n"], ["2026-11-22 09:00:00 done\n"]),
         (["pid 12\nloss 1\n", "pid 13\nloss 1\n"], ["pid 99\nloss 1\n"]),
