@@ -1,7 +1,7 @@
 """Whether several runs of a program printed the same, without what differs by chance.
 
-Addresses, UUIDs and times are ignored. Numbers with a fraction may differ by what other kernels for the same mathematics make
-of them. What differs between two runs without the plan is ignored in all runs.
+Addresses, UUIDs and times are ignored. Numbers with a fraction may differ by what other kernels for the same
+mathematics make of them. What differs between two runs without the plan is ignored in all runs.
 """
 
 from __future__ import annotations
