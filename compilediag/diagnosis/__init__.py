@@ -5,10 +5,11 @@ The rules of plug-ins (docs/plugins.md) add theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .. import plugins
 from ..events import Rows
+from .causes.cause import Cause
 from .causes.grouping import count_strikes, find_causes
 from .causes.limit_findings import count_limit_hits, find_limits
 from .causes.recompile_findings import find_recompiles
@@ -46,12 +47,13 @@ __all__ = [
 ]
 
 
-def diagnose(data: Rows) -> list[Finding]:
+def diagnose(data: Rows, causes: Sequence[Cause] | None = None) -> list[Finding]:
     """Find what to change, most seconds lost first; the same rows always give the same list.
 
-    A program that compiled each function once, without graph breaks, has no findings.
+    A program that compiled each function once, without graph breaks, has no findings. `causes`: what `find_causes`
+    gave for `data`, if the caller has it already.
     """
-    recompiles = find_recompiles(data)
+    recompiles = find_recompiles(find_causes(data) if causes is None else causes)
     findings = [
         *find_limits(data, recompiles),
         *add_empty_compiles(data, recompiles),

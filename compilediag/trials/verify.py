@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..diagnosis import Finding, count_occurrences, diagnose, fix_code
+from ..diagnosis import Finding, count_occurrences, diagnose, find_causes, fix_code
 from ..diagnosis.change import Edit
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome
@@ -154,9 +154,10 @@ class Bench:
                 self.snapshot.restore()
         with session.settled():
             compiled = float(session.compiles["duration_s"].sum())
-            count, found = len(session.recompiles), tuple(diagnose(session))
+            causes = find_causes(session)
+            count, found = len(session.recompiles), tuple(diagnose(session, causes))
             own = count_occurrences(finding, session) if finding is not None else 0
-            plan = make_plan(session)
+            plan = make_plan(session, causes)
         return WorkloadRun(count, compiled, found, own, result, changed, raised, wall, plan)
 
 

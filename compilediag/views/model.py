@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from ..diagnosis import FEEDS, CallTotals, diagnose, find_gaps, map_collected, sum_calls
+from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, map_collected, sum_calls
 from ..diagnosis.plan import make_plan
 from ..events import Compile
 from .artifact_texts import PageText, TextBudget, make_tree_rows
@@ -200,13 +200,14 @@ class _DiagnosedParts:
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
         self.calls = sum_calls(data)
-        plan, findings = make_plan(self._data), diagnose(data)
+        causes = find_causes(self._data)
+        plan, findings = make_plan(self._data, causes), diagnose(data, None if self._redactor else causes)
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)
             findings = leave_out_planned(findings, plan)
         self.parts = {
             "findings": describe_findings(findings, plan),
-            "plan": describe_plan(plan, find_gaps(data), self._redactor is not None),
+            "plan": describe_plan(plan, self._redactor is not None),
         }
         if ranks := make_rank_page(data, self._data.state == "watching"):
             self.parts["ranks"] = ranks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..diagnosis import fix_code
@@ -13,17 +13,9 @@ if TYPE_CHECKING:
     from ..diagnosis.plan import Plan
 
 
-def describe_plan(plan: Plan, missing: Set[str], is_redacted: bool) -> PagePlan:
-    """The plan as plain values. `missing` has the tables that were not collected, or not all the time.
-
-    A redacted plan has no patch, because that contains lines of the user's files.
-    """
-    page = cast(PagePlan, {**plan.to_dict(), "patch": None if is_redacted else plan.patch()})
-    if "recompiles" not in missing:
-        return page
-    if not plan.recompiles:
-        return {**page, "headline": "Recompiles were not collected"}
-    return {**page, "notes": [*page["notes"], "Recompiles were not collected all the time, so there may be more."]}
+def describe_plan(plan: Plan, is_redacted: bool) -> PagePlan:
+    """The plan as plain values. A redacted plan has no patch, because that contains lines of the user's files."""
+    return cast(PagePlan, {**plan.to_dict(), "patch": None if is_redacted else plan.patch()})
 
 
 def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
+from ..diagnosis.plan.make_plan import NOT_ALWAYS
 from ..diagnosis.plan.outcome import Outcome
 from ..diagnosis.plan.plan_text import format_settings
 from ..diagnosis.rules.compile_time import find_compile_costs
@@ -41,7 +42,8 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
         unresolved=tuple(_redact_cause(cause) for cause in plan.unresolved),
         tried=_redact_outcome(plan),
         costs=find_compile_costs(data),
-        notes=(NOTE,) if plan.recompiles else (),
+        notes=(NOTE, *(note for note in plan.notes if note == NOT_ALWAYS)) if plan.recompiles else (),
+        is_collected=plan.is_collected,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from .. import plugins
-from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
+from ..diagnosis import Finding, diagnose, explain_gaps, find_causes, find_gaps, fix_code
 from ..diagnosis.plan import Plan, make_plan
 from ..formatting import format_amount, format_count, format_line, format_place, format_seconds, format_share
 from ..storage.data import SessionData
@@ -23,9 +23,10 @@ def format_summary(data: SessionData, encoding: str | None = None) -> str:
     that it lacks are escaped, so printing never fails.
     """
     with data.settled():
-        findings = diagnose(data)
+        causes = find_causes(data)
+        findings = diagnose(data, causes)
         gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
-        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data), make_plan(data))
+        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data), make_plan(data, causes))
     return escape_unprintable(text, encoding)
 
 

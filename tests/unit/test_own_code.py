@@ -6,7 +6,7 @@ from compilediag.decode.calls.own_code import OwnCode
 
 OWN = [
     "/home/ada/train.py",
-    "/work/src/mypackage/model.py",
+    "/srv/src/mypackage/model.py",
     "/home/ada/transformers/src/transformers/generation/utils.py",  # an editable install
     "C:\\Users\\Ada\\project\\train.py",
     "C:\\Users\\Ada\\python_project\\src\\lib\\train.py",

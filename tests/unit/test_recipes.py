@@ -36,7 +36,7 @@ class CauseAtSite(Cause):
 
 def make_cause(source, file, call="", expected="8", actual="12"):
     row = Recompile(time_ns=1, file=file, function="f", guard_source=source, expected=expected, actual=actual)
-    return CauseAtSite((row,), source, call_site=Site("/work/train.py", 3, f"x = {call}", call))
+    return CauseAtSite((row,), source, call_site=Site("/srv/train.py", 3, f"x = {call}", call))
 
 
 @pytest.mark.parametrize(

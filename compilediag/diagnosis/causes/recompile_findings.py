@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from ...events import Rows
 from ...formatting import format_amount, format_lost, format_names, format_times
 from ..costs import get_cost
 from ..evidence import find_first
@@ -13,7 +12,6 @@ from . import mode_advice, object_advice, shape_advice, tensor_advice, value_adv
 from .advice import Advice, describe_change, list_changes
 from .cause import Cause
 from .circumstances import add_circumstances
-from .grouping import find_causes
 from .library_advice import add_recipe
 from .source_paths import split_property
 
@@ -51,9 +49,9 @@ def advise(cause: Cause) -> Advice:
     return add_recipe(add_circumstances(advice, cause), cause)
 
 
-def find_recompiles(data: Rows) -> list[Finding]:
+def find_recompiles(causes: Iterable[Cause]) -> list[Finding]:
     """One finding per root cause."""
-    return [make_finding(cause, advise(cause)) for cause in find_causes(data)]
+    return [make_finding(cause, advise(cause)) for cause in causes]
 
 
 def make_finding(cause: Cause, advice: Advice) -> Finding:

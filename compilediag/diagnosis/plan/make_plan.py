@@ -8,10 +8,12 @@ from typing import Any
 
 from ...events import Compile, GuardFailure, Recompile, Rows
 from ...formatting import format_names
+from ..causes.cause import Cause
 from ..causes.grouping import find_causes
 from ..causes.shape_evidence import FactIndex
 from ..evidence import get_ids, sum_seconds
 from ..rules.compile_time import find_compile_costs
+from ..rules.coverage import find_gaps
 from .candidates import Candidate, list_candidates
 from .outcome import read_outcome
 from .plan import Plan, UnresolvedCause
@@ -24,17 +26,22 @@ _KEPT = -1
 _FIRST_ONLY = (
     "Only the first failing guard of each recompile was collected, so a recompile can have more causes than are shown."
 )
+NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 
 
-def make_plan(data: Rows) -> Plan:
-    """The smallest set of changes that saves the most compile seconds of a session."""
-    candidates, recompiles = list_candidates(find_causes(data), FactIndex(data)), data.rows(Recompile)
+def make_plan(data: Rows, causes: Sequence[Cause] | None = None) -> Plan:
+    """The smallest set of changes that saves the most compile seconds of a session.
+
+    `causes`: what `find_causes` gave for `data`, if the caller has it already.
+    """
+    causes, recompiles = find_causes(data) if causes is None else causes, data.rows(Recompile)
+    candidates = list_candidates(causes, FactIndex(data))
     blockers = find_blockers(recompiles, candidates)
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     steps = make_steps(selection, candidates, len(recompiles))
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
-    is_partial = bool(recompiles) and not data.rows(GuardFailure)
+    is_collected = "recompiles" not in find_gaps(data)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),
@@ -44,9 +51,16 @@ def make_plan(data: Rows) -> Plan:
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
         tried=_read_tried(data),
-        notes=(*block.conflicts, *([_FIRST_ONLY] if is_partial else [])),
+        notes=(*block.conflicts, *(_list_limits(data, is_collected) if recompiles else ())),
         costs=find_compile_costs(data),
+        is_collected=is_collected,
     )
+
+
+def _list_limits(data: Rows, is_collected: bool) -> list[str]:
+    """What the plan of some recompiles does not cover."""
+    first_only = [] if data.rows(GuardFailure) else [_FIRST_ONLY]
+    return first_only if is_collected else [*first_only, NOT_ALWAYS]
 
 
 def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidate]) -> dict[Recompile, Blockers]:

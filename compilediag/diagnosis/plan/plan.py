@@ -98,6 +98,7 @@ class Plan:
     `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
     as plain values; None if it was not tried. `notes` are sentences about the plan as a whole. `costs` say where
     compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
+    `is_collected` is false if recompiles were not collected, or not all the time.
     """
 
     steps: tuple[PlanStep, ...] = ()
@@ -110,12 +111,13 @@ class Plan:
     tried: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     costs: tuple[CompileCost, ...] = ()
+    is_collected: bool = True
 
     @property
     def headline(self) -> str:
         """What the plan saves, in one line."""
         if not self.recompiles:
-            return "Nothing recompiled"
+            return "Nothing recompiled" if self.is_collected else "Recompiles were not collected"
         if not self.steps:
             return f"No change removes any of {format_amount(self.recompiles, 'recompile')}"
         changes = format_amount(len(self.steps), "change")
