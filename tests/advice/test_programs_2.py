@@ -5,6 +5,6 @@ import pytest
 from tests.advice.program_checks import list_checks
 
 
-@pytest.mark.parametrize(("program", "judge"), list_checks(1))
+@pytest.mark.parametrize(("program", "judge"), list(list_checks(1)))
 def test_what_is_printed_works(program, judge):
     assert judge(program) == []

@@ -23,7 +23,7 @@ def list_checks():
             yield pytest.param(program, judge, id=f"{program.name}-{name}", marks=marks)
 
 
-@pytest.mark.parametrize(("program", "judge"), list_checks())
+@pytest.mark.parametrize(("program", "judge"), list(list_checks()))
 def test_what_is_printed_works(program, judge):
     assert judge(program) == []
 

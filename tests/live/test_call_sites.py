@@ -15,6 +15,7 @@ from compilediag.errors import CompilediagError
 from compilediag.events import Compile
 
 X, Y = torch.ones(3), torch.ones(3)
+SCALE = 2.0
 LIMIT = 3
 
 
@@ -240,7 +241,7 @@ class Recorded:
     def run_modules(self):
         model, runner = torch.compile(Block(), backend="eager"), Runner()
         self.rename(Block.forward, "forward_of_model")
-        model(X, scale=2.0)
+        model(X, scale=SCALE)
         runner.run(X)
         runner.method(X, y=Y)
 
@@ -285,8 +286,8 @@ def test_the_call_and_the_name_are_the_users(recorded, program, source, expected
 
 def test_a_compiled_module_is_the_object_of_its_forward(recorded):
     assert recorded.name("forward_of_model", "self.count").expression == "model.count"
-    assert recorded.name("forward_of_model", "scale").expression == "2.0"
-    assert recorded.find("forward_of_model").call == "model(X, scale=2.0)"
+    assert recorded.name("forward_of_model", "scale").expression == "SCALE"
+    assert recorded.find("forward_of_model").call == "model(X, scale=SCALE)"
 
 
 def test_methods_name_their_object(recorded):

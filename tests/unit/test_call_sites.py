@@ -58,7 +58,7 @@ SPELLINGS = [
     ("step(ids, labels)", "x y", "y.size()[1]", "labels.size(1)"),
     ("step(y=labels, x=ids)", "x y", "x", "ids"),
     ("step(ids, n)", "x n", "n", "n"),
-    ("step(ids, 3)", "x n", "n", "3"),
+    ("step(ids, 3)", "x n", "n", None),
     ("step(ids, n=len(items))", "x n=", "n", "len(items)"),
     ('step(batch["x"])', "x", "x.size()[0]", 'batch["x"].size(0)'),
     ("step(batch[0], batch[1])", "x y", "y.stride()[0]", "batch[1].stride(0)"),
@@ -70,7 +70,7 @@ SPELLINGS = [
     ("step(*pair)", "x y", "y.size()[0]", "pair[1].size(0)"),
     ("step(first, *rest)", "x y z", "z", "rest[1]"),
     ("step(*(ids, labels))", "x y", "y.size()[0]", "labels.size(0)"),
-    ("step(*(ids, labels), 3)", "x y n", "n", "3"),
+    ("step(*(ids, labels), 3)", "x y n", "n", None),
     ("step(**batch)", "ids labels", "labels.size()[0]", "batch['labels'].size(0)"),
     ("step(ids, **options)", "x scale", "scale", "options['scale']"),
     ("step(ids=ids, labels=ids)", "**kwargs", "kwargs['labels'].size()[1]", "ids.size(1)"),
@@ -243,10 +243,10 @@ def test_a_global_of_another_file_has_no_name():
 def test_a_decorator_that_only_passes_arguments_on_is_not_the_site():
     def find(call, parameters):
         wrapper = frame(call, "wrapper", line=5, parameters=parameters)
-        return sites(frame("fast(ids, n=3)"), wrapper, *torch_frames(FUNCTION), compiled("x", "n"))
+        return sites(frame("fast(ids, n=count)"), wrapper, *torch_frames(FUNCTION), compiled("x", "n"))
 
     passing = find("function(*args, **kwargs)", ["*args", "**kwargs"])
-    assert passing.find("a.1").line == 10 and passing.name("a.1", "n").expression == "3"
+    assert passing.find("a.1").line == 10 and passing.name("a.1", "n").expression == "count"
     assert passing.name("a.1", "x.size()[0]").expression == "ids.size(0)"
     assert find("function(x.float(), **kwargs)", ["x", "**kwargs"]).find("a.1").line == 5
     assert find("function(x)", ["x"]).find("a.1").line == 5

@@ -38,7 +38,7 @@ def as_case(program):
     return pytest.param(program, id=program.name, marks=known)
 
 
-@pytest.mark.parametrize("program", map(as_case, CASES))
+@pytest.mark.parametrize("program", list(map(as_case, CASES)))
 def test_the_fix_of_a_finding_holds(program, eager):
     code = compile(program.source, str(program.path), "exec")
 
