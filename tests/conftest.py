@@ -43,7 +43,7 @@ sys.meta_path[:] = [Without()]
 
 #: Files that take long, the longest first.
 SLOW_FIRST = [
-    *("test_programs_1.py", "test_programs_2.py", "test_programs_3.py", "test_advice.py"),
+    *("test_programs_1.py", "test_programs_2.py", "test_programs_3.py"),
     *(
         "test_lab.py",
         "test_notebooks.py",
@@ -56,6 +56,7 @@ SLOW_FIRST = [
     *("test_ingest_bad.py", "test_panels.py", "test_store.py", "test_guest_contract.py", "test_verify.py"),
     *("test_collection.py", "test_check.py", "test_remote_cache.py", "test_explain_miss.py", "test_ingest.py"),
     *("test_processes.py", "test_traced.py", "test_sources.py", "test_project.py", "test_cudagraph_skips.py"),
+    "test_advice.py",  # after the programs: it reads what these files ran
 ]
 
 #: The folders whose tests run the compiler.
@@ -75,7 +76,10 @@ ENVIRONMENT = {
     # Each worker has one core; more threads only wait for each other.
     "OMP_NUM_THREADS": "1",
 }
+#: The variable that names a folder for results which all workers of a test run share.
+RUN_FOLDER = "COMPILEDIAG_TEST_RUN"
 _CACHES: pytest.StashKey[tempfile.TemporaryDirectory[str]] = pytest.StashKey()
+_SHARED: pytest.StashKey[tempfile.TemporaryDirectory[str] | None] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -93,12 +97,25 @@ def pytest_configure(config: pytest.Config) -> None:
         prefix="compilediag-tests-", ignore_cleanup_errors=True
     )
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = caches.name
+    config.stash[_SHARED] = _make_run_folder()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _make_run_folder() -> tempfile.TemporaryDirectory[str] | None:
+    """The folder that all workers share; None in a worker, which has it from the process that starts the workers."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="compilediag-run-", ignore_cleanup_errors=True)
+    os.environ[RUN_FOLDER] = folder.name
+    return folder
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_CACHES].cleanup()
+    if (shared := config.stash[_SHARED]) is not None:
+        shared.cleanup()
+        os.environ.pop(RUN_FOLDER, None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -136,6 +136,7 @@ def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
         torch._dynamo.reset()
         gc.collect()
+        gc.freeze()  # What is left are modules and caches of torch. The next collection has only the next script's objects.
 
 
 def _restore(config: Any, values: dict[str, Any]) -> None:
@@ -231,7 +232,6 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     # torch measures each guard tree once, and empties the processor's caches for that: half of such a small compile.
     torch._dynamo.guards.profile_guard_manager = lambda *args: 0.0
-    gc.freeze()  # torch's own objects stay; collecting the script's is then fast
     os.dup2(2, 1)  # whatever a script or its threads write to file descriptor 1 is no answer
     collections.deque((print(json.dumps(answer(line)), file=answers, flush=True) for line in sys.stdin), maxlen=0)
 
