@@ -136,7 +136,7 @@ def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
         torch._dynamo.reset()
         gc.collect()
-        gc.freeze()  # What is left are modules and caches of torch. The next collection has only the next script's objects.
+        gc.freeze()  # What is left are modules and caches of torch: the next collection is fast.
 
 
 def _restore(config: Any, values: dict[str, Any]) -> None:
