@@ -17,6 +17,7 @@ from compilediag.errors import CompilediagError
 from .check_command import CheckCommand
 from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
+from .example_command import ExampleCommand
 from .export_command import ExportCommand
 from .ingest_command import IngestCommand
 from .plan_command import PlanCommand
@@ -49,6 +50,7 @@ COMMANDS: tuple[Command, ...] = (
     DiffCommand(),
     CheckCommand(),
     ExportCommand(),
+    ExampleCommand(),
     DoctorCommand(),
 )
 

@@ -18,7 +18,7 @@ from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
 from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
-from .page_plan import describe_findings, describe_plan, leave_out_planned
+from .page_plan import describe_examples, describe_findings, describe_plan, leave_out_planned
 from .page_rows import News, PageRows
 from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
@@ -208,6 +208,7 @@ class _DiagnosedParts:
         self.parts = {
             "findings": describe_findings(findings, plan),
             "plan": describe_plan(plan, self._redactor is not None),
+            "examples": describe_examples(findings, plan),
         }
         if ranks := make_rank_page(data, self._data.state == "watching"):
             self.parts["ranks"] = ranks

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 from ..diagnosis import fix_code
-from .page_types import PageFinding, PagePlan
+from ..diagnosis.examples import load_examples
+from .page_types import PageExample, PageFinding, PagePlan
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
@@ -22,6 +24,12 @@ def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFindi
     """The findings as plain values; each with the number of the step that fixes it."""
     costs = {(cost.what, cost.evidence) for cost in plan.costs}
     return [_describe_finding(f, find_step(f, plan), (f.title, f.evidence) in costs) for f in findings]
+
+
+def describe_examples(findings: Iterable[Finding], plan: Plan) -> dict[str, PageExample]:
+    """Rule -> its worked example, for the rules of these findings and of the plan's steps."""
+    rules, examples = {finding.rule for finding in findings} | {step.rule for step in plan.steps}, load_examples()
+    return {rule: cast(PageExample, asdict(examples[rule])) for rule in sorted(rules & examples.keys())}
 
 
 def leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:

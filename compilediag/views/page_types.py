@@ -68,6 +68,22 @@ class PageFinding(TypedDict):
     is_cost: bool
 
 
+class PageExampleChange(TypedDict):
+    """A change of an example that works: what becomes of the recompiles, and a diff; "" if no change is needed."""
+
+    outcome: str
+    diff: str
+
+
+class PageExample(TypedDict):
+    """A worked example of a rule, see `compilediag.diagnosis.examples.Example`."""
+
+    symptom: str
+    program: str
+    printed: str
+    changes: list[PageExampleChange]
+
+
 class PageStep(TypedDict):
     """A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code."""
 
@@ -140,7 +156,8 @@ class PagePatch(TypedDict, total=False):
     """What is new since the patch `seq` - 1; everything if `reset`. Parts that did not change are left out.
 
     `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
-    the table of the events that it sums up. `texts`: event id of an artifact -> its text.
+    the table of the events that it sums up. `texts`: event id of an artifact -> its text. `examples`: rule -> its
+    example, for the rules of the findings and of the plan.
     """
 
     seq: int
@@ -154,6 +171,7 @@ class PagePatch(TypedDict, total=False):
     now: list[RunningCompile]
     findings: list[PageFinding]
     plan: PagePlan
+    examples: dict[str, PageExample]
     ranks: RankPage
     panels: list[PluginPanel]
     rows: dict[str, list[PageRow]]

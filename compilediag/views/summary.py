@@ -6,6 +6,7 @@ from collections.abc import Set
 
 from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_causes, find_gaps, fix_code
+from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import Plan, make_plan
 from ..formatting import format_amount, format_count, format_line, format_place, format_seconds, format_share
 from ..storage.data import SessionData
@@ -40,7 +41,8 @@ def render_summary(
     shown = [finding for finding in findings if finding.rule != "not_observed"]
     listed = _list_findings(shown, totals, missing, bool(gaps))
     first = [str(plan), ""] if plan is not None and plan.recompiles else []
-    parts = [*first, *_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *wrap(_point_to_more(shown))]
+    more = [*_point_to_example(shown), *wrap(_point_to_more(shown))]
+    parts = [*first, *_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *more]
     return "\n".join(parts) + "\n"
 
 
@@ -165,6 +167,11 @@ def _list_gaps(gaps: dict[str, str]) -> list[str]:
 
 
 def _point_to_more(findings: list[Finding]) -> str:
-    if findings:
-        return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
-    return "More: session.dashboard(), session.compiles"
+    if not findings:
+        return "More: session.dashboard(), session.compiles"
+    return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
+
+
+def _point_to_example(findings: list[Finding]) -> list[str]:
+    rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
+    return [f"A worked example: compilediag example {rule}"] if rule else []

@@ -1,8 +1,10 @@
-"""The pages of docs/cookbook: per rule a program, what compilediag prints for it, and the program with the change."""
+"""The pages of docs/cookbook and the examples that the package shows: per rule a program, what compilediag prints
+for it, and the program with the change."""
 
 from __future__ import annotations
 
 import difflib
+import json
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -96,22 +98,39 @@ def _rate(program: Program) -> tuple[int, int, int, str]:
     return failures, len(program.causes) + len(program.beside), len(program.source), program.name
 
 
+def make_example(rule: str, program: Program) -> dict[str, Any]:
+    """The example of a rule, as `compilediag.diagnosis.examples` reads it."""
+    cause = next((cause for cause in program.causes if cause.rule == rule), program.causes[0])
+    return {
+        "symptom": program.symptom,
+        "program": program.source.rstrip(),
+        "printed": "\n".join(_list_printed(rule, program)),
+        "changes": _list_changes(program, cause),
+    }
+
+
+def write_examples(programs: Sequence[Program]) -> str:
+    """The text of compilediag/diagnosis/examples.json: rule -> its example."""
+    examples = {rule: make_example(rule, found[0]) for rule, found in choose_examples(programs).items()}
+    return json.dumps(examples, indent=1, ensure_ascii=False) + "\n"
+
+
 def _write_page(rule: str, examples: list[Program]) -> str:
     program, *others = examples
-    parts = [f"# {rule}", program.symptom, "```python", program.source.rstrip(), "```"]
-    parts += ["", "compilediag prints:", "", "```text", *_list_printed(rule, program), "```"]
-    cause = next((cause for cause in program.causes if cause.rule == rule), program.causes[0])
-    parts += _write_changes(program, cause)
+    example = make_example(rule, program)
+    parts = [f"# {rule}", example["symptom"], _fence("python", example["program"]), "compilediag prints:"]
+    parts += [_fence("text", example["printed"])]
+    for change in example["changes"]:
+        parts += [change["outcome"], *([_fence("diff", change["diff"])] if change["diff"] else [])]
     if program.threads:
-        parts += ["", f"Seen by users in {_link_threads(program.threads)}."]
+        parts += [f"Seen by users in {_link_threads(program.threads)}."]
     if others:
-        parts += ["", "## More programs", "", *map(_describe_other, others)]
-    return _join(parts)
+        parts += ["## More programs", "\n".join(map(_describe_other, others))]
+    return "\n\n".join(parts) + "\n"
 
 
-def _join(parts: list[str]) -> str:
-    text = "\n".join(parts).replace(f"\n{parts[1]}\n", f"\n\n{parts[1]}\n\n", 1)
-    return text.rstrip("\n") + "\n"
+def _fence(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"
 
 
 def _list_printed(rule: str, program: Program) -> list[str]:
@@ -125,18 +144,22 @@ def _format_finding(finding: dict[str, Any]) -> list[str]:
     return [*textwrap.wrap(finding["title"], WIDTH), *suggestion]
 
 
-def _write_changes(program: Program, cause: KnownCause) -> list[str]:
+def _list_changes(program: Program, cause: KnownCause) -> list[dict[str, str]]:
     """The ways that were tried, as differences to the program."""
     ways = [way for way in cause.ways if not way.nothing]
     if not ways:
-        return ["", f"No change is needed: {program.recompiles + 1} compiled versions are expected."]
-    parts = []
-    for way in ways:
-        after = program.after if way.after is None else way.after
-        outcome = f", {program.recompiles} recompiles become {after}" if program.recompiles else ""
-        parts += ["", f"With this change{outcome}:", "", "```diff"]
-        parts += [*_diff(program, [way, *_list_others(program, cause, way)]), "```"]
-    return parts
+        return [
+            {"outcome": f"No change is needed: {program.recompiles + 1} compiled versions are expected.", "diff": ""}
+        ]
+    return [
+        {"outcome": _describe_way(program, way), "diff": _diff(program, [way, *_list_others(program, cause, way)])}
+        for way in ways
+    ]
+
+
+def _describe_way(program: Program, way: Way) -> str:
+    after = program.after if way.after is None else way.after
+    return f"With this change{f', {program.recompiles} recompiles become {after}' if program.recompiles else ''}:"
 
 
 def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:
@@ -145,9 +168,9 @@ def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:
     return [other.ways[0] for other in others if not other.ways[0].nothing]
 
 
-def _diff(program: Program, ways: list[Way]) -> list[str]:
+def _diff(program: Program, ways: list[Way]) -> str:
     before, after = program.source.splitlines(), write_changed(program, ways).splitlines()
-    return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=1))[2:])
 
 
 def _link_threads(threads: Iterable[str]) -> str:

@@ -7,7 +7,8 @@ import torch
 
 from compilediag.diagnosis import fix_code, merge_fixes
 from compilediag.diagnosis.causes.recompile_findings import ADVISERS
-from tests.advice.cookbook import write_pages
+from compilediag.diagnosis.examples import FILE
+from tests.advice.cookbook import write_examples, write_pages
 from tests.advice.judgements import JUDGES
 from tests.advice.known_programs import NOT_RUN, load_failures, load_programs
 from tests.advice.rules import NOT_HERE, list_executed_rules, list_rules
@@ -65,6 +66,7 @@ def test_there_are_as_many_programs_as_the_documentation_says():
 def test_the_cookbook_is_what_its_generator_writes():
     written = {path.name: path.read_text() for path in COOKBOOK.glob("*.md")}
     assert written == write_pages(PROGRAMS), "run make docs"
+    assert FILE.read_text(encoding="utf-8") == write_examples(PROGRAMS), "run make docs"
 
 
 @pytest.mark.skipif(HAS_OPEN_CHECKS, reason=OPEN)

@@ -125,3 +125,30 @@ def make_outcome(**more: Any) -> dict[str, Any]:
         "text": "Tried, the plan holds: 7 recompiles -> 0, 199 s -> 76 s compiling, exit code 0, same output.",
         **more,
     }
+
+
+def make_example(program: str, diff: str = "+torch.mark(x)") -> dict[str, Any]:
+    """A worked example with one change; without a diff, no change is needed."""
+    outcome = "With this change:" if diff else "No change is needed."
+    changes = [{"outcome": outcome, "diff": diff}]
+    return {"symptom": "What a user notices.", "program": program, "printed": "f recompiled 2x", "changes": changes}
+
+
+def make_finding(**more: Any) -> dict[str, Any]:
+    """A finding that no step of the plan fixes; `more` replaces parts of it."""
+    return {
+        "rule": "size_changes",
+        "title": "f recompiled 2x",
+        "seconds_recoverable": 0.0,
+        "is_expected": False,
+        "count": 1,
+        "suggestion": "Mark it.",
+        "function": "f",
+        "file": "train.py",
+        "line": 3,
+        "evidence": [],
+        "values": [],
+        "step": None,
+        "is_cost": False,
+        **more,
+    }

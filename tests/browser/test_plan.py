@@ -11,6 +11,8 @@ from tests.browser.plan_builder import (
     PATCH,
     make_cost,
     make_empty_plan,
+    make_example,
+    make_finding,
     make_outcome,
     make_plan,
     make_second_step,
@@ -41,9 +43,9 @@ def patch_of(recorded):
 def open_plan(recorded, open_widget):
     """A page that shows this plan."""
 
-    def opened(plan, **options):
+    def opened(plan, examples=None, **options):
         snapshot = recorded.snapshot()
-        return open_widget({**snapshot, "plan": plan}, **options)
+        return open_widget({**snapshot, "plan": plan, "examples": examples or {}}, **options)
 
     return opened
 
@@ -116,6 +118,30 @@ def test_a_clipboard_that_refuses_is_said(open_plan):
     expect(button).to_have_text("Not copied")
 
 
+def test_a_step_and_a_finding_show_an_example_of_their_rule(recorded, open_widget, deliver, patch_of):
+    rules = {"size_changes": make_example("x = 1"), "graph_break": make_example("print(x)", "")}
+    findings = [make_finding(rule="graph_break", evidence=[7])]
+    parts = {"plan": make_plan(make_step(rule="size_changes"), make_step(rule="of_a_plugin"))}
+    page = open_widget({**recorded.snapshot(), **parts, "findings": findings, "examples": rules})
+    expect(step(page, 2).get_by_text("Example")).to_be_hidden()
+    fold = step(page, 1).locator("details", has_text="What a user notices.")
+    fold.locator("summary").click()
+    for text in ("What a user notices.", "x = 1", "f recompiled 2x", "With this change:", "+torch.mark(x)"):
+        expect(fold).to_contain_text(text)
+    fold = page.locator(".cdiag-finding-list li", has_text="Example")
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(fold.locator("pre:visible")).to_have_count(2)  # the program and what is printed; no change is needed
+    deliver(
+        page,
+        patch_of(
+            make_plan(), 1, findings=[make_finding(rule="graph_break", evidence=[7], count=2, title="f broke 2x")]
+        ),
+    )
+    expect(page.locator(".cdiag-finding-title")).to_have_text("f broke 2x")
+    expect(fold.locator("pre").first).to_be_visible()
+
+
 def test_the_patch_and_other_ways_are_folded_and_open_by_key(open_plan):
     page = open_plan(make_plan())
     fold = page.locator(".cdiag-plan > .cdiag-more", has_text="Patch")
@@ -186,7 +212,7 @@ def test_only_the_headline_is_announced(open_plan):
 
 def test_a_new_plan_keeps_focus_selection_and_open_folds(open_plan, deliver, patch_of):
     page = open_plan(make_plan())
-    step(page, 1).locator("summary").click()
+    step(page, 1).locator("summary", has_text="other way").click()
     page.locator(".cdiag-plan > .cdiag-more summary").first.click()
     page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.cdiag-step-code'))")
     copy = step(page, 1).locator(".cdiag-copy")
@@ -273,7 +299,9 @@ def test_it_fits_any_width(recorded, open_plan, width):
     recorded.in_flight(compile_id="0/9", function="a_rather_long_function_name", file="/home/me/model.py", line=30)
     long = make_step(code=f"logits = model({', '.join(f'argument_{n}=batch[{n}]' for n in range(30))})")
     causes = [{"what": "`n` changes", "reason": "each length is wanted", "place": "a.py:3", "evidence": []}]
-    page = open_plan(make_plan(long, make_second_step(), unresolved=causes, costs=[make_cost()]), width=width)
+    examples = {long["rule"]: make_example("x = 1  # long " * 20, "+y = 2  # long " * 20)}
+    plan = make_plan(long, make_second_step(), unresolved=causes, costs=[make_cost()])
+    page = open_plan(plan, examples=examples, width=width)
     for summary in page.locator(".cdiag-plan summary:visible").all():
         summary.click()
     expect_value(page, FITS, [])

@@ -66,6 +66,20 @@ export interface Finding {
   is_cost: boolean;
 }
 
+/** A change of an example that works; without a diff, no change is needed. */
+export interface ExampleChange {
+  outcome: string;
+  diff: string;
+}
+
+/** A worked example of a rule. */
+export interface Example {
+  symptom: string;
+  program: string;
+  printed: string;
+  changes: ExampleChange[];
+}
+
 /** One change of the plan. */
 export interface PlanStep {
   file: string | null;
@@ -228,6 +242,8 @@ export interface Patch {
   now?: Flight[];
   findings?: Finding[];
   plan?: Plan | null;
+  /** Rule -> its example. */
+  examples?: Record<string, Example>;
   ranks?: Ranks;
   panels?: Panel[];
   columns?: Record<string, Column[]>;

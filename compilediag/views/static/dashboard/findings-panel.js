@@ -3,6 +3,7 @@ import { makeFindingMark } from "../core/blocks.js";
 import { make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Fold } from "./code-block.js";
+import { ExampleFold } from "./example-view.js";
 /** @import { Finding, Place } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -23,6 +24,8 @@ export class FindingsPanel {
     this.shape = "";
     /** @type {string | null} title of the selected finding */
     this.picked = null;
+    /** @type {Map<number | string, ExampleFold>} first event of a finding -> its example, which stays open */
+    this.examples = new Map();
     this.title = make("h2", "");
     this.list = make("ol", "cdiag-finding-list");
     this.planned = make("ol", "cdiag-finding-list");
@@ -79,7 +82,20 @@ export class FindingsPanel {
     button.append(top);
     if (!isInPlan(finding)) button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
     const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));
-    return make("li", "", button, event === undefined ? null : this.makeExploreLink(finding, event));
+    const explore = event === undefined ? null : this.makeExploreLink(finding, event);
+    return make("li", "", button, explore, isInPlan(finding) ? null : this.getExample(finding).node);
+  }
+
+  /**
+   * The example of a finding that no step of the plan shows.
+   * @param {Finding} finding
+   */
+  getExample({ rule, evidence }) {
+    const key = evidence[0] ?? rule;
+    const example = this.examples.get(key) ?? new ExampleFold();
+    example.update(this.store.examples[rule]);
+    this.examples.set(key, example);
+    return example;
   }
 
   /**

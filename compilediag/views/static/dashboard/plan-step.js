@@ -2,6 +2,7 @@
 import { make, makeButton, setProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, oneLine } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
+import { ExampleFold } from "./example-view.js";
 /** @import { Child } from "../core/dom.js" */
 /** @import { Place, PlanStep } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
@@ -34,11 +35,12 @@ export class StepView {
     this.saving = make("p", "cdiag-step-saving");
     this.ways = make("ul", "cdiag-reasons");
     this.others = new Fold(this.ways);
+    this.example = new ExampleFold();
     this.show = makeButton("cdiag-link cdiag-step-evidence", "show recompiles", () => actions.pick(this.picked));
     this.guard = makeButton("cdiag-link cdiag-explore-link", "explore ›", () => actions.explore({ events: this.findOwnEvents() }));
     const links = make("p", "cdiag-step-links", this.show, this.guard);
     const top = make("div", "cdiag-step-top", this.place, this.code, links);
-    const rest = [this.what, this.advice, this.change.node, this.saving, this.why, this.others.node];
+    const rest = [this.what, this.advice, this.change.node, this.saving, this.why, this.others.node, this.example.node];
     this.node = make("li", "cdiag-step", this.number, make("div", "cdiag-step-body", top, ...rest));
   }
 
@@ -48,6 +50,7 @@ export class StepView {
    * @param {string | null} selected label of what is selected
    */
   update(step, number, selected) {
+    this.example.update(this.store.examples[step.rule]);
     const shape = JSON.stringify([step, number, this.store.table("recompiles").version, selected]);
     if (shape === this.shape) return;
     this.shape = shape;

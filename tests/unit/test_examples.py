@@ -1,0 +1,49 @@
+"""The worked examples that come with the package: found by rule, printed by the command, named by the summary."""
+
+import pytest
+
+from compilediag.cli import main
+from compilediag.diagnosis.examples import load_examples
+from tests.unit.session_builder import saved
+from tests.unit.tables_builder import compiled, sizes
+
+
+def test_every_example_is_a_program_with_a_change_or_needs_none():
+    assert len(load_examples()) > 50
+    for rule, example in load_examples().items():
+        compile(example.program, rule, "exec")
+        assert example.symptom.endswith(".") and example.printed and example.changes, rule
+        assert all(change.diff or change.outcome.startswith("No change is needed") for change in example.changes)
+
+
+def test_an_example_is_printed(capsys):
+    assert main(["example", "size_changes"]) == 0
+    shown = capsys.readouterr().out
+    example = load_examples()["size_changes"]
+    assert all(part in shown for part in (example.symptom, example.program, example.printed, example.changes[0].diff))
+
+
+def test_without_a_rule_all_are_listed(capsys):
+    assert main(["example"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(load_examples())
+
+
+def test_an_unknown_rule_is_one_line(capsys):
+    assert main(["example", "sizes"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "compilediag: no example of 'sizes'; `compilediag example` lists the rules that have one"
+    ]
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_page_has_the_examples_of_its_findings_only(tmp_path, redact):
+    from compilediag.views.model import ViewModel
+
+    session = saved(tmp_path, compiled(), *sizes("4", "6", "9"))
+    assert list(ViewModel(session.data, redact=redact).snapshot()["examples"]) == ["size_changes"]
+
+
+def test_the_summary_names_the_example_of_its_first_finding(tmp_path):
+    session = saved(tmp_path, compiled(), *sizes("4", "6", "9"))
+    assert session.summary().splitlines()[-2] == "A worked example: compilediag example size_changes"
