@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -18,6 +19,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+#: jsonschema, which nbformat imports, compiles a grammar of 5 s with this package, for a format that no notebook has.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 #: Put before a program: the given packages are not there for it.
 WITHOUT = """
@@ -138,6 +142,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if on_gpu and not _has_cuda():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """What is collected stays, and torch with it: no search for garbage looks at that, now or later."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -12,13 +12,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
 from .store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 E = TypeVar("E", bound=Event)
 Value = TypeVar("Value")
@@ -163,6 +163,8 @@ def _stored_column(name: str) -> str:
 
 
 def _make_frame(spec: dict[str, ColumnSpec], values: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    import pandas as pd
+
     dtypes = [column["dtype"] for column in spec.values()]
     try:
         arrays = [_make_array(dtype, cells) for dtype, cells in zip(dtypes, values, strict=True)]
@@ -173,6 +175,9 @@ def _make_frame(spec: dict[str, ColumnSpec], values: Sequence[Sequence[Any]]) ->
 
 
 def _make_array(dtype: str, values: Sequence[Any]) -> Any:
+    import numpy as np
+    import pandas as pd
+
     if dtype == "json":
         return pd.Series([json.loads(v) if isinstance(v, str) else v for v in values], dtype=object)
     if dtype == "float64":
@@ -187,6 +192,9 @@ def _make_array(dtype: str, values: Sequence[Any]) -> Any:
 
 def _make_masked_array(dtype: str, values: Sequence[Any]) -> Any:
     """Integers or booleans with NA, made from a mask: pandas' own way through a list is five times slower."""
+    import numpy as np
+    import pandas as pd
+
     kind, array = ("int64", pd.arrays.IntegerArray) if dtype == "Int64" else ("bool", pd.arrays.BooleanArray)
     cells = np.array(values, dtype=object)
     missing = np.array([value is None for value in values], dtype=bool)

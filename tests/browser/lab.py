@@ -130,7 +130,9 @@ def _command(root: Path, token: str) -> list[str]:
         f"--ServerApp.root_dir={root / 'nb'}",
         "--LabApp.expose_app_in_browser=True",
     ]
-    return [sys.executable, "-m", "jupyterlab", *options]
+    # Without this package, which takes 5 s to import: see tests/conftest.py.
+    start = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyterlab.labapp import main; sys.exit(main())"
+    return [sys.executable, "-c", start, *options]
 
 
 def _wait_until_up(root: Path, token: str, server: subprocess.Popen[bytes]) -> Lab:
