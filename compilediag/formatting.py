@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from html import escape
 
 #: Shown for a number that is not known.
 MISSING = "–"
@@ -183,6 +184,13 @@ def format_first_line(text: object, limit: int = 160) -> str:
     """The first line of a text that is not empty, as `format_line` puts it."""
     stripped = str(text)[: 8 * limit].strip()
     return format_line(stripped.splitlines()[0] if stripped else "", limit)
+
+
+def format_prose(text: str) -> str:
+    """A sentence as HTML; code between backticks becomes a code element."""
+    parts = text.split("`")
+    is_code = [bool(i % 2) and i < len(parts) - 1 for i in range(len(parts))]
+    return "".join(f"<code>{escape(p)}</code>" if c else escape(p) for p, c in zip(parts, is_code, strict=True))
 
 
 def format_expression(source: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from compilediag.errors import CompilediagError
 from compilediag.files import check_output
 from compilediag.formatting import format_seconds
+from compilediag.views.text_layout import wrap
 
 from .python_program import find_script
 
@@ -143,7 +144,7 @@ def _format_trial(plan: Plan | None, outcome: Outcome) -> str:
     lines += [f"{name:18}{before:>12}{after:>12}" for name, before, after in _list_rows(outcome)]
     if outcome.same_output is not None:
         lines.append(f"{'output':18}{'':>12}{'the same' if outcome.same_output else 'differs':>12}")
-    return "\n".join([*lines, "", str(outcome)])
+    return "\n".join([*lines, "", *wrap(str(outcome))])
 
 
 def _list_rows(outcome: Outcome) -> list[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from ..formatting import format_prose
 from .finding import Finding
 
 
@@ -21,13 +22,6 @@ def _format_parts(finding: Finding) -> Iterator[str]:
     yield f"<strong>{escape(finding.title)}</strong>"
     if finding.user_code:
         yield f"<br><code>{escape(finding.user_code.strip())}</code>"
-    yield f"<br>{_format_prose(finding.suggestion)}"
+    yield f"<br>{format_prose(finding.suggestion)}"
     if finding.changes and finding.changes[0].can_be_applied:
         yield f"<pre>{escape(finding.changes[0].code)}</pre>"
-
-
-def _format_prose(text: str) -> str:
-    """A sentence as HTML; code between backticks becomes a code element."""
-    parts = text.split("`")
-    is_code = [bool(i % 2) and i < len(parts) - 1 for i in range(len(parts))]
-    return "".join(f"<code>{escape(p)}</code>" if c else escape(p) for p, c in zip(parts, is_code, strict=True))

@@ -14,6 +14,7 @@ from ..diagnosis.plan import Plan
 from ..errors import CompilediagError
 from ..session import Session
 from ..trials.verify import Verification, verify
+from ..views.text_layout import wrap
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -73,4 +74,5 @@ def _format_trial(verified: Verification) -> str:
         return f"compilediag: {verified.note}"
     # The plan has an outcome only if it was tried before.
     plan = str(verified.plan) if isinstance(verified.plan, Plan) and not verified.plan.tried else ""
-    return f"{plan}\n\n{verified.outcome}".strip()
+    outcome = "\n".join(wrap(str(verified.outcome)))
+    return f"{plan}\n\n{outcome}".strip()

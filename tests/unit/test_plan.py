@@ -94,7 +94,9 @@ def test_it_reads_as_text_and_as_html():
     plan = plan_of(*two_causes_at_the_same_calls())
     text = str(plan)
     assert text.startswith("2 changes remove 3 of 3 recompiles and save 3.0 s of 0 s compile time\n1. model.py:30")
-    assert "<ol><li>model.py:30" in plan._repr_html_()
+    html = plan._repr_html_()
+    assert "<ol><li>model.py:30<br>self.step was 3, then 4<br>Compile with dynamic=None.<br>Saves 1 of 3" in html
+    assert "<code>x.size(0)</code> fails at some of the same calls." in html and "`" not in html
     assert all(len(line) <= 100 for line in text.splitlines())
 
 

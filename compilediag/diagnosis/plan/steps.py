@@ -164,6 +164,8 @@ def _describe_saving(
         return together
     fails = "fails" if len(beside) == 1 else "fail"
     names = format_names([f"`{other.name}`" for other in beside])
+    if saved and is_first:
+        return f"{together} {names} {fails} at some of the same calls."
     saves = format_amount(len(alone), "recompile") if alone else "nothing"
-    together = together if saved or not is_first else ""
+    together = "" if is_first else together
     return f"{together} Alone it saves {saves}: {names} {fails} at the same calls.".lstrip()
