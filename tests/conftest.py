@@ -77,6 +77,8 @@ ENVIRONMENT = {
     # Kernels without vector instructions. No test is about them, and Inductor then skips its checks of what the
     # processor supports: 8 s in each new process.
     "TORCHINDUCTOR_VEC_ISA_OK": "0",
+    # Each Python that is started imports this checkout and runs tests/startup/sitecustomize.py.
+    "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "startup"))),
     # Each worker has one core; more threads only wait for each other.
     "OMP_NUM_THREADS": "1",
 }
@@ -260,7 +262,7 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`python("-m", "compilediag", ...)`: runs this interpreter in a process of its own, at most 600 s."""
 
     def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+        environment = {**os.environ, **options.pop("env", {})}
         command = [sys.executable, *map(str, args)]
         return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, **options)
 

@@ -115,7 +115,7 @@ def _folders(root: Path) -> dict[str, str]:
         "JUPYTER_RUNTIME_DIR": root / "runtime",
         "JUPYTERLAB_SETTINGS_DIR": root / "settings",
         "TORCHINDUCTOR_CACHE_DIR": root / "inductor",
-        "PYTHONPATH": ROOT,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
     }
     return {name: str(folder) for name, folder in folders.items()}
 

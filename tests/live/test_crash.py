@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -42,9 +41,8 @@ def killed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crash")
     path = folder / "run.cdiag"
     (folder / "script.py").write_text(SCRIPT)
-    env = {**os.environ, "PYTHONPATH": str(Path(cd.__file__).parents[1])}
     command = [sys.executable, folder / "script.py", path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "watching\n"
         seen = []
         end = time.monotonic() + MOST_S

@@ -19,7 +19,6 @@ def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("traced")
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
         "TORCH_TRACE": str(folder / "logs"),
         "COMPILEDIAG_HISTORY": "off",
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -238,7 +237,7 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
         f"%%compilewatch --fail-on-recompile --quiet\n{TWO_RECOMPILES}",
         "print('not reached')",
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(compilediag.__file__).parents[1]), "IPYTHONDIR": str(tmp_path)}
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
     with pytest.raises(CellExecutionError, match="2 in this cell"):
         NotebookClient(cells, timeout=600, startup_timeout=300, kernel_name="python3").execute(
             cwd=str(tmp_path), env=environment

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def job(tmp_path_factory):
     """The folder of one run: `watched` and `logs` in it."""
     folder = tmp_path_factory.mktemp("job")
-    environment = {"PYTHONPATH": str(ROOT), "TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
+    environment = {"TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
     command = [sys.executable, "-m", "tests.live.two_ranks"]
     ranks = [
         subprocess.Popen(

@@ -50,7 +50,7 @@ while not os.path.exists("stop"):
 
 def run(folder, *command, cache, check=True):
     """Run a command of Python in `folder` with the cache folder of that name."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(folder / cache)}
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / cache)}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=1200, check=False
     )

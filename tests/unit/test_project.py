@@ -124,7 +124,8 @@ def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
         "--no-index",
         wheel,
     ]
-    run = functools.partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = functools.partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=600)
     installed = run(install)
     assert installed.returncode == 0, installed.stderr
     version = run([programs / "python", "-I", "-c", "import compilediag; print(compilediag.__version__)"])
