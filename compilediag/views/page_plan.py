@@ -22,8 +22,7 @@ def describe_plan(plan: Plan, is_redacted: bool) -> PagePlan:
 
 def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:
     """The findings as plain values; each with the number of the step that fixes it."""
-    costs = {(cost.what, cost.evidence) for cost in plan.costs}
-    return [_describe_finding(f, find_step(f, plan), (f.title, f.evidence) in costs) for f in findings]
+    return [_describe_finding(finding, plan.find_step(finding), plan.has_cost(finding)) for finding in findings]
 
 
 def describe_examples(findings: Iterable[Finding], plan: Plan) -> dict[str, PageExample]:
@@ -40,14 +39,6 @@ def leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
     evidence = (*(step.evidence for step in plan.steps), *(cause.evidence for cause in plan.unresolved))
     planned = {event for events in evidence for event in events}
     return [f for f in findings if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)]
-
-
-def find_step(finding: Finding, plan: Plan) -> int | None:
-    """The number, from 1, of the step for the cause of a finding; None if the plan has none."""
-    for number, step in enumerate(plan.steps, 1):
-        if finding.what_changed in step.causes and not set(step.evidence).isdisjoint(finding.evidence):
-            return number
-    return None
 
 
 def _describe_finding(finding: Finding, step: int | None, is_cost: bool) -> PageFinding:

@@ -39,8 +39,9 @@ def render_summary(
     `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
     """
     shown = [finding for finding in findings if finding.rule != "not_observed"]
-    listed = _list_findings(shown, totals, missing, bool(gaps))
-    first = [str(plan), ""] if plan is not None and plan.recompiles else []
+    above = plan if plan is not None and plan.recompiles else Plan()
+    listed = _list_findings(shown, above, totals, missing, bool(gaps))
+    first = [str(above), ""] if above.recompiles else []
     more = [*_point_to_example(shown), *wrap(_point_to_more(shown))]
     parts = [*first, *_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *more]
     return "\n".join(parts) + "\n"
@@ -122,10 +123,13 @@ def _format_calls(totals: TotalsDict) -> str:
     return "; ".join(parts)
 
 
-def _list_findings(findings: list[Finding], totals: TotalsDict, missing: Set[str], has_gaps: bool) -> list[str]:
+def _list_findings(
+    findings: list[Finding], plan: Plan, totals: TotalsDict, missing: Set[str], has_gaps: bool
+) -> list[str]:
     if not findings:
         return [_explain_no_findings(totals, missing, has_gaps)]
-    lines = [line for number, finding in enumerate(findings[:SHOWN], 1) for line in _format_finding(number, finding)]
+    numbered = enumerate(findings[:SHOWN], 1)
+    lines = [line for number, finding in numbered for line in _format_finding(number, finding, plan)]
     rest = len(findings) - SHOWN
     return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
 
@@ -137,10 +141,14 @@ def _explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) 
     return "Nothing to fix in the collected data." if has_gaps else "Nothing to fix."
 
 
-def _format_finding(number: int, finding: Finding) -> list[str]:
-    lines = (
-        wrap(finding.title, f"{number}. ", "   ") + _format_user_line(finding) + wrap(finding.suggestion, "   ", "   ")
-    )
+def _format_finding(number: int, finding: Finding, plan: Plan) -> list[str]:
+    """A finding with what to do, unless the plan above says that."""
+    title = wrap(finding.title, f"{number}. ", "   ") + _format_user_line(finding)
+    if step := plan.find_step(finding):
+        return [*title, f"   Step {step} of the plan."]
+    if plan.has_cost(finding):
+        return [*title, "   In the plan, where compile time goes."]
+    lines = title + wrap(finding.suggestion, "   ", "   ")
     code = fix_code(finding.fix)
     return lines + wrap(f"To try it without editing code: {code}", "   ", "   ") if code else lines
 

@@ -3,6 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
+from compilediag.diagnosis.plan import make_plan
 from compilediag.diagnosis.rules import coverage
 from compilediag.views.summary import render_summary
 from compilediag.views.text_layout import WIDTH, escape_unprintable
@@ -68,6 +69,16 @@ def test_findings_stand_ranked_with_what_to_do():
     assert "2. forward (model.py:30) recompiled once, 1.0 s lost: flag was True, then False at m.py:7: if flag:" in flat
     assert flat.index("1. forward") < flat.index("2. forward")
     assert text.splitlines()[-1].startswith("More: session.dashboard()")
+
+
+def test_what_the_plan_says_is_not_said_again():
+    rows = [*sizes("4", "6", "9"), *changes("mode", "value", "'a'", "'b'")]
+    made = tables(compiled(), *rows)
+    text = render_summary(TOTALS, diagnose(made), {}, set(), make_plan(made))
+    plan, findings = text.split("compilediag: ")
+    assert "dynamic_sources" in plan
+    assert "x.size(0) was 4, then 6, 9\n   Step 1 of the plan.\n" in findings and "dynamic_sources" not in findings
+    assert "few values" in " ".join(findings.split()), "what no step resolves keeps its advice"
 
 
 def test_what_was_not_collected_is_reported_instead_of_numbers():

@@ -9,6 +9,7 @@ from typing import Any
 from ...formatting import format_amount, format_place, format_seconds
 from ..change import CodeChange, Edit
 from ..compile_cost import CompileCost
+from ..finding import Finding
 from ..settings import Settings
 from .patching import make_patch
 from .plan_html import format_html
@@ -127,6 +128,17 @@ class Plan:
             return f"{changes} {removed}"
         seconds = f"{format_seconds(self.seconds_saved)} of {format_seconds(self.seconds)} compile time"
         return f"{changes} {removed} and {verbs[1]} {seconds}"
+
+    def find_step(self, finding: Finding) -> int | None:
+        """The number, from 1, of the step for the cause of a finding; None if there is none."""
+        for number, step in enumerate(self.steps, 1):
+            if finding.what_changed in step.causes and not set(step.evidence).isdisjoint(finding.evidence):
+                return number
+        return None
+
+    def has_cost(self, finding: Finding) -> bool:
+        """True if a finding is one of the costs."""
+        return any(cost.what == finding.title and cost.evidence == finding.evidence for cost in self.costs)
 
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
