@@ -23,7 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 #: With this set the screenshots in docs/img are taken anew; else they go to the test's own folder.
 KEEP_SCREENSHOTS = os.environ.get("COMPILEDIAG_SCREENSHOTS") == "1"
 
-TRAINING = """
+#: Of most functions. Inductor always compiles one of them, with its backward: what its kernels add to the page.
+BACKEND = "inductor" if KEEP_SCREENSHOTS else "aot_eager"
+TRAINING = f"""
+BACKEND = {BACKEND!r}
+"""
+TRAINING += """
 import os
 import time
 import torch
@@ -56,7 +61,8 @@ def wait_until_seen(graph, inputs):
         time.sleep(0.05)
     return graph
 
-block, attention, logged = torch.compile(Block(64)), torch.compile(attend), torch.compile(log_loss)
+block, attention = (torch.compile(f, backend=BACKEND) for f in (Block(64), attend))
+logged = torch.compile(log_loss)
 scaled = torch.compile(scale, backend=wait_until_seen)
 session = cd.start()
 """
@@ -96,7 +102,7 @@ class Block(torch.nn.Module):
 def attend(q, k, act):
     return act(q @ k.transpose(-1, -2)) @ k
 
-block, attention = (torch.compile(f, backend="aot_eager", dynamic=False) for f in (Block(64), attend))
+block, attention = (torch.compile(f, backend="eager", dynamic=False) for f in (Block(64), attend))
 session = cd.start()
 """
 EXPLORING = """

@@ -28,7 +28,7 @@ executor = load_executor()
 
 
 #: Notebook -> the backend that tests use. Causes and fixes are the same, and no kernels are compiled.
-QUICK_BACKENDS = {"01_quickstart.ipynb": "aot_eager", "04_guard_explorer.ipynb": "eager"}
+QUICK_BACKENDS = {"01_quickstart.ipynb": "eager", "04_guard_explorer.ipynb": "eager"}
 
 
 class Executed(dict):
