@@ -22,6 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 #: How long to wait for what has to come, however busy the machine is.
 MOST_S = 600
 MOST_MS = MOST_S * 1000
+#: Opens another notebook in a page that has loaded JupyterLab, which takes seconds, and closes those that it shows.
+REPLACE_NOTEBOOK = """async (path) => {
+  const { commands, shell } = window.jupyterapp;
+  const others = [...shell.widgets('main')];
+  await commands.execute('docmanager:open', { path });
+  for (const widget of others) {
+    if (widget.context) widget.context.model.dirty = false;  // else JupyterLab asks whether to save it
+    widget.close();
+  }
+  while (others.some((widget) => !widget.isDisposed)) await new Promise((resolve) => setTimeout(resolve, 20));
+}"""
 
 
 class Lab:
@@ -35,10 +46,14 @@ class Lab:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.root / "nb" / name)
-        page.goto(f"{self.base}/lab/tree/{name}?token={self.token}&reset")
         opened = Notebook(page)
-        opened.wait_until_idle()
-        page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+        if page.url.startswith(self.base):
+            page.evaluate(REPLACE_NOTEBOOK, name)
+            opened.wait_until_idle()
+        else:
+            page.goto(f"{self.base}/lab/tree/{name}?token={self.token}&reset")
+            opened.wait_until_idle()
+            page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
         return opened
 
 

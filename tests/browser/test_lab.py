@@ -162,8 +162,9 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
     shutil.rmtree(root / "inductor", ignore_errors=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lab_page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """One page for all notebooks, one after the other: it takes seconds to load JupyterLab."""
     with jupyter.lab_page(browser, lab) as page:
         yield page
 
