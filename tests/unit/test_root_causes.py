@@ -1,5 +1,7 @@
 """Root causes: which recompiles are joined because one change of the program caused them, by hand-made sessions."""
 
+from dataclasses import replace
+
 from compilediag.diagnosis.causes.grouping import find_causes
 from compilediag.events import Compile, StackFrame
 from tests.unit.tables_builder import SECOND, failure, recompile, tables
@@ -113,6 +115,13 @@ def test_three_causes_at_one_call():
         changed("forward", 101, ("x.size()[0]", "4", "6"), ("x.size()[1]", "16", "24"), ("self.step", "7", "8")),
     )
     assert [(source, count) for source, _, count in found] == [("x.size()[0]", 1), ("x.size()[1]", 0), ("self.step", 0)]
+
+
+def test_a_backward_that_is_compiled_later_does_not_hide_the_call_site():
+    rows = changed("forward", 101, ("x.size()[0]", "4", "6"))
+    backward = replace(rows[0], trigger="lazy_backward", stack=None)
+    (cause,) = find_causes(tables(*stacks("forward"), *rows, backward))
+    assert cause.user_place == "train.py:28"
 
 
 def test_nothing_is_joined_without_stacks():

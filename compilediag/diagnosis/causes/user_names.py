@@ -44,7 +44,8 @@ class NameIndex:
 
     def __init__(self, data: Rows):
         self._sites = CallSites(data)
-        self._stacks = {row.compile_key: row.stack for row in data.rows(Compile)}
+        # A backward that is compiled later is another row of the same compile, without a stack.
+        self._stacks = {row.compile_key: row.stack for row in data.rows(Compile) if row.stack is not None}
         self._named: dict[tuple[str | None, str], NamedValue] = {}
         self._found: dict[str | None, CallSite | None] = {}
 
