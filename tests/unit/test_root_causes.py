@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compilediag.diagnosis.causes.grouping import find_causes
-from compilediag.events import Compile, StackFrame
+from compilediag.events import Compile, GuardFailure, StackFrame
 from tests.unit.tables_builder import SECOND, failure, recompile, tables
 
 TRAIN, MODEL = "/home/ada/train.py", "/home/ada/model.py"
@@ -24,10 +24,16 @@ def stacks(*functions):
     return frames
 
 
+def get_kind(source):
+    """The kind of guard that a source looks like."""
+    kinds = {".size()[": "tensor_size", ".requires_grad": "requires_grad", ".step": "value"}
+    return next((kind for part, kind in kinds.items() if part in source), "value")
+
+
 def changed(function, number, *guards, closest=None, stack=None):
     """A recompile of a function: (source, old, new) of each guard that failed, sizes if they look like one."""
     place = {"function": function, "file": MODEL, "line": 1}
-    kinds = ["tensor_size" if "size()" in source else "value" for source, _, _ in guards]
+    kinds = [get_kind(source) for source, _, _ in guards]
     (source, old, new), kind = guards[0], kinds[0]
     ids = {"compile_id": f"0/{number}", "closest_compile_id": closest or f"0/{number - 50}"}
     row = recompile(source, kind, old, new, number, **place, **ids)
@@ -107,6 +113,68 @@ def test_tensors_that_change_alike_are_one_cause_and_those_that_do_not_are_two()
         changed("forward", 102, ("a.size()[0]", "6", "8")),
     )
     assert [source for source, *_ in apart] == ["a.size()[0]", "b.size()[0]"]
+
+
+def test_sizes_that_differ_by_one_are_one_cause_if_they_do_so_twice():
+    first = changed("forward", 101, ("x.size()[0]", "4", "6"), ("y.size()[0]", "5", "7"))
+    second = changed("forward", 102, ("x.size()[0]", "6", "8"), ("y.size()[0]", "7", "9"))
+    assert len(describe(stacks("forward"), first)) == 2
+    assert describe(stacks("forward"), first, second) == [("x.size()[0]", ("4", "6", "8"), 2)]
+
+
+def test_sizes_of_one_tensor_that_differ_by_one_are_two_causes():
+    rows = [
+        changed("forward", 101, ("x.size()[0]", "4", "6"), ("x.size()[1]", "5", "7")),
+        changed("forward", 102, ("x.size()[0]", "6", "8"), ("x.size()[1]", "7", "9")),
+    ]
+    assert len(describe(stacks("forward"), *rows)) == 2
+
+
+def test_another_module_is_the_cause_of_the_sizes_of_all_its_parameters_and_of_its_input():
+    guards = [
+        ("x.size()[1]", "4", "8"),
+        ("self.lin.bias.size()[0]", "8", "16"),
+        ("self.lin.weight.size()[1]", "4", "8"),
+    ]
+    rows = changed("forward", 101, *guards)
+    named = [
+        replace(row, guard=f"tensor 'self._modules['lin']._parameters[...]' of {row.guard_source}")
+        if isinstance(row, GuardFailure) and row.guard_source.startswith("self.")
+        else row
+        for row in rows
+    ]
+    assert describe(stacks("forward"), named) == [("self.lin.bias.size()[0]", ("8", "16"), 1)]
+
+
+def test_a_property_of_all_tensors_of_a_module_is_one_cause():
+    tensors = [(f"self.lin.{name}.requires_grad", "True", "False") for name in ("bias", "weight")]
+    assert len(describe(stacks("forward"), changed("forward", 101, *tensors))) == 1
+    inputs = [(f"{name}.requires_grad", "True", "False") for name in ("x", "y")]
+    assert len(describe(stacks("forward"), changed("forward", 101, *inputs))) == 2
+
+
+def test_of_equal_sizes_the_first_one_in_the_users_call_is_the_root():
+    user = replace(
+        frame("user", None, "train", TRAIN, 28), code="y = forward(a, b)", call="forward(a, b)", parameters=["a", "b"]
+    )
+    torch = frame("torch", "user", "compile_wrapper", ENTRANCE, 9)
+    own = replace(frame("forward", "torch", "forward", MODEL, 1), parameters=["query", "key"])
+    rows = changed("forward", 101, ("key.size()[0]", "4", "6"), ("query.size()[0]", "4", "6"))
+    (cause,) = find_causes(tables(user, torch, own, *rows))
+    assert (cause.source, cause.name) == ("query.size()[0]", "a.size(0)")
+
+
+def test_an_object_that_died_and_what_it_held_are_one_cause():
+    rows = [
+        [
+            replace(row, guard_kind="dead_reference", expected=None, actual=None)
+            for row in rows
+            if hasattr(row, "closest_compile_id")
+        ]
+        + [row for row in rows if isinstance(row, Compile)]
+        for rows in (changed("wrapper", 101, ("args[0]", "", "")), changed("step", 102, ("self", "", "")))
+    ]
+    assert [source for source, *_ in describe(stacks("wrapper", "step"), *rows)] == ["args[0]"]
 
 
 def test_three_causes_at_one_call():

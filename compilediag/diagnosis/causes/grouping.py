@@ -66,7 +66,7 @@ class _Group:
 def _group_changes(data: Rows, failures: FailureIndex, names: NameIndex) -> list[_Group]:
     """The changes of all recompiles by their roots, in order of first appearance."""
     recompiles = [list_guard_changes(row, failures) for row in sorted(data.rows(Recompile), key=get_moment)]
-    instances, roots = CallInstances(data), RootChanges(names.find_key)
+    instances, roots = CallInstances(data), RootChanges(names.find_key, names.find_position)
     before: dict[int | None, int | None] = {}
     for changes in recompiles:
         earlier = instances.add(changes)
@@ -91,8 +91,8 @@ def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: Root
     for root in roots.find_roots(change):
         group = groups.setdefault(root, _Group(root))
         group.members.setdefault((change.row.guard_source or "", change.row.reason), change)
-        if is_equal:
-            group.seen.setdefault(number, change)
+        if is_equal and (change.key == root or number not in group.seen):
+            group.seen[number] = change
             group.derived.pop(number, None)
         elif number not in group.seen:
             group.derived.setdefault(number, change)

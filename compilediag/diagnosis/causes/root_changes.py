@@ -18,11 +18,16 @@ from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
 
 Names = Callable[[Recompile], str | None]
+Positions = Callable[[Recompile], int | None]
 #: Changes that a derived one is compared with, the latest ones: products try each pair.
 _MAX_KNOWN = 48
 #: A size that differs by so little from another one, by the same before and after, is derived from it: labels[:, 1:].
 _MAX_OFFSET = 2
 _TENSOR_PROPERTIES = ("tensor_dtype", "tensor_device", "tensor_rank", "requires_grad")
+#: What all tensors of a module get at once: model.half(), model.to(device), model.requires_grad_(False).
+_MODULE_PROPERTIES = ("tensor_dtype", "tensor_device", "requires_grad")
+#: torch's own name of a parameter of a module.
+_MODULE_PARAMETER = "._parameters["
 #: Values that only the name connects: many flags go from True to False.
 _VALUES = ("value", "type", "length")
 #: What an optimizer has for each group of parameters, and for each parameter: a scheduler changes all of them.
@@ -44,14 +49,19 @@ class At(NamedTuple):
 
 
 class RootChanges:
-    """Which changes explain which. Recompiles are added in the order of their time."""
+    """Which changes explain which. Recompiles are added in the order of their time.
 
-    def __init__(self, names: Names):
-        self._names = names
+    `names` gives the name of a value at the user's line, and `positions` where that call has it.
+    """
+
+    def __init__(self, names: Names, positions: Positions = lambda row: None):
+        self._names, self._positions = names, positions
         self._changes: dict[CauseKey, list[GuardChange]] = {}
         self._parents: dict[At, tuple[At, ...]] = {}
         self._equal: set[At] = set()
         self._peers: Counter[tuple[CauseKey, CauseKey]] = Counter()
+        #: Peers that differ by as little before and after.
+        self._near: set[frozenset[CauseKey]] = set()
         self._named: dict[str, CauseKey] = {}
         #: What a guard was equal to, or computed from, at an earlier call.
         self._carried: dict[CauseKey, At] = {}
@@ -127,21 +137,35 @@ class RootChanges:
     def _count_peers(self, changes: Sequence[GuardChange]) -> None:
         """Count how often two guards of one recompile changed in the same way."""
         for one, other in combinations(changes[:_MAX_KNOWN], 2):
-            if _is_same_change(one, other):
+            is_near = _is_near(one, other)
+            if is_near or _is_same_change(one, other):
                 self._peers[one.key, other.key] += 1
+            if is_near:
+                self._near.add(frozenset((one.key, other.key)))
 
     def join_peers(self) -> None:
         """Join guards of one function that changed in the same way each time, after all recompiles were added."""
-        order = {key: number for number, key in enumerate(self._changes)}
-        for (one, other), count in self._peers.items():
-            first, second = sorted((one, other), key=order.__getitem__)
+        order = {key: self._rank(changes[0], at) for at, (key, changes) in enumerate(self._changes.items())}
+        for pair, count in sorted(self._peers.items(), key=lambda item: sorted(order[key] for key in item[0])):
+            first, second = sorted(pair, key=order.__getitem__)
             if self._is_sometimes_absent(first):
                 first, second = second, first
             whole = len(self._changes[first]) == count or self._is_sometimes_absent(second)
             if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
-                for change in self._changes[second]:
-                    if At(second, change.event_id) not in self._parents:
-                        self._set_parents(change, [At(first, change.event_id)], is_equal=True)
+                self._join(first, second)
+
+    def _rank(self, change: GuardChange, number: int) -> tuple[bool, bool, int, int]:
+        """Sorts guards: those on parameters, which only another module has, then as the user's call names them."""
+        position = self._positions(change.row) if change.is_size else None
+        return not _is_of_module(change), position is None, position or 0, number
+
+    def _join(self, first: CauseKey, second: CauseKey) -> None:
+        known = {change.event_id: change for change in self._changes[first]}
+        for change in self._changes[second]:
+            if At(second, change.event_id) not in self._parents:
+                origin = known.get(change.event_id)
+                is_equal = origin is None or change.numbers is None or change.numbers == origin.numbers
+                self._set_parents(change, [At(first, change.event_id)], is_equal=is_equal)
 
     def _is_sometimes_absent(self, key: CauseKey) -> bool:
         """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
@@ -150,7 +174,9 @@ class RootChanges:
         return key.family == "tensor_size" and any(other.family in _PRESENCE for other in places)
 
     def _can_join(self, first: CauseKey, second: CauseKey, count: int) -> bool:
-        """A number that is equal to a size once can be a coincidence."""
+        """A number that is equal to a size once can be a coincidence, and so can two sizes that differ by as much."""
+        if frozenset((first, second)) in self._near:
+            return count > 1
         return first.family == second.family or (count > 1 and not {first.source[:5], second.source[:5]} & {"self."})
 
     def find_roots(self, change: GuardChange) -> tuple[CauseKey, ...]:
@@ -180,6 +206,8 @@ class RootChanges:
 
 def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
     """True if `change` can be what became of `origin` in another frame: the same values, of the same kind of thing."""
+    if change.key.family == origin.key.family == "dead_reference":
+        return True  # An object that died, and what it held.
     if (change.row.expected, change.row.actual) != (origin.row.expected, origin.row.actual) or not change.row.actual:
         return False
     if change.key.family != origin.key.family:
@@ -207,7 +235,30 @@ def _is_same_change(one: GuardChange, other: GuardChange) -> bool:
         return True
     if one.key.source.endswith("training") and other.key.source.endswith("training"):
         return _get_pair(one) == _get_pair(other)
+    if one.key.family == other.key.family and one.key.family in _MODULE_PROPERTIES and _are_attributes(one, other):
+        return _get_pair(one) == _get_pair(other)
+    if _is_of_module(one) and _is_of_module(other):
+        return True  # Another module ran: all of its parameters have other sizes.
     return one.numbers is not None and one.numbers == other.numbers
+
+
+def _is_near(one: GuardChange, other: GuardChange) -> bool:
+    """True for sizes of two tensors that differ by as little before and after, as `x` and `y[:, 1:]` do."""
+    if not (one.is_size and other.is_size and one.numbers and other.numbers):
+        return False
+    if split_property(one.key.source)[0] == split_property(other.key.source)[0]:
+        return False
+    before, after = (left - right for left, right in zip(one.numbers, other.numbers, strict=True))
+    return before == after and 0 < abs(before) <= _MAX_OFFSET
+
+
+def _is_of_module(change: GuardChange) -> bool:
+    """True for a size of a parameter of a module."""
+    return change.is_size and _MODULE_PARAMETER in (change.row.reason or "") and _are_attributes(change)
+
+
+def _are_attributes(*changes: GuardChange) -> bool:
+    return all(change.key.source.startswith("self.") for change in changes)
 
 
 def _is_alike(one: GuardChange, other: GuardChange, index: re.Pattern[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -56,6 +57,15 @@ class NameIndex:
             return None
         expression = self._name(row.compile_key, source).expression
         return None if expression is None else f"{site.file}:{site.line}:{expression}"
+
+    def find_position(self, row: Recompile) -> int | None:
+        """Where the user's call has the value: the offset in its text; None if it is not there."""
+        site = self._find_site(row.compile_key)
+        value = self._name(row.compile_key, row.guard_source or "") if site is not None else None
+        if site is None or not site.call or value is None or value.base is None:
+            return None
+        found = re.search(rf"(?<![\w.]){re.escape(value.base)}(?!\w)", site.call)
+        return found.start() if found else None
 
     def find(self, rows: Iterable[Recompile], members: Iterable[Recompile], others: Iterable[str]) -> UserNames:
         """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
