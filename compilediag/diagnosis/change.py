@@ -15,7 +15,7 @@ class Edit:
     "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the
     expression `old` in it by `new`. `old` is the text that has to be there, so that a file that was changed since is
     not edited: the recorded code of the line, or the expression. `file` and `line` are as recorded; `Cell In[3]` is a
-    notebook cell.
+    notebook cell. `imports` is an import statement that `new` needs; it is put below the imports of the file.
     """
 
     file: str
@@ -23,6 +23,7 @@ class Edit:
     kind: Literal["insert_before", "replace"]
     old: str
     new: str
+    imports: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class CodeChange:
 
     @property
     def code(self) -> str:
-        """What to paste: the new code of the edits, then the settings; `text` if there is neither."""
-        lines = [*(edit.new for edit in self.edits), *((fix_code(self.settings) or "").split("; "))]
+        """What to paste: imports, the new code of the edits, then the settings; `text` if there is neither."""
+        imports = dict.fromkeys(edit.imports for edit in self.edits)
+        lines = [*imports, *(edit.new for edit in self.edits), *((fix_code(self.settings) or "").split("; "))]
         return "\n".join(filter(None, lines)) or self.text

@@ -61,9 +61,11 @@ class _Splice:
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> EditedSource:
     """Apply edits of one file to its text. EditError if one of them does not fit the text."""
-    edited = _SourceText(source)
+    edited, edits = _SourceText(source), list(edits)
+    imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
     # Two steps may need the same line, so equal splices are one.
-    found = dict.fromkeys(splice for edit in edits for splice in edited.find_splices(edit))
+    own = (splice for edit in edits for splice in edited.find_splices(edit))
+    found = dict.fromkeys([*map(edited.insert_import, imports), *own])
     splices = sorted(found, key=lambda splice: (splice.start, splice.end))
     for one, other in itertools.pairwise(splices):
         is_same_place = one.start == other.start and not (one.is_line or other.is_line)
@@ -112,6 +114,13 @@ class _SourceText:
             yield self._insert(edit, statement)
         else:
             yield from self._replace(edit, statement)
+
+    def insert_import(self, statement: str) -> _Splice:
+        """The splice that puts an import below those at the top; it is empty if the file has it."""
+        last = find_last_import(self._tree)
+        start = self._starts[min(last, len(self._starts) - 1)]
+        is_known = any(ast.unparse(node) == statement for node in self._tree.body)
+        return _Splice(start, start, "" if is_known else f"{statement}\n", True)
 
     def _find_statement(self, edit: Edit) -> ast.stmt:
         """The innermost statement at the line of an edit. EditError if the line has other code."""
@@ -176,7 +185,7 @@ class _SourceText:
         spans = [(self._find_span(node), node.lineno) for node in nodes]
         spans = [(span, line) for span, line in spans if span[1] <= limit]
         if not spans:
-            begin, end = self._find_span(statement)
+            begin, end = self._starts[_find_start(statement)[0] - 1], self._find_span(statement)[1]
             pattern = re.compile(rf"(?<!\w){re.escape(edit.old.strip())}(?!\w)")
             matches = pattern.finditer(self.text, begin, min(end, limit))
             spans = [(match.span(), self.find_line(match.start())) for match in matches]
@@ -198,6 +207,17 @@ class _SourceText:
 
     def _list_origins(self, start: int, end: int) -> list[int]:
         return list(range(self.find_line(start), self.find_line(end) + 1))
+
+
+def find_last_import(tree: ast.Module) -> int:
+    """The number of the last line of the imports, or of the docstring, at the top of a module; 0 without both."""
+    last = 0
+    for node in tree.body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
+            break
+        last = node.end_lineno or 0
+    return last
 
 
 def _append(text: str, origins: list[int], new: str, lines: list[int]) -> tuple[str, list[int]]:

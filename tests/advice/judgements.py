@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilediag.diagnosis import fix_code, merge_fixes
+from compilediag.diagnosis.plan.settings_block import merge_settings
 
 from .known_programs import KnownCause, Program, Way
 from .runs import find_problems, run_original, run_source
@@ -255,6 +256,30 @@ def apply_plan(program: Program, plan: dict[str, Any]) -> str:
     return insert_setup(source, _write_setup([settings, *(way.settings for way in ways)], ways))
 
 
+def judge_specs(program: Program) -> list[Judgement]:
+    """Follow each specification that the plan offers instead of some of its steps, and the other steps as they are."""
+    plan = run_original(program)["plan"]
+    return [_judge_spec(program, plan, spec) for spec in plan["specs"]]
+
+
+def _judge_spec(program: Program, plan: dict[str, Any], spec: dict[str, Any]) -> Judgement:
+    steps = [step for number, step in enumerate(plan["steps"], 1) if number not in spec["steps"]]
+    ways = _list_ways_of_texts(program, steps)
+    claimed = plan["shown"]["recompiles"] - plan["shown"]["recompiles_saved"]
+    try:
+        edits = [edit for step in [spec["change"], *steps] for edit in step["edits"]]
+        source = apply_edits(program.source, edits, str(program.path))
+        for way in ways:
+            source = replace_texts(source, way.change)
+    except CannotApply as problem:
+        return Judgement("spec", spec["change"]["code"], (str(problem),))
+    if not spec["change"]["edits"]:
+        return Judgement("spec", spec["change"]["code"], (), None)
+    settings = merge_settings([step["settings"] for step in steps]).settings
+    source = insert_setup(source, _write_setup([settings, *(way.settings for way in ways)], ways))
+    return _judge_source(program, "spec", spec["change"]["code"], source, claimed)
+
+
 def _list_ways_of_texts(program: Program, steps: Iterable[dict[str, Any]]) -> list[Way]:
     """The first way of the cause of each step that only a person can follow."""
     ways = []
@@ -292,4 +317,13 @@ def _list_problems(judged: Iterable[Judgement]) -> list[str]:
     return [f"{one.rule}: {one.advice[:160]}: {problem}" for one in judged for problem in one.problems]
 
 
-__all__ = ["JUDGES", "Judgement", "KnownCause", "judge_advice", "judge_all_ways", "judge_causes", "judge_plan"]
+__all__ = [
+    "JUDGES",
+    "Judgement",
+    "KnownCause",
+    "judge_advice",
+    "judge_all_ways",
+    "judge_causes",
+    "judge_plan",
+    "judge_specs",
+]

@@ -198,8 +198,9 @@ def _describe_plan(data: Rows) -> dict[str, Any]:
         | {"alternatives": [_describe_change(change) for change in step.alternatives]}
         for step in plan.steps
     ]
+    specs = [{"steps": spec.steps, "change": _describe_change(spec.change)} for spec in plan.specs]
     patch = plan.patch() if hasattr(plan, "patch") else None
-    values = {"shown": plan.to_dict(), "text": str(plan), "steps": steps, "patch": patch}
+    values = {"shown": plan.to_dict(), "text": str(plan), "steps": steps, "patch": patch, "specs": specs}
     return json.loads(json.dumps(values, default=str))
 
 

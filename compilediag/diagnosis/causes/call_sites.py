@@ -95,9 +95,7 @@ class CallSites:
     """
 
     def __init__(self, data: Rows, my_code: Sequence[str] = ()):
-        meta = getattr(data, "meta", None)
-        meta = meta if isinstance(meta, dict) else {}
-        self._own = OwnCode(my_code or _list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
+        self._own = read_own_code(data, my_code)
         self._frames = {row.stack: row for row in data.rows(StackFrame)}
         compiles = data.rows(Compile)
         self._stacks = {row.compile_key: row.stack for row in compiles if row.compile_key and row.stack}
@@ -162,6 +160,13 @@ class CallSites:
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
         places = [at for at in named or own if path[at].line is not None]
         return _leave_decorators(path, places)
+
+
+def read_own_code(data: Rows, my_code: Sequence[str] = ()) -> OwnCode:
+    """Which files are the user's own: `my_code`, or what the session says."""
+    meta = getattr(data, "meta", None)
+    meta = meta if isinstance(meta, dict) else {}
+    return OwnCode(my_code or _list_texts(meta.get("my_code")), _list_texts(meta.get("library_folders")))
 
 
 def _fail(reason: str) -> NamedValue:

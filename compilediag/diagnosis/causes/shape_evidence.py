@@ -6,11 +6,11 @@ import ast
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
-from ...events import GraphBreak, GuardFailure, Recompile, Rows, SymbolicShape
+from ...events import GraphBreak, GuardFailure, Recompile, Rows, StackFrame, SymbolicShape
 from ...formatting import format_expression, format_line, format_place, is_resumed
 from ..evidence import group_by
 from .source_paths import normalize_source
@@ -18,6 +18,9 @@ from .thread_names import ThreadIndex
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
+#: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
+_OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
+_OPTIONAL_DEPTH = 16
 _RESUMED_AT = re.compile(r"_at_(\d+)$")
 _INTEGER = re.compile(r"-?\d{1,18}")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -72,10 +75,10 @@ class ValueFacts:
 
     `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the value
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
-    `has_conditions` an entry is valid for some values only. `is_parameter` is true for a size of a Parameter, and
-    `is_sometimes_none` for a value that does not exist at some calls. `torch_version` is (major, minor) of the session;
-    (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled, and `thread` is the function
-    of the thread that it ran in; None for the main thread.
+    `has_conditions` an entry would be valid for some values only, even if the value was unbacked. `is_parameter` is
+    true for a size of a Parameter, and `is_sometimes_none` for a value that does not exist at some calls.
+    `torch_version` is (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the
+    code that recompiled, and `thread` is the function of the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
@@ -149,10 +152,35 @@ def _is_part_of(source: str, whole: str) -> bool:
     return source == whole or (source.startswith(whole) and source[len(whole)] in ".[")
 
 
+class OptionalConditions:
+    """Conditions that torch does not need where the value is unbacked, such as those that choose a faster algorithm."""
+
+    def __init__(self, data: Rows):
+        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+        self._known: dict[str | None, bool] = {}
+
+    def __contains__(self, row: object) -> bool:
+        if not isinstance(row, SymbolicShape):
+            return False
+        if row.torch_stack not in self._known:
+            self._known[row.torch_stack] = any(name in _OPTIONAL for name in self._list_functions(row.torch_stack))
+        return self._known[row.torch_stack]
+
+    def _list_functions(self, stack: str | None) -> Iterator[str | None]:
+        """The functions of a stack, the innermost first."""
+        for _ in range(_OPTIONAL_DEPTH):
+            frame = self._frames.get(stack)
+            if frame is None:
+                return
+            yield frame.function
+            stack = frame.caller
+
+
 class ShapeIndex:
     """The records of symbolic shapes of each compile. Sessions without these records have no evidence."""
 
     def __init__(self, data: Rows):
+        self._is_optional = OptionalConditions(data)
         self._by_compile: dict[str, list[SymbolicShape]] = defaultdict(list)
         for row in data.rows(SymbolicShape):
             if row.action in ("specialized", "guarded") and row.compile_key is not None and row.source:
@@ -174,8 +202,9 @@ class ShapeIndex:
         return tuple(need for need in found if need is not None)
 
     def has_conditions(self, rows: Iterable[Recompile], source: str) -> bool:
-        """True if an entry that these recompiles made is valid for some values only."""
-        return any(row.action == "guarded" for row in self._list_own(rows, source))
+        """True if an entry that these recompiles made would be valid for some values only if the value was unbacked."""
+        own = self._list_own(rows, source)
+        return any(row.action == "guarded" and row not in self._is_optional for row in own)
 
     def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
         if not _INTEGER.fullmatch(recompile.expected or ""):

@@ -19,6 +19,7 @@ from .outcome import read_outcome
 from .plan import Plan, UnresolvedCause
 from .selection import Blockers, Selection, select_causes
 from .settings_block import merge_settings
+from .spec_steps import add_specs, find_specs
 from .steps import describe_what, make_steps
 
 #: In place of a cause: nothing saves the recompile.
@@ -38,7 +39,9 @@ def make_plan(data: Rows, causes: Sequence[Cause] | None = None) -> Plan:
     candidates = list_candidates(causes, FactIndex(data))
     blockers = find_blockers(recompiles, candidates)
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
-    steps = make_steps(selection, candidates, len(recompiles))
+    chosen = [candidates[number] for number in selection.chosen]
+    specs = find_specs(data, chosen)
+    steps = add_specs(make_steps(selection, candidates, len(recompiles)), specs)
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
     is_collected = "recompiles" not in find_gaps(data)
@@ -54,6 +57,7 @@ def make_plan(data: Rows, causes: Sequence[Cause] | None = None) -> Plan:
         notes=(*block.conflicts, *(_list_limits(data, is_collected) if recompiles else ())),
         costs=find_compile_costs(data),
         is_collected=is_collected,
+        specs=specs,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..change import Edit
 from ..evidence import group_by
-from ..source_edits import EditError, apply_edits
+from ..source_edits import EditError, apply_edits, find_last_import
 from .plan_text import format_settings
 
 if TYPE_CHECKING:
@@ -68,12 +68,7 @@ def imports_torch(text: str) -> bool:
 
 def _insert_below_imports(text: str, lines: str) -> str:
     """Put lines below the imports at the top of a module, or below its docstring."""
-    last = 0
-    for node in ast.parse(text).body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_docstring:
-            break
-        last = node.end_lineno or 0
+    last = find_last_import(ast.parse(text))
     whole = text.splitlines(keepends=True)
     end = "\r\n" if whole and whole[0].endswith("\r\n") else "\n"
     block = "".join(line + end for line in lines.splitlines())

@@ -11,6 +11,7 @@ from ..change import CodeChange, Edit
 from ..compile_cost import CompileCost
 from ..finding import Finding
 from ..settings import Settings
+from .dynamic_specs import DynamicSpec
 from .patching import make_patch
 from .plan_html import format_html
 from .plan_text import format_code, format_settings, format_text
@@ -99,6 +100,7 @@ class Plan:
     `settings` is the configuration of all steps, merged. `tried` is the outcome of running the program with the plan,
     as plain values; None if it was not tried. `notes` are sentences about the plan as a whole. `costs` say where
     compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
+    `specs` are specifications of torch.compile's arguments, each of which can replace some of the steps.
     `is_collected` is false if recompiles were not collected, or not all the time.
     """
 
@@ -113,6 +115,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     costs: tuple[CompileCost, ...] = ()
     is_collected: bool = True
+    specs: tuple[DynamicSpec, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -164,6 +167,7 @@ class Plan:
             "tried": None if self.tried is None else dict(self.tried),
             "notes": [*self.notes],
             "costs": [cost.to_dict() for cost in self.costs],
+            "specs": [spec.to_dict() for spec in self.specs],
         }
 
     def __str__(self) -> str:

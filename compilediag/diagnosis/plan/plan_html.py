@@ -24,6 +24,7 @@ def format_html(plan: Plan) -> str:
         f"<p>{format_prose(plan.tried['text'])}</p>" if plan.tried else "",
         f"<ol>{steps}</ol>" if steps else "",
         f"<p>The block to paste:</p><pre>{escape(plan.code())}</pre>" if steps else "",
+        *(f"<p>{escape(spec.title)}</p><pre>{escape(spec.change.code)}</pre>" for spec in plan.specs),
         f"<p>Not resolved:</p><ul>{unresolved}</ul>" if unresolved else "",
         f"<p>Where compile time goes:</p><ul>{''.join(map(_format_cost, plan.costs))}</ul>" if plan.costs else "",
         *(f"<p>{format_prose(note)}</p>" for note in plan.notes),

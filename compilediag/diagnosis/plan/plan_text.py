@@ -10,6 +10,7 @@ from ..settings import Settings, fix_code
 
 if TYPE_CHECKING:
     from ..compile_cost import CompileCost
+    from .dynamic_specs import DynamicSpec
     from .plan import Plan, PlanStep, UnresolvedCause
 
 WIDTH = 100
@@ -24,6 +25,7 @@ def format_text(plan: Plan) -> str:
         lines += _format_step(number, step)
     if plan.settings and len(plan.steps) > 1:
         lines += ["All settings together:", *(f"   {line}" for line in format_settings(plan.settings).splitlines())]
+    lines += [line for spec in plan.specs for line in _format_spec(spec)]
     if plan.unresolved:
         lines += ["Not resolved:", *(line for cause in plan.unresolved for line in _format_unresolved(cause))]
     if plan.costs:
@@ -36,6 +38,10 @@ def _format_step(number: int, step: PlanStep) -> list[str]:
     where = ": ".join(filter(None, (step.place, code))) or "place not known"
     change = [f"   {line}" for line in step.change.splitlines()] if step.can_be_applied else _wrap(step.change, "   ")
     return [f"{number}. {where}", *_wrap(f"{step.what}.", "   "), *change, *_wrap(step.saving, "   ")]
+
+
+def _format_spec(spec: DynamicSpec) -> list[str]:
+    return [*_wrap(spec.title), *(f"   {line}" for line in spec.change.code.splitlines())]
 
 
 def _format_unresolved(cause: UnresolvedCause) -> list[str]:

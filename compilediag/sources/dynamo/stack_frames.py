@@ -52,7 +52,8 @@ def add_call_stack(
     _ORIGINALS.add(own)
     parameters = read_parameters(own)
     assigned = _find_assigned(own, -1, own.co_firstlineno, parameters)
-    compiled = Frame(own.co_filename, own.co_firstlineno, own.co_name, parameters=parameters, assigned=assigned)
+    code = linecache.getline(own.co_filename, own.co_firstlineno).strip() or None
+    compiled = Frame(own.co_filename, own.co_firstlineno, own.co_name, code, None, parameters, assigned)
     path = [*read_frames(around), compiled]
     frame["stack"], fresh = stacks.add(path, time_ns)
     return fresh

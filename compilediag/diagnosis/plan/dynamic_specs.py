@@ -1,0 +1,219 @@
+"""torch's public spelling for sizes and integers that vary: `torch.compile(dynamic_shapes=...)`, `@dynamic_spec`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...decode.calls.own_code import OwnCode
+from ...formatting import format_names, format_place
+from ..causes.edits import parse_code
+from ..change import CodeChange, Edit
+from .spec_evidence import CannotSpecify, Slot, SpecEvidence
+
+#: The first version of torch in which it is public.
+SPEC_SINCE = (2, 15)
+WIDTH = 100
+_MODULE = "torch.fx.experimental.dynamic_spec"
+_NAMES = ("DictSpec", "IntVar", "ObjectSpec", "STATIC", "SeqSpec", "ShapeVar", "TensorSpec", "dynamic_spec")
+_TENSORS_OF_MODULES = re.compile(r"\._(?:buffers|parameters)\['(\w+)'\]$")
+_STEP = re.compile(r"\.(?P<attribute>\w+)|\['(?P<key>[^']+)'\]|\[(?P<item>\d+)\]")
+_ARGUMENTS, _KEYWORDS = "*args", "**kwargs"
+
+
+@dataclass(frozen=True)
+class DynamicSpec:
+    """One specification of all sizes and integers that vary in a function: another way to follow several steps.
+
+    `steps` are those steps of the plan, from 1. `function`, `file` and `line` are the compiled function.
+    """
+
+    change: CodeChange
+    steps: tuple[int, ...]
+    function: str | None
+    file: str | None
+    line: int | None
+
+    @property
+    def title(self) -> str:
+        """`Instead of steps 1 and 2, one specification of step (train.py:8):`"""
+        numbers = format_names([str(number) for number in self.steps])
+        place = format_place(self.file, self.line)
+        where = f"{self.function} ({place})" if place else self.function
+        return f"Instead of step{'s' if len(self.steps) > 1 else ''} {numbers}, one specification of {where}:"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as plain JSON values."""
+        return {"title": self.title, "steps": [*self.steps], "code": self.change.code}
+
+
+@dataclass
+class _Node:
+    """A value that is passed: a leaf with its text, or an object with the parts that are specified."""
+
+    text: str = ""
+    kind: str = ""
+    parts: dict[str, _Node] = field(default_factory=dict)
+
+
+def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
+    """The change of the user's code that specifies what varies; None if a specification cannot express it.
+
+    A decorated function gets the argument `dynamic_shapes` at its decorator, another one of the user's the decorator
+    `@dynamic_spec`. Where torch.compile is called with a module or a function of a library, the code is to paste.
+    """
+    try:
+        names = _name_variables(evidence)
+        shared = [f"{names[group[0]]} = {_write_variable(group, names)}" for group in evidence.groups if len(group) > 1]
+        items = _write_parameters(evidence, names)
+    except CannotSpecify:
+        return None
+    frame = evidence.frame
+    code, file, line = frame.code or "", frame.file or "", frame.line or 0
+    is_own = bool(line) and own.is_own(file, frame.function, code)
+    decorator = _parse_decorator(code) if is_own else None
+    if decorator is not None:
+        return _edit_decorator(*decorator, Edit(file, line, "replace", code, ""), shared, items)
+    if is_own and code.startswith(("def ", "async def ")) and not evidence.is_in_place and frame.function != "__call__":
+        return _insert(Edit(file, line, "insert_before", code, ""), shared, _write_call("@dynamic_spec(", items, ")"))
+    called = "module.compile(" if evidence.is_in_place else f"torch.compile({_get_callable(frame.function)}, "
+    lines = "\n".join([*shared, _write_call(f"{called}dynamic_shapes=", items, ")")])
+    return CodeChange(text=f"{_write_import(lines)}\n{lines}")
+
+
+def _get_callable(function: str | None) -> str:
+    return "module" if function == "forward" else (function or "function").strip("<>")
+
+
+def _parse_decorator(code: str) -> tuple[str, tuple[str, ...]] | None:
+    """The text of `@torch.compile`, and its options; None for another line."""
+    tree = parse_code(f"{code}\ndef f(): pass") if code.startswith("@") else None
+    function = tree.body[0] if tree else None
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    decorator = function.decorator_list[0]
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if ast.unparse(called) != "torch.compile":
+        return None
+    options = [keyword.arg or "**" for keyword in decorator.keywords] if isinstance(decorator, ast.Call) else []
+    return code.encode()[: decorator.end_col_offset].decode(), tuple(options)
+
+
+def _edit_decorator(
+    text: str, options: Sequence[str], place: Edit, shared: Sequence[str], items: Sequence[str]
+) -> CodeChange | None:
+    if {"dynamic", "dynamic_shapes"} & set(options):
+        return None
+    start = f"{text[:-1].rstrip().removesuffix(',')}{', ' if options else ''}" if text.endswith(")") else f"{text}("
+    new = _write_call(f"{start}dynamic_shapes=", items, ")")
+    imports = _write_import("\n".join([*shared, new]))
+    before = Edit(place.file, place.line, "insert_before", place.old, "\n".join(shared), imports)
+    edits = (before,) if shared else ()
+    return CodeChange(edits=(*edits, Edit(place.file, place.line, "replace", text, new, imports)))
+
+
+def _insert(place: Edit, shared: Sequence[str], decorator: str) -> CodeChange:
+    new = "\n".join([*shared, decorator])
+    return CodeChange(edits=(Edit(place.file, place.line, place.kind, place.old, new, _write_import(new)),))
+
+
+def _write_import(code: str) -> str:
+    used = [name for name in _NAMES if re.search(rf"\b{name}\b", code)]
+    return f"from {_MODULE} import {', '.join(used)}"
+
+
+def _write_call(start: str, items: Sequence[str], end: str) -> str:
+    """A call with a dict, on one line if that is short enough."""
+    line = f"{start}{{{', '.join(items)}}}{end}"
+    return line if len(line) <= WIDTH else "\n".join([f"{start}{{", *(f"    {item}," for item in items), f"}}{end}"])
+
+
+# Variables
+
+
+def _name_variables(evidence: SpecEvidence) -> dict[Slot, str]:
+    """Slot -> the name of its variable. Those that have to be equal share one."""
+    names: dict[Slot, str] = {}
+    for group in evidence.groups:
+        words = re.findall(r"\w+", group[0].name.removeprefix("L"))
+        last = max(at for at, word in enumerate(words) if not word.isdigit())
+        dim = [] if group[0].dim is None else [str(group[0].dim)]
+        short, whole = "_".join([*words[last:], *dim]), "_".join([*words, *dim])
+        names.update(dict.fromkeys(group, whole if short in names.values() else short))
+    return names
+
+
+def _write_variable(group: Sequence[Slot], names: Mapping[Slot, str]) -> str:
+    is_size = any(slot.dim is not None for slot in group)
+    return f'{"ShapeVar" if is_size else "IntVar"}("{names[group[0]]}")'
+
+
+# Arguments
+
+
+def _write_parameters(evidence: SpecEvidence, names: Mapping[Slot, str]) -> list[str]:
+    """The entries of the specification, one for each parameter: `"x": TensorSpec([ShapeVar("x_0"), STATIC])`."""
+    root = _Node()
+    for name, text in _write_leaves(evidence, names).items():
+        steps = [*_STEP.finditer(_TENSORS_OF_MODULES.sub(r".\1", name).removeprefix("L"))]
+        _add(root, [(match.lastgroup or "", match[match.lastgroup or ""]) for match in steps], text)
+    return [_write_parameter(name, node, evidence.frame.parameters) for name, node in root.parts.items()]
+
+
+def _write_leaves(evidence: SpecEvidence, names: Mapping[Slot, str]) -> dict[str, str]:
+    """torch's name of each tensor and number -> its specification."""
+    written = {
+        slot: names[slot] if len(group) > 1 else _write_variable(group, names)
+        for group in evidence.groups
+        for slot in group
+    }
+    leaves = {}
+    for name in dict.fromkeys(slot.name for slot in written):
+        if name in evidence.ranks:
+            dims = [written.get(Slot(name, dim), "STATIC") for dim in range(evidence.ranks[name])]
+            leaves[name] = f"TensorSpec([{', '.join(dims)}])"
+        else:
+            leaves[name] = written[Slot(name)]
+    return leaves
+
+
+def _add(node: _Node, steps: Sequence[tuple[str, str]], text: str) -> None:
+    for kind, part in steps:
+        if node.text or node.kind not in ("", kind):
+            raise CannotSpecify(part)
+        node.kind = kind
+        node = node.parts.setdefault(part, _Node())
+    if node.parts:
+        raise CannotSpecify(text)
+    node.text = text
+
+
+def _write_parameter(name: str, node: _Node, parameters: Sequence[str] | None) -> str:
+    if parameters is None or name in parameters or f"{name}=" in parameters:
+        return f'"{name}": {_write_node(node)}'
+    if f"*{name}" in parameters and node.kind == "item":
+        return f'"{_ARGUMENTS}": {_write_list(node)}'
+    if f"**{name}" in parameters and node.kind == "key":
+        return f'"{_KEYWORDS}": {_write_dict(node)}'
+    raise CannotSpecify(name)
+
+
+def _write_node(node: _Node) -> str:
+    if node.text:
+        return node.text
+    if node.kind == "item":
+        return f"SeqSpec({_write_list(node)})"
+    return f"{'ObjectSpec' if node.kind == 'attribute' else 'DictSpec'}({_write_dict(node)})"
+
+
+def _write_dict(node: _Node) -> str:
+    return f"{{{', '.join(f'{chr(34)}{part}{chr(34)}: {_write_node(value)}' for part, value in node.parts.items())}}}"
+
+
+def _write_list(node: _Node) -> str:
+    last = max(map(int, node.parts))
+    items = [_write_node(node.parts[str(at)]) if str(at) in node.parts else "STATIC" for at in range(last + 1)]
+    return f"[{', '.join(items)}]"
