@@ -79,6 +79,8 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_VEC_ISA_OK": "0",
     # Each Python that is started imports this checkout and runs tests/startup/sitecustomize.py.
     "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "startup"))),
+    # Where the variable is set, each of them would compile 300 modules of compilediag again.
+    "PYTHONDONTWRITEBYTECODE": "",
     # Each worker has one core; more threads only wait for each other.
     "OMP_NUM_THREADS": "1",
 }
