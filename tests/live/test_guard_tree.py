@@ -548,6 +548,17 @@ def test_symbolic_shapes(seen):
     assert [t[0] for t in describe_failures(seen[1][0])] == ["symbolic_shape", "symbolic_shape"]
 
 
+def test_a_size_and_a_bound_of_another_one_are_found_without_a_walk():
+    call = compiled(small_or_large, dynamic=None)
+    call(randn(4), randn(5))
+    call(randn(5), randn(5))
+    entry = _entries_of(small_or_large)[0]
+    found = at_once(entry.guard_manager, {"x": randn(14), "y": randn(6)})
+    assert found is not None
+    assert [(f.kind, f.source) for f in found] == [("tensor_size", "y.size()[0]"), ("symbolic_shape", "x.size()[0]")]
+    assert found == walked(entry.guard_manager, {"x": randn(14), "y": randn(6)})
+
+
 def test_sizes_that_are_no_longer_equal(seen):
     call = compiled(add, dynamic=True)
     call(randn(4), randn(4))

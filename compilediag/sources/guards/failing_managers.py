@@ -26,18 +26,19 @@ def find_failing_managers(
     them. `check` checks a copy.
     """
     failing: set[str] = set()
-    left_out = set(stateful)
-    for _ in range(MAX_ROUNDS):
+    managers: Managers | None = None
+    # What C++ checks last fails only if all before it holds. The walk computes these guards anyway.
+    last = [list(leaf.verbose_code_parts()) for leaf in root.get_epilogue_lambda_guards()]
+    while not debug.result and list(debug.verbose_code_parts) not in last:
         source = _find_source(debug.verbose_code_parts)
-        if source is None or source in failing:
+        if source is None or source in failing or len(failing) == MAX_ROUNDS:
             return None
         failing.add(source)
-        left_out.add(source)
-        copy, managers = _copy_tree(root, left_out)
+        copy, managers = _copy_tree(root, {*stateful, *failing})
         debug = check(copy)
-        if debug.result:
-            return (failing, managers) if _are_sure(failing, managers) else None
-    return None
+    if managers is None:
+        managers = _copy_tree(root, stateful)[1]
+    return (failing, managers) if _are_sure(failing, managers) else None
 
 
 def _find_source(parts: list[str]) -> str | None:
