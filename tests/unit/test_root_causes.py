@@ -211,3 +211,11 @@ def test_strides_follow_from_sizes_but_a_layout_does_not():
 
     assert len(describe(stacks("forward"), strides(101, (0, "32", "40")))) == 1
     assert len(describe(stacks("forward"), strides(101, (0, "32", "40"), (1, "4", "1"), (2, "1", "10")))) == 2
+
+
+def test_sizes_that_one_symbol_has_are_one_cause():
+    """At the second recompile a bound of the symbol fails, and torch names one of the two sizes."""
+    first = changed("forward", 101, ("ids.size()[1]", "7", "4"), ("mask.size()[1]", "7", "4"))
+    _, row, bound = changed("forward", 102, ("ids.size()[1]", ">= 2", "1"), closest="0/101")
+    second = [replace(row, guard_kind="symbolic_shape"), replace(bound, guard_kind="symbolic_shape")]
+    assert [source for source, *_ in describe(stacks("forward"), first, second)] == ["ids.size()[1]"]

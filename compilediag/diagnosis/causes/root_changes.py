@@ -150,7 +150,7 @@ class RootChanges:
             first, second = sorted(pair, key=order.__getitem__)
             if self._is_sometimes_absent(first):
                 first, second = second, first
-            whole = len(self._changes[first]) == count or self._is_sometimes_absent(second)
+            whole = self._count_named(first) <= count or self._is_sometimes_absent(second)
             if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
                 self._join(first, second)
 
@@ -166,6 +166,10 @@ class RootChanges:
                 origin = known.get(change.event_id)
                 is_equal = origin is None or change.numbers is None or change.numbers == origin.numbers
                 self._set_parents(change, [At(first, change.event_id)], is_equal=is_equal)
+
+    def _count_named(self, key: CauseKey) -> int:
+        """How often a guard changed; where it is a bound on a symbol, torch names one of the sizes that have it."""
+        return sum(change.row.guard_kind != "symbolic_shape" for change in self._changes[key])
 
     def _is_sometimes_absent(self, key: CauseKey) -> bool:
         """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
