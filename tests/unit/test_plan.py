@@ -4,7 +4,7 @@ import json
 import subprocess
 from dataclasses import replace
 
-from compilediag.diagnosis import merge_fixes
+from compilediag.diagnosis import diagnose, merge_fixes
 from compilediag.diagnosis.change import CodeChange, Edit
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
 from compilediag.diagnosis.plan.candidates import merge_edits, order_changes
@@ -220,3 +220,35 @@ def test_each_of_two_causes_has_its_own_change():
     assert [step.settings for step in plan.steps] == [{"dynamic_sources": "L['x']"}, {"dynamic_sources": "L['y']"}]
     assert plan.settings == {"dynamic_sources": "L['x'],L['y']"}
     assert plan.steps[0].saving == "Alone it saves nothing: `y.size(1)` fails at the same calls."
+
+
+def test_what_is_expected_and_only_came_with_another_cause_is_not_listed():
+    """A mode of training changes at the same call as the gradient mode, which is the one that is listed."""
+    rows = [
+        recompile("grad_mode", "global_state", "True", "False"),
+        failure("grad_mode", "global_state", 1, expected="True", actual="False"),
+        failure("self.drop.training", "value", 1, expected="True", actual="False"),
+    ]
+    plan = plan_of(compiled(), *rows)
+    (left,) = plan.unresolved
+    assert left.what == "grad_mode was True, then False"
+    (found,) = diagnose(tables(compiled(), *rows))
+    assert found.rule == "grad_mode" and "self.drop.training" in found.suggestion
+
+
+def test_an_expected_cause_is_listed_where_it_is_all_that_keeps_a_recompile():
+    plan = plan_of(
+        compiled(),
+        recompile("x.size()[0]", "tensor_size", "4", "6"),
+        failure("x.size()[0]", "tensor_size", 1, expected="4", actual="6"),
+        failure("self.is_ready", "value", 1, expected="False", actual="True"),
+        recompile("x.size()[0]", "tensor_size", "6", "8", 2),
+    )
+    assert (plan.recompiles, plan.recompiles_saved) == (2, 1)
+    assert [left.what for left in plan.unresolved] == ["self.is_ready was False, then True"]
+
+
+def test_what_a_library_offers_is_a_step():
+    rows = changes("self.active_adapter", "value", "'a'", "'b'", "'c'", file="/site-packages/peft/peft_model.py")
+    (step,) = plan_of(compiled(), *rows).steps
+    assert "hotswap_adapter" in step.change and step.recompiles_saved == 2

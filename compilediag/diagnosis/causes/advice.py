@@ -26,7 +26,8 @@ class Advice:
     `action` is what to do, as code where there is code, and `explanation` says why; each is one or more sentences.
     `changes` are the ways to follow it, the preferred one first. `ceiling` is the worst severity that the finding can
     have. `what_changed` replaces "source was a, then b" in the title. With `is_expected` every compiled version is
-    needed, and no change of the program that keeps what it computes removes one.
+    needed, and no change of the program that keeps what it computes removes one. `has_recipe`: the library offers what
+    `action` says.
     """
 
     rule: str
@@ -36,6 +37,7 @@ class Advice:
     ceiling: str = "high"
     what_changed: str | None = None
     is_expected: bool = False
+    has_recipe: bool = False
 
     @property
     def fix(self) -> Settings | None:

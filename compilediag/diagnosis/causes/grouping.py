@@ -13,7 +13,7 @@ from .call_instances import CallInstances
 from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, Members, get_family, get_kind, get_moment, list_unique
 from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_changes
 from .root_changes import RootChanges
-from .shape_evidence import FactIndex, merge_facts
+from .shape_evidence import FactIndex, ValueFacts, merge_facts
 from .source_paths import find_torch_source, normalize_source
 from .user_names import NameIndex
 
@@ -30,9 +30,12 @@ def find_causes(data: Rows) -> list[Cause]:
     names, facts = NameIndex(data), FactIndex(data)
     groups = _group_changes(data, failures, names)
     causes = [_make_cause(group, failures, decided, names) for group in groups]
-    return _join_alike(
-        [replace(cause, facts=facts.find(cause.seen or cause.recompiles, cause.source)) for cause in causes]
-    )
+    return _join_alike([replace(cause, facts=_find_facts(cause, facts)) for cause in causes])
+
+
+def _find_facts(cause: Cause, facts: FactIndex) -> ValueFacts:
+    beside = (source for kind, source in cause.also if kind in _SIZES)
+    return facts.find(cause.seen or cause.recompiles, cause.source, beside)
 
 
 def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iterable[Place]) -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from ...events import Recompile
 from ...formatting import format_amount, format_lost, format_names, format_times
 from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
 from .advice import Advice, describe_change, list_changes
-from .cause import Cause
+from .cause import ZERO_ONE, Cause
 from .circumstances import add_circumstances
 from .library_advice import add_recipe
 from .source_paths import split_property
@@ -50,8 +51,23 @@ def advise(cause: Cause) -> Advice:
 
 
 def find_recompiles(causes: Iterable[Cause]) -> list[Finding]:
-    """One finding per root cause."""
-    return [make_finding(cause, advise(cause)) for cause in causes]
+    """One finding per root cause, without side effects of others."""
+    advised = [(cause, advise(cause)) for cause in causes]
+    effects = find_side_effects(advised)
+    return [make_finding(cause, advice) for cause, advice in advised if id(cause) not in effects]
+
+
+def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
+    """The causes, by `id`, that are expected and only came with another one that no change resolves either."""
+    first = [(cause, advice) for cause, advice in advised if cause.is_first]
+    kept = {row.event_id for cause, advice in first for row in cause.caused if _is_kept(row, advice)}
+    expected = (cause for cause, advice in advised if advice.is_expected and not cause.is_first)
+    return {id(cause) for cause in expected if kept.issuperset(row.event_id for row in cause.failed)}
+
+
+def _is_kept(row: Recompile, advice: Advice) -> bool:
+    """True if a recompile stays whatever becomes of the cause that it is attributed to."""
+    return advice.is_expected or (row.guard_kind in shape_advice.SIZE_KINDS and row.actual in ZERO_ONE)
 
 
 def make_finding(cause: Cause, advice: Advice) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
@@ -126,12 +127,13 @@ def _list_marks(cause: Cause, mark: str, names: Mapping[str, str] | None = None)
 
     Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
     is None at some calls, or that only exists inside of other objects, cannot be marked before the first call. `names`
-    are those of a line of the user's; by default those of the first one, or of the compiled function if none is known.
+    are those of a line of the user's; by default those of the first one, or of the compiled function if the user's line
+    is not known.
     """
     if cause.facts.is_sometimes_none or cause.facts.is_parameter:
         return ()
-    if names is None and cause.user.sites:
-        names = cause.user.sites[0].names
+    if names is None and cause.user.site is not None:
+        names = cause.user.sites[0].names if cause.user.sites else {}
     others = [source for kind, source in cause.also if kind in SIZE_KINDS and "," not in source]
     marks = [_write_mark(source, names, mark) for source in (cause.source, *others)]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
@@ -153,18 +155,39 @@ def _advise_zero_one(cause: Cause) -> Advice:
     explanation = f"torch always compiles {sizes} on {its} own, with or without mark_dynamic."
     ceiling = get_usual_ceiling(cause, "medium")
     if cause.facts.has_conditions or is_specialized(cause):
-        more = " Its code depends on the size, so the size cannot be unbacked."
-        return Advice("size_zero_one", pad, explanation + more, list_changes(pad), ceiling)
+        explanation += " Its code depends on the size, so the size cannot be unbacked."
+        return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
     marks = _list_marks(cause, UNBACKED)
-    fix = make_dynamic_fix(cause, "unbacked_sources") if split_property(cause.source)[1] else None
+    can_be_set = split_property(cause.source)[1] and not cause.facts.has_tensor_conditions and not _is_made(cause)
+    fix = make_dynamic_fix(cause, "unbacked_sources") if can_be_set else None
     way = "; ".join(marks) or fix_code(fix)
+    if not way:
+        return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
     return Advice(
         "size_zero_one",
-        f"{pad} If no code depends on whether the size is 0 or 1: {way}." if way else pad,
+        f"{pad} If no code depends on whether the size is 0 or 1: {way}.",
         explanation,
         (*_order_changes(cause, _edit_marks(cause, UNBACKED), fix), *list_changes(pad)),
         ceiling,
     )
+
+
+def _advise_larger_sizes(cause: Cause, advice: Advice) -> Advice:
+    """The advice with what makes the other sizes dynamic, if there are several of them."""
+    fix = make_dynamic_fix(cause)
+    if len({*cause.values} - ZERO_ONE) < 2 or is_specialized(cause) or is_branch(cause) or fix is None:
+        return advice
+    mark = _write_marks(cause, fix, _list_marks(cause, MARK))
+    changes = _order_changes(cause, _edit_marks(cause, MARK), fix)
+    if _is_made(cause):
+        return replace(advice, action=mark, changes=changes)
+    rest = f"For the rest, {advice.action[:1].lower()}{advice.action[1:]}"
+    return replace(advice, action=f"{mark} {rest}", changes=(*changes, *advice.changes))
+
+
+def _is_made(cause: Cause) -> bool:
+    """True for a value that has no name at the user's call: a library makes it there, and its code is a library's."""
+    return cause.user.site is not None and not cause.user.sites
 
 
 def _advise_module_tensor(cause: Cause) -> Advice:

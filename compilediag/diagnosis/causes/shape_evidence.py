@@ -6,17 +6,19 @@ import ast
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
-from ...events import GraphBreak, GuardFailure, Recompile, Rows, StackFrame, SymbolicShape
+from ...events import Compile, GraphBreak, GuardFailure, Recompile, Rows, StackFrame, SymbolicShape
 from ...formatting import format_expression, format_line, format_place, is_resumed
-from ..evidence import group_by
-from .source_paths import normalize_source
+from ..evidence import Place, get_place, group_by
+from .source_paths import normalize_source, split_property
 from .thread_names import ThreadIndex
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
+#: What is between the values of several symbols: `s0 = L['x'].size()[0], s1 = n`.
+_SOURCES = re.compile(r", (?=(?:s|u|z|zuf)\d+ = )")
 _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
@@ -73,17 +75,19 @@ class ShapeNeed:
 class ValueFacts:
     """What is known of a guarded value beside its guards.
 
-    `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the value
+    `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the values
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
-    `has_conditions` an entry would be valid for some values only, even if the value was unbacked. `is_parameter` is
-    true for a size of a Parameter, and `is_sometimes_none` for a value that does not exist at some calls.
-    `torch_version` is (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the
-    code that recompiled, and `thread` is the function of the thread that it ran in; None for the main thread.
+    `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
+    `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it. `is_parameter` is true
+    for a size of a Parameter, and `is_sometimes_none` for a value that does not exist at some calls. `torch_version` is
+    (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled,
+    and `thread` is the function of the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
     exclusions: tuple[ShapeNeed, ...] = ()
     has_conditions: bool = False
+    has_tensor_conditions: bool = False
     is_parameter: bool = False
     is_sometimes_none: bool = False
     torch_version: tuple[int, int] = (0, 0)
@@ -97,6 +101,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         value_need=next((one.value_need for one in facts if one.value_need), None),
         exclusions=tuple(need for one in facts for need in one.exclusions),
         has_conditions=any(one.has_conditions for one in facts),
+        has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
         is_parameter=any(one.is_parameter for one in facts),
         is_sometimes_none=any(one.is_sometimes_none for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
@@ -122,12 +127,14 @@ class FactIndex:
             row.guard_source for row in rows if row.guard_source and {row.expected, row.actual} & {"None", "NoneType"}
         }
 
-    def find(self, rows: Sequence[Recompile], source: str) -> ValueFacts:
-        """The facts of a value that these recompiles are about."""
+    def find(self, rows: Sequence[Recompile], source: str, beside: Iterable[str] = ()) -> ValueFacts:
+        """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
+        tensors = {split_property(one)[0] for one in (source, *beside)}
         return ValueFacts(
             value_need=self._shapes.find_value_need(rows, source),
             exclusions=self._shapes.find_exclusions(rows, source),
-            has_conditions=self._shapes.has_conditions(rows, source),
+            has_conditions=self._shapes.has_conditions(rows, source.__eq__),
+            has_tensor_conditions=self._shapes.has_conditions(rows, lambda one: split_property(one)[0] in tensors),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_none=any(_is_part_of(source, absent) for absent in self._absent),
             torch_version=self._version,
@@ -183,8 +190,13 @@ class ShapeIndex:
         self._is_optional = OptionalConditions(data)
         self._by_compile: dict[str, list[SymbolicShape]] = defaultdict(list)
         for row in data.rows(SymbolicShape):
-            if row.action in ("specialized", "guarded") and row.compile_key is not None and row.source:
+            if row.action in ("created", "specialized", "guarded") and row.compile_key is not None and row.source:
                 self._by_compile[row.compile_key].append(row)
+        self._keys: dict[Place, list[str]] = defaultdict(list)
+        for compile in data.rows(Compile):
+            if compile.compile_key is not None:
+                self._keys[get_place(compile)].append(compile.compile_key)
+        self._failures = group_by(data.rows(GuardFailure), lambda row: (row.compile_key, row.entry_compile_key))
 
     def find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
         """The first line that needed this value as a number, in the entries that these recompiles made."""
@@ -194,49 +206,67 @@ class ShapeIndex:
         return None
 
     def find_exclusions(self, rows: Sequence[Recompile], source: str) -> tuple[ShapeNeed, ...]:
-        """For each of these recompiles: the condition of the new entry that the earlier value does not fulfil.
+        """For each of these recompiles: the condition of the new entry that the earlier values do not fulfil.
 
         Such a recompile stays, whether the value is dynamic from the start or not. A recompile without one is left out.
         """
         found = (self._find_exclusion(row, source) for row in rows)
         return tuple(need for need in found if need is not None)
 
-    def has_conditions(self, rows: Iterable[Recompile], source: str) -> bool:
-        """True if an entry that these recompiles made would be valid for some values only if the value was unbacked."""
-        own = self._list_own(rows, source)
-        return any(row.action == "guarded" and row not in self._is_optional for row in own)
+    def has_conditions(self, rows: Iterable[Recompile], is_meant: Callable[[str], bool]) -> bool:
+        """True if an entry of a function that recompiled would be valid for some values only of what is meant, alone,
+        if that was unbacked.
+        """
+        places = {get_place(row) for row in rows}
+        return any(
+            row.action == "guarded" and all(map(is_meant, _get_sources(row).values())) and row not in self._is_optional
+            for place in places
+            for key in self._keys.get(place, ())
+            for row in self._by_compile.get(key, ())
+        )
 
     def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
         if not _INTEGER.fullmatch(recompile.expected or ""):
             return None
-        for row in self._list_own([recompile], source):
-            symbols = set(_SYMBOL.findall(row.expression or ""))
-            if row.action != "guarded" or len(symbols) != 1:
+        before = {**self._list_values_before(recompile), source: int(recompile.expected or "")}
+        for row in self._by_compile.get(recompile.compile_key or "", ()):
+            sources = _get_sources(row)
+            if row.action != "guarded" or source not in sources.values():
                 continue
-            symbol = symbols.pop()
-            if evaluate_condition(row.expression or "", symbol, int(recompile.expected or "")) is False:
-                condition = format_condition(row.expression or "", symbol, source)
+            values = {symbol: before[name] for symbol, name in sources.items() if name in before}
+            if evaluate_condition(row.expression or "", values) is False:
+                condition = format_condition(row.expression or "", sources)
                 return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
         return None
+
+    def _list_values_before(self, recompile: Recompile) -> dict[str, int]:
+        """The sizes and numbers that the closest entry was made for, of those that are symbols in the new one."""
+        created = [row for row in self._by_compile.get(recompile.compile_key or "", ()) if row.action == "created"]
+        values = {name: row.value for row in created for name in _get_sources(row).values()}
+        for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
+            values[normalize_source(failure.guard_source or "")] = failure.expected
+        return {name: int(value) for name, value in values.items() if value and _INTEGER.fullmatch(value)}
 
     def _list_own(self, rows: Iterable[Recompile], source: str) -> list[SymbolicShape]:
         """The records about this value alone, of the entries that these recompiles made."""
         keys = [row.compile_key for row in rows if row.compile_key is not None]
-        return [row for key in keys for row in self._by_compile.get(key, ()) if _get_source(row) == source]
+        rows_of_entries = (row for key in keys for row in self._by_compile.get(key, ()))
+        return [row for row in rows_of_entries if {*_get_sources(row).values()} == {source}]
 
 
-def _get_source(row: SymbolicShape) -> str | None:
-    """The value that a record is about, as users write it; None if it is about several."""
-    text = row.source or ""
-    if ", " in text and " = " in text:
-        return None
-    return normalize_source(format_source(text.rpartition(" = ")[2]))
+def _get_sources(row: SymbolicShape) -> dict[str, str]:
+    """The values that a record is about, as users write them, by their symbols."""
+    parts = [part.partition(" = ") for part in _SOURCES.split(row.source or "")]
+    named = ((symbol, name) if equals else (row.symbol or "", symbol) for symbol, equals, name in parts)
+    return {symbol: normalize_source(format_source(name)) for symbol, name in named}
 
 
-def evaluate_condition(expression: str, symbol: str, value: int) -> bool | None:
-    """Whether a condition of torch on one symbol holds for a value; None if it has parts that are not understood."""
+def evaluate_condition(expression: str, values: Mapping[str, int]) -> bool | None:
+    """Whether a condition of torch holds for these values of its symbols; None if it has parts that are not understood,
+    or symbols of unknown value.
+    """
     try:
-        found = _evaluate(ast.parse(expression.strip(), mode="eval").body, symbol, value)
+        found = _evaluate(ast.parse(expression.strip(), mode="eval").body, values)
     except (SyntaxError, ValueError, KeyError, ZeroDivisionError, MemoryError, RecursionError):
         return None
     return bool(found)
@@ -257,28 +287,28 @@ class _PlainOperators(ast.NodeTransformer):
         return ast.BinOp(left, ast.FloorDiv(), right) if node.func.id == "FloorDiv" else node
 
 
-def format_condition(expression: str, symbol: str, source: str) -> str:
-    """A condition of torch on one symbol, as the user would write it: `x.size(0) % 8 != 0`."""
+def format_condition(expression: str, sources: Mapping[str, str]) -> str:
+    """A condition of torch as the user would write it: `x.size(0) % 8 != 0`. `sources` has the values by symbol."""
     try:
         text = ast.unparse(_PlainOperators().visit(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         text = expression
-    return re.sub(rf"\b{symbol}\b", lambda _: format_expression(source), text)
+    return _SYMBOL.sub(lambda found: format_expression(sources.get(found[0], found[0])), text)
 
 
-def _evaluate(node: ast.expr, symbol: str, value: int) -> int:
+def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
     """KeyError or ValueError for what is not understood."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
-    if isinstance(node, ast.Name) and node.id == symbol:
-        return value
+    if isinstance(node, ast.Name):
+        return values[node.id]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_evaluate(node.operand, symbol, value)
+        return -_evaluate(node.operand, values)
     if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_evaluate(node.left, symbol, value), _evaluate(node.right, symbol, value))
+        return _OPERATORS[type(node.op)](_evaluate(node.left, values), _evaluate(node.right, values))
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, right = _evaluate(node.left, symbol, value), _evaluate(node.comparators[0], symbol, value)
+        left, right = _evaluate(node.left, values), _evaluate(node.comparators[0], values)
         return _COMPARISONS[type(node.ops[0])](left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
-        return _FUNCTIONS[node.func.id](*(_evaluate(argument, symbol, value) for argument in node.args))
+        return _FUNCTIONS[node.func.id](*(_evaluate(argument, values) for argument in node.args))
     raise ValueError(f"not understood: {ast.dump(node)[:80]}")

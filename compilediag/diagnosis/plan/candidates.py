@@ -40,6 +40,11 @@ class Candidate:
         return self.changes[0] if self.changes else None
 
     @property
+    def advised(self) -> tuple[tuple[Cause, Advice], ...]:
+        """Each cause with its advice."""
+        return tuple(zip(self.causes, self.advice, strict=True))
+
+    @property
     def name(self) -> str:
         """What varies, in the user's names where they are known."""
         names = (cause.name or cause.kind for cause in self.causes)
@@ -82,8 +87,8 @@ def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[Code
 
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
     """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
-    has_code = any(change.can_be_applied for change in advice.changes)
-    if advice.is_expected or (advice.rule in _FEWER and not has_code):
+    is_remedy = advice.has_recipe or any(change.can_be_applied for change in advice.changes)
+    if advice.is_expected or (advice.rule in _FEWER and not is_remedy):
         return ()
     return advice.changes or (CodeChange(text=advice.action),)
 

@@ -10,6 +10,7 @@ from ...events import Compile, GuardFailure, Recompile, Rows
 from ...formatting import format_names
 from ..causes.cause import Cause
 from ..causes.grouping import find_causes
+from ..causes.recompile_findings import find_side_effects
 from ..causes.shape_evidence import FactIndex
 from ..evidence import get_ids, sum_seconds
 from ..rules.compile_time import find_compile_costs
@@ -83,14 +84,22 @@ def _list_unresolved(
 ) -> tuple[UnresolvedCause, ...]:
     """What keeps the recompiles that no step saves: causes without a change, and what fails together with them."""
     saved = set(selection.saved[-1]) if selection.saved else set()
+    effects = find_side_effects([pair for candidate in candidates for pair in candidate.advised])
     found = []
     for number, candidate in enumerate(candidates):
         rows = [row for row, causes in blockers.items() if number in causes and row not in saved]
-        reason = _explain(number, candidates, {row.event_id: blockers[row] for row in rows})
-        if rows and (number not in selection.chosen or any(row.event_id in candidate.kept for row in rows)):
-            place = candidate.causes[0].user_place
-            found.append(UnresolvedCause(describe_what(candidate), reason, place, get_ids(rows)))
+        is_kept = number not in selection.chosen or any(row.event_id in candidate.kept for row in rows)
+        if rows and is_kept and not effects.issuperset(map(id, candidate.causes)):
+            found.append(_describe_unresolved(number, candidates, blockers, rows))
     return tuple(found)
+
+
+def _describe_unresolved(
+    number: int, candidates: Sequence[Candidate], blockers: Mapping[Recompile, Blockers], rows: Sequence[Recompile]
+) -> UnresolvedCause:
+    reason = _explain(number, candidates, {row.event_id: blockers[row] for row in rows})
+    place = candidates[number].causes[0].user_place
+    return UnresolvedCause(describe_what(candidates[number]), reason, place, get_ids(rows))
 
 
 def _explain(number: int, candidates: Sequence[Candidate], blockers: Mapping[int | None, Blockers]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...events import Recompile
@@ -66,12 +66,8 @@ def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) ->
         settings=change.settings,
         edits=change.edits,
         alternatives=candidate.changes[1:],
-        causes=tuple(_describe(cause, advice) for cause, advice in _pair(candidate)),
+        causes=tuple(_describe(cause, advice) for cause, advice in candidate.advised),
     )
-
-
-def _pair(candidate: Candidate) -> Iterable[tuple[Cause, Advice]]:
-    return zip(candidate.causes, candidate.advice, strict=True)
 
 
 def _describe(cause: Cause, advice: Advice) -> str:
@@ -83,7 +79,7 @@ def describe_what(candidate: Candidate) -> str:
     shapes = _list_shapes(candidate.causes)
     if shapes:
         return f"{_get_expression(candidate.causes)} {format_change(shapes)}"
-    return "; ".join(list_unique(_describe(cause, advice) for cause, advice in _pair(candidate)))
+    return "; ".join(list_unique(_describe(cause, advice) for cause, advice in candidate.advised))
 
 
 def _get_expression(causes: Sequence[Cause]) -> str | None:
