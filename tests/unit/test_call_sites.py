@@ -93,6 +93,8 @@ SPELLINGS = [
     ("trainer.step(ids)", "self x", "x.size()[0]", "ids.size(0)"),
     ("trainer.step(ids)", "self x", "self.count", "trainer.count"),
     ("self.inner.step(ids)", "self x", "self.count", "self.inner.count"),
+    ("torch.compile(trainer.step)(ids)", "self x", "self.count", "trainer.count"),
+    ("torch.compile(optimizer.step)()", "*args", "args[0]", "optimizer"),
     ("Trainer.step(self, ids)", "self x", "self.count", "self.count"),
     ("Trainer.step(trainer, ids)", "self x", "x.size()[0]", "ids.size(0)"),
     ("await step(ids)", "x", "x.size()[0]", "ids.size(0)"),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from compilediag.diagnosis.causes.grouping import find_causes
+from compilediag.diagnosis.causes.recompile_findings import advise
 from compilediag.events import Compile, GuardFailure, StackFrame
 from tests.unit.tables_builder import SECOND, failure, recompile, tables
 
@@ -164,6 +165,33 @@ def test_of_equal_sizes_the_first_one_in_the_users_call_is_the_root():
     assert (cause.source, cause.name) == ("query.size()[0]", "a.size(0)")
 
 
+def call(key, line, code, function):
+    """The stack of a compiled function with one parameter, called by one line of the user's."""
+    text = code.partition(" = ")[2] or code
+    user = replace(frame(f"user{key}", None, "train", TRAIN, line), code=code, call=text, parameters=[])
+    torch = frame(f"torch{key}", user.stack, "compile_wrapper", ENTRANCE, 9)
+    return [user, torch, replace(frame(key, torch.stack, function, MODEL, 1), parameters=["x"])]
+
+
+def test_the_result_of_a_call_that_the_next_one_gets_is_one_cause_and_is_marked_at_both():
+    rows = [
+        *changed("encode", 101, ("x.size()[0]", "4", "6"), stack="a"),
+        *changed("decode", 102, ("y.size()[0]", "4", "6"), stack="b"),
+    ]
+    second = call("b", 29, "loss = decode(hidden)", "decode")
+    second[-1] = replace(second[-1], parameters=["y"])
+    (cause,) = find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *second, *rows))
+    assert (cause.name, cause.count) == ("batch.size(0)", 2)
+    edits = [(edit.line, edit.new) for edit in advise(cause).changes[0].edits]
+    assert edits == [
+        (28, "torch._dynamo.maybe_mark_dynamic(batch, 0)"),
+        (29, "torch._dynamo.maybe_mark_dynamic(hidden, 0)"),
+    ]
+    other = call("b", 29, "loss = decode(labels)", "decode")
+    other[-1] = second[-1]
+    assert len(find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *other, *rows))) == 2
+
+
 def test_an_object_that_died_and_what_it_held_are_one_cause():
     rows = [
         [
@@ -175,6 +203,17 @@ def test_an_object_that_died_and_what_it_held_are_one_cause():
         for rows in (changed("wrapper", 101, ("args[0]", "", "")), changed("step", 102, ("self", "", "")))
     ]
     assert [source for source, *_ in describe(stacks("wrapper", "step"), *rows)] == ["args[0]"]
+
+
+def test_what_changes_with_another_way_to_call_costs_nothing():
+    """Evaluation has a compiled version of its own, so that its other batch size saves nothing."""
+    guards = [("x.size()[0]", "8", "16"), ("self.dropout.training", "True", "False")]
+    assert describe(stacks("forward"), changed("forward", 101, *guards)) == [
+        ("self.dropout.training", ("True", "False"), 1)
+    ]
+    more = changed("forward", 102, ("x.size()[0]", "16", "20"))
+    found = describe(stacks("forward"), changed("forward", 101, *guards), more)
+    assert [source for source, *_ in found] == ["x.size()[0]", "self.dropout.training"]
 
 
 def test_three_causes_at_one_call():

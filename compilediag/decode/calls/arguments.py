@@ -71,13 +71,20 @@ def bind_path(
 
 def find_object(call: ParsedCall, function: str, is_object: bool) -> ast.expr:
     """The expression of the object whose method a call runs."""
-    func = call.node.func
+    func = _find_function(call.node.func)
     is_called = is_object or (function in _OF_CALLED_OBJECTS and get_name(func) != function)
     if is_called:
         return func
     if isinstance(func, ast.Attribute):
         return func.value
     raise MappingFailed(f"`{call.shown}` does not name the object of {function}")
+
+
+def _find_function(func: ast.expr) -> ast.expr:
+    """What is called: `optimizer.step` of `torch.compile(optimizer.step)()`."""
+    if isinstance(func, ast.Call) and func.args and "compile" in (get_name(func.func) or ""):
+        return func.args[0]
+    return func
 
 
 def _count_implicit(signature: Signature, call: ast.Call, function: str, is_object: bool) -> int:
@@ -133,6 +140,9 @@ def _find_in_star(path: ValuePath, before: int, call: ParsedCall) -> Argument:
             return Argument(starred[0].value, path.rest)
         raise MappingFailed(f"`{path.text}` is all further arguments of `{call.shown}`")
     found = _find_positional(before + key, call)
+    method = _find_function(call.node.func)
+    if found is None and key == 0 and isinstance(method, ast.Attribute):
+        return Argument(method.value, path.rest[1:])  # A wrapper of a method gets its object as well.
     if found is None:
         raise MappingFailed(f"`{call.shown}` has no argument for `{path.text}`")
     return Argument(found.node, found.rest + path.rest[1:])

@@ -11,7 +11,7 @@ from ..evidence import get_place, group_by
 from ..settings import Settings
 from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
-from .source_paths import is_size, split_property
+from .source_paths import is_size, normalize_source, split_property
 
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
 EXPENSIVE_S = 5.0
@@ -121,8 +121,9 @@ def is_usual(cause: Cause) -> bool:
 
     More of them show that the value did not become dynamic after its first change.
     """
-    by_place = group_by(cause.seen or cause.recompiles, get_place)
-    return all(_are_usual(rows, is_size(cause.source)) for rows in by_place.values())
+    rows = cause.seen or cause.recompiles
+    by_value = group_by(rows, lambda row: (get_place(row), normalize_source(row.guard_source or "")))
+    return all(_are_usual(found, is_size(cause.source)) for found in by_value.values())
 
 
 def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:

@@ -18,6 +18,8 @@ from .user_names import UserNames
 
 T = TypeVar("T")
 
+#: Kinds of guards on modes of the whole program: where they recompile is no part of the cause.
+MODES = ("global_state", "default_device", "mode_stack")
 #: The sizes that torch always compiles on their own.
 ZERO_ONE = frozenset({"0", "1"})
 INTEGER = re.compile(r"-?\d{1,18}")

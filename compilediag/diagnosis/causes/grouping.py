@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decode.guards.source_names import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
 from ..evidence import Place, get_place, group_by
 from .call_instances import CallInstances
-from .cause import EVALUATED, INTEGER, NUMBER, ZERO_ONE, Cause, Members, get_family, get_kind, get_moment, list_unique
+from .cause import (
+    EVALUATED,
+    INTEGER,
+    MODES,
+    NUMBER,
+    ZERO_ONE,
+    Cause,
+    Members,
+    get_family,
+    get_kind,
+    get_moment,
+    list_unique,
+)
+from .data_flow import group_by_flow
 from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_changes
+from .needed_versions import leave_needed
 from .root_changes import RootChanges
 from .shape_evidence import FactIndex, ValueFacts, merge_facts
 from .source_paths import find_torch_source, normalize_source
-from .user_names import NameIndex
+from .user_names import NameIndex, SizeAt, merge_names
 
-#: Modes of the whole program: where they recompile is no part of the cause.
-_MODES = ("global_state", "default_device", "mode_stack")
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
@@ -30,7 +42,8 @@ def find_causes(data: Rows) -> list[Cause]:
     names, facts = NameIndex(data), FactIndex(data)
     groups = _group_changes(data, failures, names)
     causes = [_make_cause(group, failures, decided, names) for group in groups]
-    return _join_alike([replace(cause, facts=_find_facts(cause, facts)) for cause in causes])
+    known = [replace(cause, facts=_find_facts(cause, facts)) for cause in causes]
+    return leave_needed(_join_alike(known))
 
 
 def _find_facts(cause: Cause, facts: FactIndex) -> ValueFacts:
@@ -119,9 +132,7 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
         also_named=list_unique((*_find_also_names(also, beside), *members.named)),
         members=members,
         user=names.find(
-            seen,
-            (change.row for change in group.members.values()),
-            (source for kind, source in (*also, *members.guards) if kind in _SIZES),
+            seen, [change.row for change in group.members.values()], _list_sizes(rows, group, also, failures)
         ),
         derived=derived if is_first else group.list_rows(False, True),
         seen=seen,
@@ -161,6 +172,17 @@ def _find_members(group: _Group) -> Members:
     )
 
 
+def _list_sizes(
+    rows: Sequence[Recompile], group: _Group, also: Sequence[tuple[str, str]], failures: FailureIndex
+) -> Iterator[SizeAt]:
+    """The sizes that changed with a cause, each with its function."""
+    changes = (change for change in group.members.values() if change.numbers is not None and change.is_size)
+    yield from ((change.key.place, change.key.source) for change in changes)
+    for row in rows:
+        guards = map(_get_guarded, failures.of_closest(row))
+        yield from ((get_place(row), guard[1]) for guard in guards if guard in also and guard[0] in _SIZES)
+
+
 def _can_be_dynamic(failure: GuardFailure) -> bool:
     """True for a size, and for an integer that was another integer."""
     numbers = (failure.expected or "", failure.actual or "")
@@ -190,13 +212,13 @@ def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
 
 def _join_alike(causes: list[Cause]) -> list[Cause]:
     """Join the causes of several functions that are one change: a batch size, a mode, a flag, a global."""
-    groups = group_by(causes, _make_change_key)
-    return [alike[0] if len(alike) == 1 else _join(alike) for alike in groups.values()]
+    alike = [_join(group) for group in group_by(causes, _make_change_key).values()]
+    return [_join(group) for group in group_by_flow(alike)]
 
 
 def _make_change_key(cause: Cause) -> tuple[object, ...]:
     """What is the same for causes that are one: the guarded value, and the values that came, in their order."""
-    if cause.family in _MODES:
+    if cause.family in MODES:
         return cause.family, cause.source, cause.values, cause.is_first
     if cause.family in _OBJECTS or not cause.values:
         return (id(cause),)
@@ -204,13 +226,16 @@ def _make_change_key(cause: Cause) -> tuple[object, ...]:
 
 
 def _join(causes: list[Cause]) -> Cause:
+    if len(causes) == 1:
+        return causes[0]
     rows = sorted((row for cause in causes for row in cause.recompiles), key=get_moment)
     own = {row.event_id for row in rows}
     shared = {row.event_id: row for cause in causes for row in cause.shared if row.event_id not in own}
+    names = [(cause.kind, cause.source) for cause in causes if cause.source != causes[0].source]
     return Cause(
         recompiles=tuple(rows),
         source=causes[0].source,
-        also=list_unique(guard for cause in causes for guard in cause.also),
+        also=list_unique([*names, *(guard for cause in causes for guard in cause.also)]),
         is_still_static=causes[0].is_still_static,
         shared=tuple(shared.values()),
         also_named=list_unique(name for cause in causes for name in cause.also_named),
@@ -219,8 +244,8 @@ def _join(causes: list[Cause]) -> Cause:
         seen=tuple(sorted((row for cause in causes for row in cause.seen), key=get_moment)),
         is_first=causes[0].is_first,
         members=Members(
-            list_unique(guard for cause in causes for guard in cause.members.guards),
+            list_unique([*names, *(guard for cause in causes for guard in cause.members.guards)]),
             list_unique(name for cause in causes for name in cause.members.named),
         ),
-        user=causes[0].user,
+        user=merge_names([cause.user for cause in causes]),
     )

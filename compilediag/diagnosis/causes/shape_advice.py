@@ -24,9 +24,10 @@ from .advice import (
     list_changes,
     make_dynamic_fix,
 )
-from .cause import ZERO_ONE, Cause
+from .cause import ZERO_ONE, Cause, list_unique
 from .edits import insert_before
 from .source_paths import is_size, is_stack_value, split_property
+from .user_names import NamedSite
 from .value_advice import advise_value
 
 #: Marks a size as dynamic, without an error if the code turns out to fix it.
@@ -109,7 +110,7 @@ def _order_changes(cause: Cause, edit: CodeChange | None, fix: Settings | None) 
 def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
     """The marks before each line that compiled an entry or recompiled, in the names there; None if one has no name."""
     sites = cause.user.sites
-    edits = [insert_before(one.site, _list_marks(cause, mark, one.names)) for one in sites]
+    edits = [insert_before(one.site, _list_marks(cause, mark, one)) for one in sites]
     return CodeChange(edits=tuple(edit for found in edits for edit in found)) if sites and all(edits) else None
 
 
@@ -122,20 +123,20 @@ def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> 
     return f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
 
 
-def _list_marks(cause: Cause, mark: str, names: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[str, ...]:
     """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
 
     Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
-    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call. `names`
-    are those of a line of the user's; by default those of the first one, or of the compiled function if the user's line
-    is not known.
+    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call. `at` is
+    a line of the user's; by default all lines, or the compiled function if the user's line is not known.
     """
     if cause.facts.is_sometimes_none or cause.facts.is_parameter:
         return ()
-    if names is None and cause.user.site is not None:
-        names = cause.user.sites[0].names if cause.user.sites else {}
+    if at is None and cause.user.site is not None:
+        return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
     others = [source for kind, source in cause.also if kind in SIZE_KINDS and "," not in source]
-    marks = [_write_mark(source, names, mark) for source in (cause.source, *others)]
+    sources = [source for source in (cause.source, *others) if at is None or source in at.sources]
+    marks = [_write_mark(source, None if at is None else at.names, mark) for source in sources]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...events import Compile, Recompile, Rows
+from ..evidence import Place, get_place
 from .call_sites import CallSite, CallSites, NamedValue
 
+#: A size, and the function that it was guarded in.
+SizeAt = tuple[Place, str]
 #: Names that are looked up of one value: it has the same one at almost all of its calls.
 _MAX_ROWS = 64
 
@@ -17,11 +20,13 @@ _MAX_ROWS = 64
 class NamedSite:
     """A line of the user's own code that calls into a compiled function, and what guarded values are called there.
 
-    `names` maps a source to its value without a tensor's property; only values that can be evaluated twice are in it.
+    `sources` are the values that the compiled code has there. `names` maps each to its value without a tensor's
+    property; only values that can be evaluated twice are in it.
     """
 
     site: CallSite
     names: Mapping[str, str] = field(default_factory=dict)
+    sources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,17 @@ class UserNames:
     reason: str | None = None
     sites: tuple[NamedSite, ...] = ()
     is_whole: bool = False
+
+
+def merge_names(names: Sequence[UserNames]) -> UserNames:
+    """The names of causes that are one, at all of their lines."""
+    sites: dict[tuple[str, int], NamedSite] = {}
+    for one in (site for found in names for site in found.sites):
+        known = sites.setdefault((one.site.file, one.site.line), one)
+        sites[one.site.file, one.site.line] = replace(
+            known, names={**one.names, **known.names}, sources=known.sources | one.sources
+        )
+    return replace(names[0], sites=tuple(sites.values()), is_whole=all(one.is_whole for one in names))
 
 
 class NameIndex:
@@ -67,9 +83,9 @@ class NameIndex:
         found = re.search(rf"(?<![\w.]){re.escape(value.base)}(?!\w)", site.call)
         return found.start() if found else None
 
-    def find(self, rows: Iterable[Recompile], members: Iterable[Recompile], others: Iterable[str]) -> UserNames:
+    def find(self, rows: Iterable[Recompile], members: Sequence[Recompile], others: Iterable[SizeAt]) -> UserNames:
         """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
-        `others` the sources of guards that failed beside it.
+        `others` the sizes of guards that failed beside it, each with its function.
         """
         found, reason, first = [*rows][:_MAX_ROWS], None, None
         for row in found:
@@ -77,21 +93,25 @@ class NameIndex:
             value = self._name(row.compile_key, row.guard_source or "") if site is not None else None
             if site is not None and value is not None and value.expression is not None:
                 is_whole = all(self._name(one.compile_key, one.guard_source or "").base for one in members)
-                return UserNames(site, value.expression, None, self._list_sites(found, [*others]), is_whole)
+                return UserNames(site, value.expression, None, self._list_sites(found, {*others}), is_whole)
             first, reason = first or site, reason or (value.reason if value is not None else None)
         return UserNames(first, None, reason)
 
-    def _list_sites(self, rows: list[Recompile], others: list[str]) -> tuple[NamedSite, ...]:
-        places: dict[tuple[str, int], tuple[CallSite, str | None]] = {}
-        sources = dict.fromkeys([*(row.guard_source or "" for row in rows), *others])
-        for key in (key for row in rows for key in (row.closest_compile_key, row.compile_key)):
+    def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
+        """The lines with the names of the values there. A value is one of the function that it was guarded in."""
+        sources = others | {(get_place(row), row.guard_source or "") for row in rows}
+        found: dict[tuple[str, int], NamedSite] = {}
+        for place, key in ((get_place(row), key) for row in rows for key in (row.closest_compile_key, row.compile_key)):
             site = self._find_site(key)
             if site is not None:
-                places.setdefault((site.file, site.line), (site, key))
-        return tuple(NamedSite(site, self._list_names(key, sources)) for site, key in places.values())
+                known = found.get((site.file, site.line)) or NamedSite(site)
+                own = frozenset(source for at, source in sources if at == place and source) - known.sources
+                names = {**known.names, **self._list_names(key, own)}
+                found[site.file, site.line] = replace(known, names=names, sources=known.sources | own)
+        return tuple(found.values())
 
     def _list_names(self, key: str | None, sources: Iterable[str]) -> dict[str, str]:
-        named = ((source, self._name(key, source)) for source in sources if source)
+        named = ((source, self._name(key, source)) for source in sources)
         return {source: value.base for source, value in named if value.base is not None and value.is_duplicable}
 
     def _find_site(self, key: str | None) -> CallSite | None:

@@ -28,17 +28,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(torch.compile, "__kwdefaults__", {**torch.compile.__kwdefaults__, "backend": "eager"})
 
 
-#: One change that is still two findings, each with a setting of its own.
-TWO_FINDINGS = {"sizes_in_two_functions"}
-
-
-def as_case(program):
-    """The program as a parameter; one that is known to fail has to fail."""
-    known = [pytest.mark.xfail(strict=True, reason="two findings")] if program.name in TWO_FINDINGS else []
-    return pytest.param(program, id=program.name, marks=known)
-
-
-@pytest.mark.parametrize("program", list(map(as_case, CASES)))
+@pytest.mark.parametrize("program", CASES, ids=lambda program: program.name)
 def test_the_fix_of_a_finding_holds(program, eager):
     code = compile(program.source, str(program.path), "exec")
 
