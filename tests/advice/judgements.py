@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilediag.diagnosis import fix_code, merge_fixes
-from compilediag.diagnosis.plan.settings_block import merge_settings
 
 from .known_programs import KnownCause, Program, Way
 from .runs import find_problems, run_original, run_source
@@ -257,26 +256,25 @@ def apply_plan(program: Program, plan: dict[str, Any]) -> str:
 
 
 def judge_specs(program: Program) -> list[Judgement]:
-    """Follow each specification that the plan offers instead of some of its steps, and the other steps as they are."""
+    """Follow each specification that the plan offers instead of some of its steps, and the other steps as they are.
+
+    Code to paste, and plans with steps that only a person can follow, are left out.
+    """
     plan = run_original(program)["plan"]
-    return [_judge_spec(program, plan, spec) for spec in plan["specs"]]
+    can_apply = all(step["edits"] or step["settings"] for step in plan["steps"])
+    specs = [spec for spec in plan["specs"] if spec["change"]["edits"]] if can_apply else []
+    return [_judge_spec(program, plan, spec) for spec in specs]
 
 
 def _judge_spec(program: Program, plan: dict[str, Any], spec: dict[str, Any]) -> Judgement:
     steps = [step for number, step in enumerate(plan["steps"], 1) if number not in spec["steps"]]
-    ways = _list_ways_of_texts(program, steps)
     claimed = plan["shown"]["recompiles"] - plan["shown"]["recompiles_saved"]
+    edits = [edit for step in [spec["change"], *steps] for edit in step["edits"]]
     try:
-        edits = [edit for step in [spec["change"], *steps] for edit in step["edits"]]
         source = apply_edits(program.source, edits, str(program.path))
-        for way in ways:
-            source = replace_texts(source, way.change)
     except CannotApply as problem:
         return Judgement("spec", spec["change"]["code"], (str(problem),))
-    if not spec["change"]["edits"]:
-        return Judgement("spec", spec["change"]["code"], (), None)
-    settings = merge_settings([step["settings"] for step in steps]).settings
-    source = insert_setup(source, _write_setup([settings, *(way.settings for way in ways)], ways))
+    source = insert_setup(source, _write_setup([step["settings"] for step in steps], ()))
     return _judge_source(program, "spec", spec["change"]["code"], source, claimed)
 
 

@@ -20,6 +20,7 @@ WIDTH = 100
 _MODULE = "torch.fx.experimental.dynamic_spec"
 _NAMES = ("DictSpec", "IntVar", "ObjectSpec", "STATIC", "SeqSpec", "ShapeVar", "TensorSpec", "dynamic_spec")
 _TENSORS_OF_MODULES = re.compile(r"\._(?:buffers|parameters)\['(\w+)'\]$")
+_NAME = re.compile(r"(?!__)[A-Za-z_]\w*")
 _STEP = re.compile(r"\.(?P<attribute>\w+)|\['(?P<key>[^']+)'\]|\[(?P<item>\d+)\]")
 _ARGUMENTS, _KEYWORDS = "*args", "**kwargs"
 
@@ -85,7 +86,10 @@ def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
 
 
 def _get_callable(function: str | None) -> str:
-    return "module" if function == "forward" else (function or "function").strip("<>")
+    """What is passed to torch.compile: `module`, or the function by its name if it has one."""
+    if function == "forward":
+        return "module"
+    return function if function and _NAME.fullmatch(function) else "function"
 
 
 def _parse_decorator(code: str) -> tuple[str, tuple[str, ...]] | None:
