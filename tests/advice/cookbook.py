@@ -9,7 +9,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .judgements import write_changed
+from compilediag.formatting import format_amount
+
+from .judgements import Change, Finding, follow_change, list_changes, write_changed
 from .known_programs import NOT_RUN, KnownCause, Program, Way, load_failures
 from .rules import NOT_HERE, list_rules
 from .runs import run_original
@@ -105,7 +107,7 @@ def make_example(rule: str, program: Program) -> dict[str, Any]:
         "symptom": program.symptom,
         "program": program.source.rstrip(),
         "printed": "\n".join(_list_printed(rule, program)),
-        "changes": _list_changes(program, cause),
+        "changes": _list_changes(rule, program, cause),
     }
 
 
@@ -144,22 +146,36 @@ def _format_finding(finding: dict[str, Any]) -> list[str]:
     return [*textwrap.wrap(finding["title"], WIDTH), *suggestion]
 
 
-def _list_changes(program: Program, cause: KnownCause) -> list[dict[str, str]]:
-    """The ways that were tried, as differences to the program."""
-    ways = [way for way in cause.ways if not way.nothing]
-    if not ways:
+def _list_changes(rule: str, program: Program, cause: KnownCause) -> list[dict[str, str]]:
+    """What compilediag prints, followed, as differences to the program; and edits that were written down, unless it
+    prints an edit itself.
+    """
+    printed = _list_printed_changes(rule, program)
+    has_edit = any(change["edits"] for _, change in printed)
+    written = [way for way in cause.ways if not way.nothing and not has_edit and (way.change or not printed)]
+    if not printed and not written:
         return [
             {"outcome": f"No change is needed: {program.recompiles + 1} compiled versions are expected.", "diff": ""}
         ]
-    return [
-        {"outcome": _describe_way(program, way), "diff": _diff(program, [way, *_list_others(program, cause, way)])}
-        for way in ways
-    ]
+    sources = [follow_change(program, finding, change) for finding, change in printed]
+    for way in written:
+        after = program.after if way.after is None else way.after
+        sources.append((write_changed(program, [way, *_list_others(program, cause, way)]), after))
+    return [_describe_change(program, source, after) for source, after in dict.fromkeys(sources)]
 
 
-def _describe_way(program: Program, way: Way) -> str:
-    after = program.after if way.after is None else way.after
-    return f"With this change{f', {program.recompiles} recompiles become {after}' if program.recompiles else ''}:"
+def _list_printed_changes(rule: str, program: Program) -> list[tuple[Finding, Change]]:
+    """The changes that compilediag prints for a rule; none where a person has to write them, or one does not work."""
+    if program.name in load_failures().get("advice", {}):
+        return []
+    findings = [finding for finding in run_original(program)["findings"] if finding["rule"] == rule]
+    pairs = [(finding, change) for finding in findings for change in list_changes(finding)]
+    return [(finding, change) for finding, change in pairs if change["settings"] or change["edits"]]
+
+
+def _describe_change(program: Program, source: str, after: int) -> dict[str, str]:
+    outcome = f", {format_amount(program.recompiles, 'recompile')} become{'s' * (program.recompiles == 1)} {after}"
+    return {"outcome": f"With this change{outcome if program.recompiles else ''}:", "diff": _diff(program, source)}
 
 
 def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:
@@ -168,8 +184,8 @@ def _list_others(program: Program, cause: KnownCause, way: Way) -> list[Way]:
     return [other.ways[0] for other in others if not other.ways[0].nothing]
 
 
-def _diff(program: Program, ways: list[Way]) -> str:
-    before, after = program.source.splitlines(), write_changed(program, ways).splitlines()
+def _diff(program: Program, source: str) -> str:
+    before, after = program.source.splitlines(), source.splitlines()
     return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=1))[2:])
 
 

@@ -166,18 +166,28 @@ def _judge_change(program: Program, finding: Finding, change: Change) -> Judgeme
     advice = change.get("code") or fix_code(change["settings"]) or change["text"]
     if not change["settings"] and not change["edits"]:
         return _judge_text(program, rule, numbers, change["text"], finding["is_expected"])
-    covered = set(numbers) or ({*range(len(program.causes))} if rule in program.beside else set())
-    known = next((way for way in _list_ways(program, numbers) if way.settings == change["settings"]), None)
-    covered |= set(known.covers) if known else set()
     try:
-        source = apply_edits(program.source, change["edits"], str(program.path))
-        others = _list_other_ways(program, covered)
-        for way in others:
-            source = replace_texts(source, way.change)
+        source, after = follow_change(program, finding, change)
     except CannotApply as problem:
         return Judgement(rule, advice, (str(problem),))
+    return _judge_source(program, rule, advice, source, after)
+
+
+def follow_change(program: Program, finding: Finding, change: Change) -> tuple[str, int]:
+    """The program's source with a printed change and the first way of each other cause, and the recompiles it leaves.
+
+    CannotApply if the change does not fit.
+    """
+    numbers = _match_causes(program, finding)
+    covered = set(numbers) or ({*range(len(program.causes))} if finding["rule"] in program.beside else set())
+    known = next((way for way in _list_ways(program, numbers) if way.settings == change["settings"]), None)
+    covered |= set(known.covers) if known else set()
+    source = apply_edits(program.source, change["edits"], str(program.path))
+    others = _list_other_ways(program, covered)
+    for way in others:
+        source = replace_texts(source, way.change)
     setup = _write_setup([change["settings"], *(way.settings for way in others)], others)
-    return _judge_source(program, rule, advice, insert_setup(source, setup), known.after if known else None)
+    return insert_setup(source, setup), program.after if known is None or known.after is None else known.after
 
 
 def _match_causes(program: Program, finding: Finding) -> list[int]:
