@@ -6,10 +6,8 @@ from dataclasses import replace
 
 from ..break_remedies import describe_remedy
 from .advice import Advice, list_changes
-from .cause import Cause
+from .cause import MODES, Cause
 from .source_paths import is_stack_value
-
-_MODES = ("global_state", "default_device", "mode_stack")
 
 
 def add_circumstances(advice: Advice, cause: Cause) -> Advice:
@@ -34,7 +32,7 @@ def _add_thread(advice: Advice, cause: Cause) -> Advice:
     thread = cause.facts.thread
     if thread is None:
         return advice
-    if cause.family in _MODES:
+    if cause.family in MODES:
         return replace(
             advice,
             action=f"{advice.action.rstrip('.')}: set it inside the function of the thread, {thread}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .cause import MODES, Cause
+from .cause import Cause
 from .recompile_findings import advise
 
 #: Rules about another way to call a function, which has a compiled version of its own.
@@ -17,7 +17,7 @@ def leave_needed(causes: Sequence[Cause]) -> list[Cause]:
 
     Changing such a cause would save nothing. Its recompiles are then those of the one that needs them.
     """
-    needed = sorted(filter(_is_needed, causes), key=lambda cause: cause.family in MODES)
+    needed = sorted(filter(_is_needed, causes), key=lambda cause: not cause.is_first)
     by_owner: dict[int, set[int | None]] = {}
     left: set[int] = set()
     for cause in causes:
@@ -34,7 +34,7 @@ def _is_needed(cause: Cause) -> bool:
 
 
 def _covers(owner: Cause, cause: Cause, needed: Sequence[Cause]) -> bool:
-    """True if all recompiles of `cause` are needed because of `owner`; of two that are equal, the first one counts."""
+    """True if all recompiles of `cause` are needed because of `owner`; of two ways to call, that which torch names."""
     own, others = _list_numbers(owner), _list_numbers(cause)
     place = next((at for at, one in enumerate(needed) if one is cause), None)
     if place is None:
