@@ -6,8 +6,6 @@ import functools
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compilediag"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -93,19 +91,28 @@ def tree_of(path):
     return ast.parse(path.read_text(), filename=str(path))
 
 
-def type_checking_only(tree):
+@functools.cache
+def nodes_of(path):
+    return list(ast.walk(tree_of(path)))
+
+
+def type_checking_only(path):
     """The nodes under `if TYPE_CHECKING:`, which import nothing."""
-    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    blocks = [n for n in nodes_of(path) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
     return {child for block in blocks for child in ast.walk(block)}
 
 
+@functools.cache
 def imports(path):
     """(module imported, the node) of each import that runs, with relative ones resolved."""
-    tree = tree_of(path)
+    return list(find_imports(path))
+
+
+def find_imports(path):
     package = name_of(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
-    for node in set(ast.walk(tree)) - type_checking_only(tree):
+    for node in set(nodes_of(path)) - type_checking_only(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,11 +129,22 @@ def part_exists(name):
     return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
 
 
-@pytest.fixture(params=MODULES, ids=name_of)
-def module(request):
-    return request.param
+def each_module(check):
+    """A test that checks every module of the package: one test for each would be 3,000."""
+
+    def test():
+        failed = {}
+        for module in MODULES:
+            try:
+                check(module)
+            except AssertionError as error:
+                failed[name_of(module)] = str(error)
+        assert failed == {}
+
+    return test
 
 
+@each_module
 def test_a_part_imports_only_what_lies_before_it(module):
     part = part_of(name_of(module))
     assert part in MAY_IMPORT, f"{part} is new: say in MAY_IMPORT what it may import"
@@ -178,7 +196,7 @@ def test_cycles_are_found():
 def test_class_names_are_unique():
     names = collections.defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 names[node.name].append(name_of(path))
     assert {name: where for name, where in names.items() if len(where) > 1} == {}
@@ -190,8 +208,9 @@ def is_participle(name):
     return "_" not in word and (word.endswith("ed") or word in PARTICIPLES) and word not in NO_PARTICIPLES
 
 
+@each_module
 def test_functions_are_not_named_by_a_bare_participle(module):
-    functions = [n for n in ast.walk(tree_of(module)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    functions = [n for n in nodes_of(module) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     assert [f.name for f in functions if is_participle(f.name) and not is_property(f)] == []
 
 
@@ -202,7 +221,7 @@ def is_property(function):
 def modules_of_ours(path):
     """Name in a module -> the file of the module of ours that it was imported as."""
     package = path.parent
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = package.joinpath(*[".."] * (node.level - 1), *(node.module or "").split(".")).resolve()
             for alias in node.names:
@@ -225,19 +244,21 @@ def bound(node):
 def names_in(path):
     """All names that a module binds anywhere, and the modules of a package."""
     beside = {file.stem for file in path.parent.glob("*.py")} if path.name == "__init__.py" else set()
-    return beside.union(*(bound(node) for node in ast.walk(tree_of(path))))
+    return beside.union(*(bound(node) for node in nodes_of(path)))
 
 
+@each_module
 def test_what_is_asked_of_a_module_of_ours_is_there(module):
     """Some hooks run on a GPU alone: a name that they have wrong would be found there only."""
     known = {name: names_in(file) for name, file in modules_of_ours(module)}
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
             assert node.attr in known[node.value.id] | {"__file__"}, (
                 f"line {node.lineno}: {ast.unparse(node)} is nowhere"
             )
 
 
+@each_module
 def test_the_host_is_imported_only_where_it_may_be(module):
     own = part_of(name_of(module))
     for name, node in imports(module):
@@ -253,11 +274,12 @@ PYTHONS = {"_asdict", "_replace", "_getframe"}
 
 
 @functools.cache
+@functools.cache
 def hook_names():
     """The names of the functions that the sources watch; ordinary words such as `get` are left out."""
     strings = set()
     for file in PACKAGE.rglob(TORCH_API):
-        for node in ast.walk(tree_of(file)):
+        for node in nodes_of(file):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("HookPoint", "hook_points"):
                 strings |= {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return {name for text in strings if "_" in (name := text.rpartition(".")[2])}
@@ -284,6 +306,7 @@ def private_parts_of_torch(path):
             yield from ((node.lineno, name) for name in names if PRIVATE_NAME.match(f"{name}."))
 
 
+@each_module
 def test_torchs_private_parts_are_named_in_one_file_a_group(module):
     if part_of(name_of(module)) in TOUCH_TORCH and module.name != TORCH_API:
         assert list(private_parts_of_torch(module)) == []
@@ -296,6 +319,7 @@ def test_each_group_of_sources_has_one_such_file():
     assert len(hook_names()) > 50
 
 
+@each_module
 def test_jupyter_and_plotly_wait_until_they_are_used(module):
     if name_of(module) in LOADED_WHEN_USED:
         assert all(importer_waits(other, name_of(module)) for other in MODULES), (
@@ -307,12 +331,12 @@ def test_jupyter_and_plotly_wait_until_they_are_used(module):
         assert name.split(".")[0] not in WHEN_USED or node not in at_top, f"line {node.lineno} imports {name}"
 
 
+@functools.cache
 def top_level_nodes(path):
     """The nodes that run when the module is imported: those outside of every function."""
-    tree = tree_of(path)
-    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    functions = [n for n in nodes_of(path) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {child for function in functions for child in ast.walk(function) if child is not function}
-    return set(ast.walk(tree)) - inside
+    return set(nodes_of(path)) - inside
 
 
 def importer_waits(path, target):
@@ -320,18 +344,21 @@ def importer_waits(path, target):
     return not any(name == target and node in at_top for name, node in imports(path))
 
 
+@each_module
 def test_functions_are_short(module):
-    functions = [n for n in ast.walk(tree_of(module)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    functions = [n for n in nodes_of(module) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     long = {f.name: f.end_lineno - f.lineno + 1 for f in functions if f.end_lineno - f.lineno + 1 > MAX_FUNCTION}
     assert long == {}
 
 
+@each_module
 def test_modules_are_short(module):
     assert len(module.read_text().splitlines()) <= MAX_MODULE
 
 
+@each_module
 def test_nothing_is_left_to_do_and_nothing_is_swallowed(module):
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Raise) and node.exc is not None:
             assert "NotImplementedError" not in ast.unparse(node.exc), f"line {node.lineno}"
         if isinstance(node, ast.ExceptHandler):
@@ -344,6 +371,7 @@ def is_constant(statement):
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
+@each_module
 def test_every_module_says_what_it_is(module):
     assert ast.get_docstring(tree_of(module)) or not module.read_text(), "no docstring"
 
@@ -356,6 +384,6 @@ def test_every_test_can_fail():
         return asserts or any(word in call.lower() for call in calls for word in words)
 
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    tests = [(f.name, n) for f in files for n in ast.walk(tree_of(f)) if isinstance(n, ast.FunctionDef)]
+    tests = [(f.name, n) for f in files for n in nodes_of(f) if isinstance(n, ast.FunctionDef)]
     idle = [(file, n.name) for file, n in tests if n.name.startswith("test") and not checks(n)]
     assert len(tests) > 20 and idle == []
