@@ -1,6 +1,7 @@
 """Functions that are not compiled: what failed, what was left to Python, and what had nothing to compile."""
 
 from compilediag.diagnosis import diagnose
+from compilediag.events import StackFrame
 from tests.unit.tables_builder import compiled, graph_break, recompile, tables
 
 BREAK = "Failed to trace builtin operator\n  Explanation: none.\n  Hint: Avoid `print`.\n"
@@ -77,3 +78,24 @@ def test_a_mark_that_asks_for_more_than_a_branch_allows():
     (found,) = diagnose(tables(failed(reason, "ConstraintViolationError")))
     assert "compiled for 4 <= x.size(0) only" in found.suggestion
     assert "min=..., max=..." in found.suggestion
+
+
+def failed_trace(function, caller, **columns):
+    """A compile that raised while torch traced a line; `caller` is the file of the function around the call."""
+    stack = StackFrame(time_ns=1, stack="inner", caller="outer", function=function, file="/srv/train.py", line=9)
+    outer = StackFrame(time_ns=1, stack="outer", function="fit", file=caller, line=3)
+    traced = {"user_file": "/usr/lib/python3/inspect.py", "user_line": 2474, "stack": "inner", "function": function}
+    row = compiled(outcome="failed", fail_reason="no __dict__", **{"fail_type": "AttributeError", **traced, **columns})
+    (found,) = diagnose(tables(stack, outer, row))
+    return found.suggestion
+
+
+def test_a_line_that_torch_cannot_trace_is_named():
+    assert failed_trace("step", "/srv/main.py").startswith("Keep the call that leads to inspect.py:2474 out of")
+    assert "Find the step that fails" in failed_trace("step", "/srv/main.py", fail_type="BackendCompilerFailed")
+
+
+def test_a_library_says_what_to_compile_instead():
+    trainer = "/x/site-packages/lightning/pytorch/trainer/trainer.py"
+    assert failed_trace("training_step", trainer).startswith("Compile the network, not the LightningModule")
+    assert failed_trace("forward", trainer).startswith("Keep the call")

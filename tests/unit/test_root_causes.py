@@ -5,7 +5,7 @@ from dataclasses import replace
 from compilediag.diagnosis.causes.grouping import find_causes
 from compilediag.diagnosis.causes.recompile_findings import advise
 from compilediag.events import Compile, GuardFailure, StackFrame
-from tests.unit.tables_builder import SECOND, failure, recompile, tables
+from tests.unit.tables_builder import SECOND, compiled, failure, recompile, tables
 
 TRAIN, MODEL = "/home/ada/train.py", "/home/ada/model.py"
 ENTRANCE = "/x/site-packages/torch/_dynamo/eval_frame.py"
@@ -258,3 +258,15 @@ def test_sizes_that_one_symbol_has_are_one_cause():
     _, row, bound = changed("forward", 102, ("ids.size()[1]", ">= 2", "1"), closest="0/101")
     second = [replace(row, guard_kind="symbolic_shape"), replace(bound, guard_kind="symbolic_shape")]
     assert [source for source, *_ in describe(stacks("forward"), first, second)] == ["ids.size()[1]"]
+
+
+def test_what_a_library_changes_at_once_is_one_cause():
+    """peft: the name of the adapter in each layer, and which of the weights have gradients."""
+    peft = {"file": "/x/site-packages/peft/peft_model.py", "function": "forward", "line": 1}
+    row = recompile("self.active_adapter", "value", "'a'", "'b'", **peft)
+    failures = [
+        failure("self.active_adapter", "value", 1, expected="'a'", actual="'b'"),
+        failure("self.layers[0]._active_adapter[0]", "value", 1, expected="'a'", actual="'b'"),
+        failure("self.layers[0].lora_A.a.weight", "requires_grad", 1, expected="True", actual="False"),
+    ]
+    assert describe([compiled(**peft), row, *failures]) == [("self.active_adapter", ("'a'", "'b'"), 1)]

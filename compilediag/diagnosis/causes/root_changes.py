@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...events import Recompile
 from ...formatting import is_resumed
+from ..recipes import RECIPES
 from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
 
@@ -80,6 +81,7 @@ class RootChanges:
                 self._explain_derived(change, known)
         self._explain_block_mask(changes)
         self._explain_relation(changes)
+        self._explain_by_recipes(changes)
         self._count_peers(changes)
 
     def _explain_equal(self, change: GuardChange, upstream: Sequence[GuardChange]) -> bool:
@@ -125,6 +127,16 @@ class RootChanges:
         for change in changes:
             if change.is_relation and sizes:
                 self._set_parents(change, sizes, is_equal=False)
+
+    def _explain_by_recipes(self, changes: Sequence[GuardChange]) -> None:
+        """What a library changes at once is known from its recipe."""
+        for recipe in RECIPES:
+            leaders = [one for one in changes if recipe.follows and re.search(recipe.source, one.key.source)]
+            if leaders and recipe.is_of(changes[0].key.file):
+                leader = min(leaders, key=lambda one: len(one.key.source))
+                for change in changes:
+                    if re.search(recipe.follows, change.key.source):
+                        self._set_parents(change, [At(leader.key, leader.event_id)], is_equal=False)
 
     def _set_parents(self, change: GuardChange, parents: Iterable[At], is_equal: bool) -> None:
         own = At(change.key, change.event_id)

@@ -127,10 +127,11 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
     """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
 
     Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
-    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call. `at` is
-    a line of the user's; by default all lines, or the compiled function if the user's line is not known.
+    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call; nor can
+    an integer that is the same change, with which the code compares the size. `at` is a line of the user's; by default
+    all lines, or the compiled function if the user's line is not known.
     """
-    if cause.facts.is_sometimes_none or cause.facts.is_parameter:
+    if cause.facts.is_sometimes_none or cause.facts.is_parameter or _changes_an_integer(cause):
         return ()
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
@@ -138,6 +139,10 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
     sources = [source for source in (cause.source, *others) if at is None or source in at.sources]
     marks = [_write_mark(source, None if at is None else at.names, mark) for source in sources]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
+
+
+def _changes_an_integer(cause: Cause) -> bool:
+    return any(kind not in SIZE_KINDS for kind, _ in cause.members.guards)
 
 
 def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:

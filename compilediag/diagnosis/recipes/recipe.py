@@ -12,8 +12,8 @@ class Recipe:
 
     It applies if a function in a folder of `packages` recompiled, the advice has one of `rules`, and the regular
     expressions `source` (the guarded value) and `call` (the user's own call) match. `action` is what to do, and `why`
-    replaces the explanation, if it is another one. `program` names the program in tests/libraries whose test follows
-    it.
+    replaces the explanation, if it is another one. `follows` matches the guarded values that change with `source`, as a
+    part of the same change. `program` names the program in tests/libraries whose test follows it.
     """
 
     name: str
@@ -24,12 +24,18 @@ class Recipe:
     source: str = ""
     call: str = ""
     why: str = ""
+    follows: str = ""
+
+    def is_of(self, file: str | None) -> bool:
+        """True if a file is in a folder of its packages."""
+        path = (file or "").replace("\\", "/")
+        return any(f"/{package}/" in path for package in self.packages)
 
     def fits(self, rule: str, source: str, call: str | None, files: tuple[str, ...]) -> bool:
         """True if it applies to a cause: the rule of its advice, its value, the user's call, and the files it is in."""
         return (
             rule in self.rules
-            and any(f"/{package}/" in file.replace("\\", "/") for package in self.packages for file in files)
+            and any(map(self.is_of, files))
             and re.search(self.source, source) is not None
             and (not self.call or re.search(self.call, call or "", re.DOTALL) is not None)
         )

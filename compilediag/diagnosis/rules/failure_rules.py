@@ -22,6 +22,7 @@ from ..evidence import (
 from ..finding import Finding, get_severity
 from .break_even import make_eager_call_counter
 from .constraint_violations import explain_violation
+from .failed_traces import FailedTraces
 
 #: Parts of torch's own text on a frame that it runs eagerly.
 _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
@@ -42,9 +43,9 @@ def find_failures(data: Rows) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
     groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row)))
-    count_calls = make_eager_call_counter(data)
+    count_calls, traces = make_eager_call_counter(data), FailedTraces(data)
     return [
-        _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows)
+        _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces)
         for (place, _, _), rows in groups.items()
     ]
 
@@ -159,20 +160,21 @@ def _advise(rows: list[Compile]) -> str:
     )
 
 
-def _report_failure(rows: list[Compile]) -> Finding:
+def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
     place = get_place(rows[0])
     spent = sum_seconds(row.duration_s for row in rows)
     parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
     error = ": ".join(part for part in parts if part) or "no reason given"
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
+    advice = traces.explain(rows[0]) or _advise(rows)
     return Finding(
         rule="compile_failed",
         severity="high" if len(rows) > 1 else get_severity(max(spent, 1.0), 1),
         title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, {_format_loss(rows)}: {error}",
         seconds_lost=spent,
         evidence=get_ids(rows),
-        suggestion=violation.suggestion if violation else _advise(rows),
-        changes=violation.changes if violation else (CodeChange(text=_advise(rows)),),
+        suggestion=violation.suggestion if violation else advice,
+        changes=violation.changes if violation else (CodeChange(text=advice),),
         count=len(rows),
         details=(error,),
         user_file=violation.file if violation else None,

@@ -104,7 +104,7 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
         evidence=get_ids(rows),
         suggestion=_advise(rows),
         fix=remedy.settings if remedy else None,
-        changes=(remedy or CodeChange(text=text),),
+        changes=(remedy or CodeChange(text=text),) if remedy or text else (),
         file=file,
         line=line,
         count=len(rows),
