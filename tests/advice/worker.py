@@ -11,6 +11,7 @@ import dataclasses
 import gc
 import io
 import json
+import math
 import os
 import sys
 import traceback
@@ -31,6 +32,7 @@ import compilediag
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.plan import make_plan
 from compilediag.events import Compile, GraphBreak, Recompile, RowList, Rows
+from compilediag.sources.guards.guard_tree import failing_guards
 
 CONFIGS = (
     torch._dynamo.config,
@@ -39,6 +41,8 @@ CONFIGS = (
     torch._inductor.config,
     torch._functorch.config,
 )
+#: A library can replace torch.compile by a function that calls it.
+COMPILE = torch.compile
 #: Tensors beyond this many elements are compared by their sums.
 MANY = 4096
 
@@ -117,14 +121,14 @@ def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
     """No compiled code, default settings and modes; afterwards what the script set is undone."""
     configs = [(config, config.get_config_copy()) for config in CONFIGS]
     environment, threads = dict(os.environ), torch.get_num_threads()
-    defaults, options = torch.compile.__kwdefaults__, {"backend": backend}
+    defaults, options = COMPILE.__kwdefaults__, {"backend": backend}
     torch._dynamo.reset()
     torch.manual_seed(0)
-    torch.compile.__kwdefaults__ = {**defaults, **options}
+    COMPILE.__kwdefaults__ = {**defaults, **options}
     try:
         yield
     finally:
-        torch.compile.__kwdefaults__ = defaults
+        COMPILE.__kwdefaults__ = defaults
         for config, values in configs:
             _restore(config, values)
         os.environ.clear()
@@ -136,7 +140,9 @@ def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
         torch._dynamo.reset()
         gc.collect()
-        gc.freeze()  # What is left are modules and caches of torch: the next collection is fast.
+        # What is found of a large entry must not depend on how busy the machine is.
+    failing_guards.__defaults__ = (math.inf,)
+    gc.freeze()  # What is left are modules and caches of torch: the next collection is fast.
 
 
 def _restore(config: Any, values: dict[str, Any]) -> None:

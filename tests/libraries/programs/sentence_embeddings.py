@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 WORDS = ["[PAD]", "[UNK]", "a", "compiled", "model", "is", "fast"]
-SENTENCES = ["a model", "fast", "a fast model is compiled", "is a model fast", "a compiled model is a fast model"]
+SENTENCES = ["a model", "fast model", "a fast model is compiled", "is a model fast", "a compiled model is a fast model"]
 
 
 def make_model_folder():
