@@ -27,7 +27,7 @@ class Advice:
     `changes` are the ways to follow it, the preferred one first. `ceiling` is the worst severity that the finding can
     have. `what_changed` replaces "source was a, then b" in the title. With `is_expected` every compiled version is
     needed, and no change of the program that keeps what it computes removes one. `has_recipe`: the library offers what
-    `action` says.
+    `action` says, and it removes the recompiles.
     """
 
     rule: str

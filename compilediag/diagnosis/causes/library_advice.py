@@ -29,5 +29,5 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
         action=f"{recipe.action}{others}",
         explanation=recipe.why or advice.explanation,
         changes=(*applicable, CodeChange(text=recipe.action)),
-        has_recipe=True,
+        has_recipe=not recipe.is_partial,
     )

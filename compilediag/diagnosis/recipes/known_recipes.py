@@ -76,7 +76,9 @@ RECIPES: tuple[Recipe, ...] = (
         rules=("specialized",),
         source=r"\.size\(\)\[[23]\]",
         action="Let timm pad the images, timm.create_model(..., dynamic_img_pad=True), and mark both sizes as dynamic.",
-        why="Without padding, timm writes the sizes into the message of an assertion, which needs them as numbers.",
+        why="Without padding, timm writes the sizes into the message of an assertion, which needs them as numbers. The "
+        "size of the model itself is still compiled on its own.",
+        is_partial=True,
         program="timm_train",
     ),
     Recipe(
