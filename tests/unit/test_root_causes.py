@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from compilediag.diagnosis.causes.grouping import find_causes
 from compilediag.diagnosis.causes.recompile_findings import advise
-from compilediag.events import Compile, GuardFailure, StackFrame
+from compilediag.events import Compile, GraphBreak, GuardFailure, StackFrame
 from tests.unit.tables_builder import SECOND, compiled, failure, recompile, tables
 
 TRAIN, MODEL = "/home/ada/train.py", "/home/ada/model.py"
@@ -90,6 +90,16 @@ def test_a_number_keeps_its_cause_after_the_next_graph_break():
         stacks(first, second), changed(first, 101, ("___stack0", "4", "7")), changed(second, 102, ("width", "4", "7"))
     )
     assert found == [("___stack0", ("4", "7"), 2)]
+
+
+def test_what_a_call_at_a_graph_break_returned_has_the_name_of_its_variable():
+    resumed = "torch_dynamo_resume_in_forward_at_44"
+    rows = changed(resumed, 101, ("___stack0", "4", "7"))
+    lines = {"width = box[2].item()": "width", "width = 2 * box[2].item()": "___stack0", "f(box.item())": "___stack0"}
+    for code, name in lines.items():
+        found = GraphBreak(time_ns=1, user_file=MODEL, user_line=44, user_code=code)
+        (cause,) = find_causes(tables(*stacks("forward", resumed), found, *rows))
+        assert cause.name == name
 
 
 def test_the_same_change_in_another_call_is_another_cause():

@@ -162,6 +162,18 @@ def _can_run_user_code(node: ast.Call) -> bool:
 # Both
 
 
+def find_result_name(code: str | None) -> str | None:
+    """The variable that gets the result of a line's only call: `width = box[2].item()` is "width"; None for others."""
+    try:
+        body = ast.parse((code or "").strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    if len(body) != 1 or not isinstance(body[0], ast.Assign) or not isinstance(body[0].value, ast.Call):
+        return None
+    target, calls = body[0].targets[0], [node for node in ast.walk(body[0]) if isinstance(node, ast.Call)]
+    return target.id if isinstance(target, ast.Name) and len(calls) == 1 else None
+
+
 def get_name(func: ast.expr) -> str | None:
     """The last name of what is called: `self.model.step` is "step"."""
     if isinstance(func, ast.Name):

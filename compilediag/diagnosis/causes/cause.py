@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ...decode.calls.call_text import find_result_name
 from ...events import Recompile
 from ...formatting import format_expression, format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
 from .call_sites import CallSite
 from .shape_evidence import ValueFacts
-from .source_paths import find_torch_source, is_size
+from .source_paths import find_torch_source, is_size, is_stack_value
 from .user_names import UserNames
 
 T = TypeVar("T")
@@ -115,8 +116,16 @@ class Cause:
     @property
     def name(self) -> str:
         """What varies: in the names of the user's line, or as the module's own code names its attribute."""
+        if is_stack_value(self.source):
+            return self._result_name or self.source
         is_attribute = self.source.startswith("self.")
         return format_expression(self.source) if is_attribute or not self.expression else self.expression
+
+    @property
+    def _result_name(self) -> str | None:
+        """The variable that gets what the call at the graph break before the code returned."""
+        breaks = self.facts.graph_breaks
+        return find_result_name(breaks[0].user_code) if breaks and self.source == "___stack0" else None
 
     @property
     def user_place(self) -> str:
