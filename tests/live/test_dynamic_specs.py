@@ -199,6 +199,12 @@ def test_a_module_and_its_number(run):
     assert '"self": ObjectSpec({"step": IntVar("step")}),' in code
 
 
+def test_a_number_that_a_module_counts_up(run):
+    functions = dedent(MODULE).replace("        return", "        self.step += 1\n        return")
+    calls = "results.append(compiled(torch.ones(n, 4)).detach())"
+    check(run, write(f'{functions}compiled = torch.compile(model, backend="eager")', calls), 1)
+
+
 def test_a_module_that_is_compiled_in_place_gets_code_to_paste(run):
     source = write(
         f'{dedent(MODULE)}model.compile(backend="eager")', "results.append(model(torch.ones(n, 4)).detach())"
@@ -266,8 +272,9 @@ def test_sizes_that_the_code_compares_share_one_variable(run):
         ("torch._dynamo.graph_break(); return x * 2", "torch.ones(n, 2)"),
         ("return x * 2", "torch.ones(*[n] * (1 + n % 2))"),
         ("return x * n", "torch.ones(n, 2)"),
+        ("return x * 2", "torch.ones(n, 2).as_subclass(nn.Parameter) if n == 5 else torch.ones(n, 2)"),
     ],
-    ids=["branch", "range", "graph break", "rank", "global"],
+    ids=["branch", "range", "graph break", "rank", "global", "type"],
 )
 def test_no_specification_where_it_would_not_hold(run, body, call):
     functions = f"""

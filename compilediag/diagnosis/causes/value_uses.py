@@ -12,10 +12,10 @@ _SHAPE_CALLS = frozenset({"zeros", "ones", "empty", "full", "view", "reshape", "
 
 
 def find_uses(code: str | None, name: str) -> frozenset[str]:
-    """How a line uses the expression `name`: any of "operand", "index", "range", "argument", "condition", "other".
+    """How a line uses `name`: any of "operand", "update", "index", "range", "argument", "condition", "other".
 
-    "operand" is arithmetic whose result is not itself an option of a call: there a tensor can take the number's place.
-    Empty if the line does not contain it, or cannot be parsed.
+    "update" is `name += 1`. "operand" is arithmetic whose result is not itself an option of a call: there a tensor can
+    take the number's place. Empty if the line does not contain it, or cannot be parsed.
     """
     text = (code or "").strip()
     tree, wanted = parse_code(text) or parse_code(f"{text}\n    pass"), parse_code(name)
@@ -37,6 +37,8 @@ def _classify(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
     if isinstance(parent, ast.BinOp | ast.UnaryOp):
         outer = _classify(parent, parents)
         return "operand" if outer == "other" else outer
+    if isinstance(parent, ast.AugAssign) and parent.target is node:
+        return "update"
     if isinstance(parent, ast.Slice) or (isinstance(parent, ast.Subscript) and parent.slice is node):
         return "index"
     if isinstance(parent, ast.Compare | ast.If | ast.IfExp | ast.While | ast.BoolOp):

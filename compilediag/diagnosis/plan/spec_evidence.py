@@ -19,6 +19,8 @@ from ..evidence import Place, get_place, group_by
 _ARGUMENT = re.compile(r"L\['\w+'\](?:\.[A-Za-z_]\w*|\['[^'\\]+'\]|\[\d+\])*")
 _SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
 _EQUAL = re.compile(r"Eq\((\w+), (\w+)\)")
+#: Uses of a number that do not depend on its value.
+_CALCULATIONS = frozenset({"operand", "update"})
 #: `module.compile()` compiles this method, which calls forward.
 _IN_PLACE = "_call_impl"
 _CALLED = "_wrapped_call_impl"
@@ -179,7 +181,7 @@ def _check_uses(slots: Iterable[Slot], recompiles: Sequence[Recompile]) -> None:
     for slot in slots:
         rows = [row for row in recompiles if _is_about(row, slot)]
         uses = [find_uses(row.user_code, format_expression(row.guard_source or "")) for row in rows]
-        if slot.dim is not None or not uses or any(use != {"operand"} for use in uses):
+        if slot.dim is not None or not uses or not all(use and use <= _CALCULATIONS for use in uses):
             raise CannotSpecify(slot.name)
 
 
