@@ -53,6 +53,14 @@ def test_a_recompile_with_nothing_to_compile_says_that_the_compiled_code_is_lost
     assert found.suggestion.endswith("silently runs the function eagerly and no longer uses its compiled code.")
 
 
+def test_a_function_that_never_had_anything_to_compile_lost_nothing():
+    """A wrapper of a library, before its graph break: torch compiles it again at each change."""
+    entries = [compiled(compile_id=f"0/{n}", outcome="empty", is_recompile=n > 0, duration_s=0.01) for n in range(2)]
+    found = diagnose(tables(*entries, graph_break(), recompile("mask", "value", "not None", "None")))
+    assert {one.rule for one in found} == {"optional_argument", "graph_break"}
+    assert not any("silently" in one.suggestion for one in found)
+
+
 FIXED = (
     "Constraints violated (L['x'].size()[0])! For more information, run with TORCH_LOGS=\"+dynamic\".\n"
     "  - You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (4). If you're using "

@@ -60,7 +60,9 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     empty = [row for row in data.rows(Compile) if row.outcome == "empty" and _is_users(row)]
     if not empty:
         return recompiles
-    keys = {row.compile_key for row in empty if row.is_recompile and row.compile_key is not None}
+    had_code = {get_place(row) for row in data.rows(Compile) if row.outcome == "ok"}
+    ended = (row for row in empty if row.is_recompile and get_place(row) in had_code)
+    keys = {row.compile_key for row in ended if row.compile_key is not None}
     events = {row.event_id for row in data.rows(Recompile) if row.compile_key in keys}
     count_calls = make_eager_call_counter(data)
     findings = [_add_end(found, count_calls) if events & {*found.evidence} else found for found in recompiles]
