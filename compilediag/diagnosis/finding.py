@@ -24,6 +24,8 @@ class Finding:
     ranks findings. `count` is 0 for a guard that never failed first: its recompiles are counted elsewhere.
     `is_expected`: each compiled version is needed, so nothing can be saved.
 
+    `call_file` and `call_line` are the user's own line that calls into compiled code.
+
     `source` and `kind` are the guarded value and the kind of guard, `what_changed` says how the value changed.
     `places` are all functions that it affected, as (function, file, line); `function`, `file` and `line` are the first
     of them. `evidence` holds event ids, oldest first. `details` holds what was seen, in order of appearance (old value
@@ -50,6 +52,8 @@ class Finding:
     user_file: str | None = None
     user_line: int | None = None
     user_code: str | None = None
+    call_file: str | None = None
+    call_line: int | None = None
     source: str | None = None
     kind: str | None = None
     places: tuple[tuple[str | None, str | None, int | None], ...] = field(default=())

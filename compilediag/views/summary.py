@@ -154,9 +154,10 @@ def _format_finding(number: int, finding: Finding, plan: Plan) -> list[str]:
 
 
 def _format_user_line(finding: Finding) -> list[str]:
-    """The user's line that made the guard. The title of a graph break already has the place."""
+    """The user's line that made the guard, or that calls it. The title of a graph break already has the place."""
+    call = format_place(finding.call_file, finding.call_line)
     if not finding.user_code:
-        return []
+        return [f"   called at {call}"] if call and finding.source is None and finding.user_line is None else []
     place = format_place(finding.user_file, finding.user_line)
     return wrap(
         f"at {place}: {format_line(finding.user_code)}" if place else format_line(finding.user_code), "   ", "   "

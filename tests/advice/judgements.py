@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compilediag.diagnosis import fix_code, merge_fixes
@@ -123,9 +124,20 @@ def _list_cause_findings(program: Program) -> list[Finding]:
 
 
 def judge_places(program: Program) -> list[str]:
-    """The plan names each cause at the user's line, in the user's names."""
-    plan = run_original(program)["plan"]
+    """The plan names each cause at the user's line, in the user's names; what did not recompile, its finding does."""
+    run = run_original(program)
+    plan, others = run["plan"], [finding for finding in run["findings"] if finding["source"] is None]
     shown = [*plan["shown"]["steps"], *plan["shown"]["unresolved"]]
+    shown += [
+        {
+            "place": f"{Path(finding[f'{line}_file']).name}:{finding[f'{line}_line']}",
+            "what": finding["title"],
+            "only": finding["rule"],
+        }
+        for finding in others
+        for line in ("call", "user")
+        if finding[f"{line}_file"] is not None
+    ]
     return [
         f"nothing names {cause.expression or cause.rule} at line {program.find_line(cause.at)}: "
         f"{[(step['place'], step.get('expression'), step['what']) for step in shown]}"
@@ -136,7 +148,10 @@ def judge_places(program: Program) -> list[str]:
 
 def _is_named(program: Program, cause: KnownCause, step: dict[str, Any]) -> bool:
     """True if a step of the plan, or a cause that it leaves, is at the user's line and names the value."""
-    if step["place"] != f"{program.path.name}:{program.find_line(cause.at)}":
+    if (
+        step.get("only", cause.rule) != cause.rule
+        or step["place"] != f"{program.path.name}:{program.find_line(cause.at)}"
+    ):
         return False
     base = _PROPERTY.sub("", cause.expression or "")
     return base in (step.get("expression") or step["what"])

@@ -1,5 +1,7 @@
 """Functions that are not compiled: what failed, what was left to Python, and what had nothing to compile."""
 
+from dataclasses import replace
+
 from compilediag.diagnosis import diagnose
 from compilediag.events import StackFrame
 from tests.unit.tables_builder import compiled, graph_break, recompile, tables
@@ -16,6 +18,17 @@ def test_a_graph_break_that_torch_met_once_left_the_function_to_python():
     (found,) = diagnose(tables(failed(BREAK)))
     assert found.rule == "runs_eagerly"
     assert found.suggestion.endswith("torch's hint: Avoid `print`.")
+
+
+def test_findings_about_a_call_name_the_users_line():
+    user = StackFrame(time_ns=1, stack="user", function="train", file="/home/ada/train.py", line=28)
+    own = StackFrame(time_ns=1, stack="own", caller="user", function="forward", file="/home/ada/model.py", line=30)
+    compiles = [replace(failed(BREAK), stack="own"), compiled(outcome="empty", stack="own")]
+    for compile in compiles:
+        (found,) = diagnose(tables(user, own, compile))
+        assert (found.call_file, found.call_line) == ("/home/ada/train.py", 28)
+    (unknown,) = diagnose(tables(failed(BREAK)))
+    assert unknown.call_file is None
 
 
 def test_a_graph_break_that_torch_met_again_was_raised():

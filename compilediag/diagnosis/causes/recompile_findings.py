@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...events import Recompile
 from ...formatting import format_amount, format_lost, format_names, format_times
+from ..call_places import make_call_fields
 from ..costs import get_cost
 from ..evidence import find_first
 from ..finding import Finding, get_severity
@@ -93,6 +94,7 @@ def make_finding(cause: Cause, advice: Advice) -> Finding:
         user_file=find_first(row.user_file for row in rows),
         user_line=find_first(row.user_line for row in rows),
         user_code=cause.user_code,
+        **make_call_fields(cause.call_site),
         source=cause.source,
         kind=cause.kind,
         places=cause.places,

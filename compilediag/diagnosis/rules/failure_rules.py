@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
+from ..call_places import CallPlaces
 from ..change import CodeChange
 from ..evidence import (
     Place,
@@ -43,9 +44,12 @@ def find_failures(data: Rows) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
     groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row)))
-    count_calls, traces = make_eager_call_counter(data), FailedTraces(data)
+    count_calls, traces, places = make_eager_call_counter(data), FailedTraces(data), CallPlaces(data)
     return [
-        _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces)
+        replace(
+            _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces),
+            **places.find(rows),
+        )
         for (place, _, _), rows in groups.items()
     ]
 
@@ -69,7 +73,8 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     if data.rows(GraphBreak):
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
-    return findings + [_report_empty(place, rows) for place, rows in first.items()]
+    places = CallPlaces(data)
+    return findings + [replace(_report_empty(place, rows), **places.find(rows)) for place, rows in first.items()]
 
 
 def _is_users(row: Compile) -> bool:

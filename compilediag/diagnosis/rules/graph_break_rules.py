@@ -18,6 +18,7 @@ from ...formatting import (
     is_resumed,
 )
 from ..break_remedies import describe_remedy
+from ..call_places import CallPlaces
 from ..change import CodeChange
 from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding
@@ -38,7 +39,8 @@ def find_graph_breaks(data: Rows) -> list[Finding]:
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
     resumed = [row for row in data.rows(Recompile) if is_resumed(row.function)]
     reports = (report for rows in groups.values() for report in _report_file(rows))
-    return [_add_recompiles(finding, rows, resumed) for finding, rows in reports]
+    places = CallPlaces(data)
+    return [replace(_add_recompiles(finding, rows, resumed), **places.find(rows)) for finding, rows in reports]
 
 
 def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[Recompile]) -> Finding:
