@@ -226,7 +226,7 @@ def _judge_text(program: Program, rule: str, numbers: Sequence[int], text: str, 
     if is_expected and any(way.nothing for way in _list_ways(program, numbers)):
         return Judgement(rule, text, (), program.recompiles)
     for way in _list_ways(program, numbers):
-        if way.text and _join_words(way.text) in _join_words(text):
+        if way.text and _is_said(way.text, text):
             owner = next(number for number, cause in enumerate(program.causes) if way in cause.ways)
             judged = judge_way(program, owner, way)
             return Judgement(rule, text, judged.problems, judged.recompiles)
@@ -245,8 +245,9 @@ def _expect(program: Program, name: str, value: bool | None) -> int:
     return program.after if value else max(program.recompiles - 1, program.after)
 
 
-def _join_words(text: str) -> str:
-    return " ".join(text.split())
+def _is_said(part: str, text: str) -> bool:
+    """True if an advice contains the words of a way."""
+    return " ".join(part.split()) in " ".join(text.split())
 
 
 # The plan
@@ -304,14 +305,14 @@ def _judge_spec(program: Program, plan: dict[str, Any], spec: dict[str, Any]) ->
 
 
 def _list_ways_of_texts(program: Program, steps: Iterable[dict[str, Any]]) -> list[Way]:
-    """The first way of the cause of each step that only a person can follow."""
+    """The way that says the same as each step that only a person can follow; the first way if none does."""
     ways = []
     for step in steps:
         if not step["edits"] and not step["settings"]:
-            cause = next((cause for cause in program.causes if cause.rule == step["rule"]), None)
-            if cause is None or not cause.ways:
+            known = [way for cause in program.causes if cause.rule == step["rule"] for way in cause.ways]
+            if not known:
                 raise CannotApply(f"no way that was written down follows {step['rule']}")
-            ways.append(cause.ways[0])
+            ways.append(next((way for way in known if way.text and _is_said(way.text, step["text"])), known[0]))
     return list(dict.fromkeys(ways))
 
 

@@ -201,6 +201,7 @@ def _describe_plan(data: Rows) -> dict[str, Any]:
     plan = make_plan(data)
     steps = [
         {"edits": [dataclasses.asdict(e) for e in step.edits], "settings": step.settings, "rule": step.rule}
+        | {"text": step.change}
         | {"alternatives": [_describe_change(change) for change in step.alternatives]}
         for step in plan.steps
     ]

@@ -163,6 +163,13 @@ def strings(compiled):
         f(torch.randn(4), str(k))
 
 
+def many_functions(compiled):
+    f = compiled(lambda x, g: g(x))
+    for g in (torch.sin, torch.cos, torch.tan, torch.exp, torch.abs, torch.neg, torch.tanh, torch.ceil, torch.floor):
+        f(torch.randn(4), g)
+    f(torch.randn(4), torch.relu)
+
+
 def floats(compiled):
     f = compiled(lambda x, k: x * k)
     for k in (0.5, 0.4, 0.3, 0.2):
@@ -213,10 +220,14 @@ def test_with_the_fix_that_is_offered_it_compiles_once(program, rule, dynamic, b
 
 
 def test_a_higher_limit_keeps_a_function_compiled():
-    without = run(strings)
+    without = run(many_functions)
     limit = without.finding("recompile_limit")
     assert limit.fix == {"recompile_limit": 64}
-    assert "recompile_limit" not in [f.rule for f in run(strings, fix=limit.fix).findings]
+    assert "recompile_limit" not in [f.rule for f in run(many_functions, fix=limit.fix).findings]
+
+
+def test_a_limit_is_not_raised_for_values_that_need_no_compiled_version_each():
+    assert run(strings).finding("recompile_limit").fix is None
 
 
 def test_integers_of_a_module_by_the_setting_that_torch_names():

@@ -240,7 +240,7 @@ def test_a_limit_comes_before_its_causes_and_names_them():
     assert found[0].severity == "high"
     assert found[0].title == "forward (model.py:30) hit recompile_limit: it silently runs eagerly from then on"
     assert "k was 'a', then 'b', 'c', 'd' (3x)" in found[0].suggestion
-    assert found[0].fix == {"recompile_limit": 64}
+    assert found[0].fix is None, "more versions are no way to treat a string that varies"
     assert "Its eager calls were not counted; watch(calls=True) counts them" in found[0].suggestion
 
 
@@ -268,6 +268,14 @@ def test_a_limit_takes_the_fix_of_its_causes_before_it_raises_the_limit():
     found = diagnose(tables(*sizes("4", "6", "7"), *sizes("4", "6", "7", tensor="y"), limit))
     assert found[0].rule == "recompile_limit"
     assert set(found[0].fix["dynamic_sources"].split(",")) == {"L['x']", "L['y']"}
+
+
+def test_a_limit_is_raised_only_if_each_compiled_version_is_expected():
+    rows = changes("g", "identity", "the same object", "E.a (another object)", "E.b (another object)")
+    limit = compiled(outcome="skipped", limit="recompile_limit", duration_s=None)
+    assert diagnose(tables(*rows, limit))[0].fix == {"recompile_limit": 64}
+    found = diagnose(tables(*rows, *changes("k", "value", "'a'", "'b'", "'c'"), limit))
+    assert found[0].rule == "recompile_limit" and found[0].fix is None
 
 
 def test_a_limit_whose_causes_were_not_seen_says_so():

@@ -219,10 +219,10 @@ def test_other_values(values, rule):
         ("x", "dispatch_keys", ("without Conjugate", "Conjugate"), "dispatch_keys_change", "another kind of tensor"),
         ("x", "type", ("Tensor", "Parameter"), "type_changes", "Parameter"),
         ("x, y", "alias", ("different tensors", "the same tensor"), "alias_changes", "tensor.clone()"),
-        ("g", "identity", ("the same object", "E.a (another object)"), "identity_changes", "reuse one for g"),
+        ("g", "identity", ("the same object", "E.a (another object)"), "identity_changes", "reuse one of them"),
         ("self", "dead_reference", ("alive", "deallocated"), "dead_reference", "created again"),
         ("backend", "backend", ("a", "b"), "backend_changes", "same object to every torch.compile"),
-        ("len(l)", "length", ("5", "2"), "length_changes", "torch.stack(l)"),
+        ("len(l)", "length", ("5", "2"), "length_changes", "Keep l at a fixed length"),
         ("d['b']", "dict_keys", ("absent", "present"), "dict_keys_change", "same keys in the same order"),
         ("o.extra", "hasattr", ("absent", "present"), "hasattr_changes", "Set o.extra in __init__"),
         ("grad_mode", "global_state", ("True", "False"), "grad_mode", "torch.no_grad()"),
@@ -318,7 +318,7 @@ def test_a_variable_of_a_function_that_was_passed_in_has_torchs_name():
 def test_a_list_that_grows():
     found = diagnose_one(*changes("len(l)", "length", "2", "3", "4"))
     assert found.rule == "growing_container"
-    assert "l grows. " in found.suggestion and "torch.stack(l)" in found.suggestion
+    assert "l grows. " in found.suggestion and "torch.stack" not in found.suggestion, "its items are not known"
     assert "len(l) was 2, then 3, 4" in found.title
 
 

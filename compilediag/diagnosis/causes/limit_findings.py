@@ -73,8 +73,8 @@ def _write_suggestion(name: str, causes: list[Finding]) -> str:
 
 
 def _choose_fix(limit: str, causes: list[Finding]) -> Settings | None:
-    """The fixes of its causes; a higher limit only where none of them has one."""
+    """The fixes of its causes; a higher limit only where all of them are expected, so that each version is needed."""
     fix = merge_fixes(cause.fix for cause in causes)
-    if fix or limit not in DEFAULT_LIMITS:
+    if fix or limit not in DEFAULT_LIMITS or not all(cause.is_expected for cause in causes):
         return fix or None
     return {limit: _RAISE_BY * DEFAULT_LIMITS[limit]}

@@ -13,6 +13,8 @@ from .value_advice import is_rising
 #: The state of a torch optimizer for a parameter; its groups of parameters.
 _STATE = re.compile(r"\bself\.state(?:\[|$)")
 _PARAMETER_GROUPS = re.compile(r"\.param_groups$")
+#: A function in an attribute of an object that is passed in: `layer.forward`.
+_FUNCTION_OF_OBJECT = re.compile(r"^\w+\.")
 _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
 
 
@@ -22,22 +24,30 @@ def advise_identity(cause: Cause) -> Advice:
     seen = list_unique(row.actual.removesuffix(ANOTHER_OBJECT) for row in cause.recompiles if row.actual)
     what = f"{name} was another object" + (f": {format_names(seen)}" if seen else "")
     if _is_fresh(cause):
+        if _FUNCTION_OF_OBJECT.search(cause.source):
+            return Advice(
+                "fresh_object",
+                f"Define {name} as a method of the class, which all its objects share.",
+                "Each object has a function of its own (a lambda, partial or inner function): one compiled version for "
+                "each.",
+                what_changed=what,
+            )
         return Advice(
             "fresh_object",
             f"Create {name} once and reuse it.",
             "It is probably created again for each call (a lambda, partial or inner function).",
             what_changed=what,
         )
-    reuse = f"If these objects do the same, reuse one for {name}."
-    isolate = write_isolation(cause)
+    isolate = write_isolation(cause) if cause.source.startswith("self.") else ""
+    action = "No change is needed, unless these objects do the same: then reuse one of them."
     return Advice(
         "identity_changes",
-        reuse,
+        f"{action} {isolate}".rstrip(),
         f"The compiled code is bound to one object{format_user_line(cause)}: one compiled version per "
-        "object. If a few different objects are intended (functions, classes, enum members), that is expected.",
-        list_changes(reuse, isolate),
-        get_usual_ceiling(cause),
+        "object, such as a function, a class or an enum member, is expected.",
+        ceiling=get_usual_ceiling(cause),
         what_changed=what,
+        is_expected=True,
     )
 
 
@@ -79,19 +89,20 @@ def advise_length(cause: Cause) -> Advice:
     if _STATE.search(name):
         return _advise_optimizer_state(cause, name)
     is_growing = is_rising(cause.values)
-    stack = f"If its items are tensors of one size, pass one tensor, whose size can be dynamic: torch.stack({name})."
-    rest = f"Keep {name} at a fixed length, or pass only the part that is used."
-    explanation = f"{f'{name} grows. ' if is_growing else ''}Each length is a new compile, and no setting changes that."
     rule = "growing_container" if is_growing else "length_changes"
+    if len(cause.values) == 2 and cause.values[0] == "0":
+        return Advice(
+            rule,
+            f"No change is needed, unless {name} can be filled before the first call.",
+            f"The first call fills {name}: one compiled version for the first call and one for the others is expected.",
+            ceiling=get_usual_ceiling(cause),
+            is_expected=True,
+        )
+    action = f"Keep {name} at a fixed length, or pass only the part that is used."
     if _PARAMETER_GROUPS.search(name):
-        rest, stack = "Add all groups of parameters before the first compiled step.", ""
-    return Advice(
-        rule,
-        " ".join(filter(None, (rest, stack))),
-        explanation,
-        list_changes(rest, stack),
-        get_usual_ceiling(cause),
-    )
+        action = "Add all groups of parameters before the first compiled step."
+    explanation = f"{f'{name} grows. ' if is_growing else ''}Each length is a new compile, and no setting changes that."
+    return Advice(rule, action, explanation, ceiling=get_usual_ceiling(cause))
 
 
 def _advise_optimizer_state(cause: Cause, name: str) -> Advice:

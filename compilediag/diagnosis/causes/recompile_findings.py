@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_amount, format_lost, format_names, format_times
 from ..call_places import make_call_fields
 from ..costs import get_cost
-from ..evidence import find_first
+from ..evidence import find_first, get_ids
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
 from .advice import Advice, describe_change, list_changes
-from .cause import ZERO_ONE, Cause
+from .cause import ZERO_ONE, Cause, list_unique
 from .circumstances import add_circumstances
 from .library_advice import add_recipe
 from .source_paths import split_property
@@ -51,11 +52,16 @@ def advise(cause: Cause) -> Advice:
     return add_recipe(add_circumstances(advice, cause), cause)
 
 
-def find_recompiles(causes: Iterable[Cause]) -> list[Finding]:
+def find_recompiles(causes: Sequence[Cause]) -> list[Finding]:
     """One finding per root cause, without side effects of others."""
     advised = [(cause, advise(cause)) for cause in causes]
     effects = find_side_effects(advised)
-    return [make_finding(cause, advice) for cause, advice in advised if id(cause) not in effects]
+    expected = [cause for cause, advice in advised if advice.is_expected]
+    return [
+        make_finding(cause, advice if advice.is_expected else _drop_useless(advice, cause, expected))
+        for cause, advice in advised
+        if id(cause) not in effects
+    ]
 
 
 def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
@@ -69,6 +75,22 @@ def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
 def _is_kept(row: Recompile, advice: Advice) -> bool:
     """True if a recompile stays whatever becomes of the cause that it is attributed to."""
     return advice.is_expected or (row.guard_kind in shape_advice.SIZE_KINDS and row.actual in ZERO_ONE)
+
+
+def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Advice:
+    """The advice; without its changes if each recompile is needed because of another cause."""
+    numbers = get_ids(cause.failed)
+    beside = [other for other in expected if set(numbers) & {*get_ids(other.failed)}]
+    needed = {number for other in beside for number in get_ids(other.failed)}
+    if not needed.issuperset(numbers):
+        return advice
+    names = format_names(list_unique(f"`{other.name or other.kind}`" for other in beside))
+    return replace(
+        advice,
+        action=f"No change is needed: {names} changed at the same calls, and each value needs its compiled version.",
+        changes=(),
+        is_expected=True,
+    )
 
 
 def make_finding(cause: Cause, advice: Advice) -> Finding:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...decode.guards.source_names import format_source
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
 from ..change import CodeChange
@@ -26,7 +27,7 @@ from .advice import (
 )
 from .cause import ZERO_ONE, Cause, list_unique
 from .edits import insert_before
-from .source_paths import is_size, is_stack_value, split_property
+from .source_paths import is_size, is_stack_value, normalize_source, split_property
 from .user_names import NamedSite
 from .value_advice import advise_value
 
@@ -100,11 +101,11 @@ def _advise_dynamic(cause: Cause) -> Advice:
 
 
 def _order_changes(cause: Cause, edit: CodeChange | None, fix: Settings | None) -> tuple[CodeChange, ...]:
-    """An edit of the user's call first, where all values that changed are values there.
+    """An edit of the user's call first, if all values that changed are values there; otherwise no edit.
 
     What is computed before a graph break is not marked with the arguments, but torch's setting can name it.
     """
-    return list_changes(edit, fix) if cause.user.is_whole else list_changes(fix, edit)
+    return list_changes(edit, fix) if cause.user.is_whole else list_changes(fix or edit)
 
 
 def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
@@ -116,7 +117,8 @@ def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
 
 def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> str:
     """The marks of the size and of those that changed with it, as code."""
-    if fix and (is_resumed(cause.recompiles[0].function) or not marks):
+    is_whole = cause.user.is_whole or cause.call_site is None
+    if fix and (is_resumed(cause.recompiles[0].function) or not is_whole or not marks):
         # A value from before a graph break may have no name where the user could mark it, but torch can name it.
         origin = " It comes from before a graph break." if is_resumed(cause.recompiles[0].function) else ""
         return f"Make it dynamic: {fix_code(fix)}.{origin}"
@@ -126,16 +128,21 @@ def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> 
 def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[str, ...]:
     """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
 
-    Marking one of several sizes that have to be equal has no effect, so all of them are marked or none. A tensor that
-    is None at some calls, or that only exists inside of other objects, cannot be marked before the first call; nor can
-    an integer that is the same change, with which the code compares the size. `at` is a line of the user's; by default
-    all lines, or the compiled function if the user's line is not known.
+    Marking one of several sizes that have to be equal has no effect, so all of them are marked or none; tensors of
+    modules stay static. A tensor that does not exist at some calls, or only inside of other objects, cannot be marked
+    before the first one; nor can an integer that is the same change, with which the code compares the size. `at` is a
+    line of the user's; by default all lines, or the compiled function if the user's line is not known.
     """
-    if cause.facts.is_sometimes_none or cause.facts.is_parameter or _changes_an_integer(cause):
+    if cause.facts.is_sometimes_absent or cause.facts.is_parameter or _changes_an_integer(cause):
         return ()
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
-    others = [source for kind, source in cause.also if kind in SIZE_KINDS and "," not in source]
+    of_modules = {normalize_source(format_source(name)) for name in cause.also_named if _MODULE_TENSOR.search(name)}
+    sizes = [guard for guard in cause.also if guard[0] in SIZE_KINDS and "," not in guard[1]]
+    static = [guard for guard in sizes if split_property(guard[1])[0] in of_modules]
+    if set(static) & set(cause.members.guards):
+        return ()
+    others = [source for kind, source in sizes if (kind, source) not in static]
     sources = [source for source in (cause.source, *others) if at is None or source in at.sources]
     marks = [_write_mark(source, None if at is None else at.names, mark) for source in sources]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
@@ -216,11 +223,9 @@ def _advise_module_tensor(cause: Cause) -> Advice:
     as_argument = f"Pass {name} as an argument."
     return Advice(
         "module_tensor_size",
-        f"Let its size vary: {fix_code(fix)}; or pass {name} as an argument."
-        if fix
-        else f"Pass {name} as an argument.",
+        f"Let its size vary: {fix_code(fix)}." if fix else as_argument,
         "It belongs to a module, and torch keeps the sizes of module tensors static, with or without mark_dynamic.",
-        list_changes(fix, as_argument),
+        list_changes(fix or as_argument),
     )
 
 
@@ -262,7 +267,7 @@ def advise_stride(cause: Cause) -> Advice:
         "stride_changes",
         f"Use one memory layout: {name} = {name}.contiguous().",
         f"For images in channels_last, use {name}.contiguous(memory_format=torch.channels_last) at every call.",
-        list_changes(edit_argument(cause, "{}.contiguous()"), f"Pass {name}.contiguous() at every call."),
+        list_changes(edit_argument(cause, "{}.contiguous()") or f"Pass {name}.contiguous() at every call."),
         ceiling=get_usual_ceiling(cause),
     )
 

@@ -25,6 +25,8 @@ _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
 _RESUMED_AT = re.compile(r"_at_(\d+)$")
 _INTEGER = re.compile(r"-?\d{1,18}")
+#: Items that a list has at some calls only, of which the first ones are known by name.
+_MAX_ITEMS = 64
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -79,9 +81,9 @@ class ValueFacts:
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
     `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it. `is_parameter` is true
-    for a size of a Parameter, and `is_sometimes_none` for a value that does not exist at some calls. `torch_version` is
-    (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled,
-    and `thread` is the function of the thread that it ran in; None for the main thread.
+    for a size of a Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version`
+    is (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that
+    recompiled, and `thread` is the function of the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
@@ -89,7 +91,7 @@ class ValueFacts:
     has_conditions: bool = False
     has_tensor_conditions: bool = False
     is_parameter: bool = False
-    is_sometimes_none: bool = False
+    is_sometimes_absent: bool = False
     torch_version: tuple[int, int] = (0, 0)
     graph_breaks: tuple[GraphBreak, ...] = ()
     thread: str | None = None
@@ -103,7 +105,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         has_conditions=any(one.has_conditions for one in facts),
         has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
         is_parameter=any(one.is_parameter for one in facts),
-        is_sometimes_none=any(one.is_sometimes_none for one in facts),
+        is_sometimes_absent=any(one.is_sometimes_absent for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
         graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
         thread=next((one.thread for one in facts if one.thread), None),
@@ -123,9 +125,7 @@ class FactIndex:
         self._parameters = {
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
-        self._absent = {
-            row.guard_source for row in rows if row.guard_source and {row.expected, row.actual} & {"None", "NoneType"}
-        }
+        self._absent = _list_absent(rows)
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Iterable[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
@@ -136,11 +136,25 @@ class FactIndex:
             has_conditions=self._shapes.has_conditions(rows, source.__eq__),
             has_tensor_conditions=self._shapes.has_conditions(rows, lambda one: split_property(one)[0] in tensors),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
-            is_sometimes_none=any(_is_part_of(source, absent) for absent in self._absent),
+            is_sometimes_absent=any(_is_part_of(source, absent) for absent in self._absent),
             torch_version=self._version,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
         )
+
+
+def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[str]:
+    """The values that do not exist at some calls: None, without the attribute, an item of a shorter list, a dict's."""
+    found = set[str]()
+    for row in rows:
+        source, pair = row.guard_source or "", (row.expected or "", row.actual or "")
+        if {"None", "NoneType"} & {*pair} or row.guard_kind in ("hasattr", "dict_keys"):
+            found.add(source)
+        elif row.guard_kind == "length" and all(map(_INTEGER.fullmatch, pair)):
+            first, last = sorted(map(int, pair))
+            container = source.removeprefix("len(").removesuffix(")")
+            found.update(f"{container}[{index}]" for index in range(first, min(last, first + _MAX_ITEMS)))
+    return found - {""}
 
 
 def _read_version(text: object) -> tuple[int, int]:

@@ -59,13 +59,16 @@ def advise_requires_grad(cause: Cause) -> Advice:
     """A tensor with and without gradient. detach() is no way out: a gradient that is needed would be lost."""
     name = get_name(cause, "x")
     template = "{0} if {0}.requires_grad else {0}.detach().requires_grad_()"
-    edit = edit_argument(cause, template)
+    two = "Tensors with and without gradient need separate compiled versions, at most two."
+    if cause.facts.is_parameter or "." in cause.source.removesuffix(".requires_grad"):
+        same = f"To compile once, keep requires_grad the same for {name} at every call."
+        return Advice("requires_grad_changes", same, two, list_changes(same), get_usual_ceiling(cause))
+    pass_it = f"To compile once, pass {name}.detach().requires_grad_() where it has no gradient."
     return Advice(
         "requires_grad_changes",
-        f"To compile once, pass {name}.detach().requires_grad_() where it has no gradient.",
-        "Tensors with and without gradient need separate compiled versions, at most two. No gradient that is needed is "
-        "lost that way; calls that had none record one.",
-        list_changes(edit, f"Pass {name}.detach().requires_grad_() where it has no gradient."),
+        pass_it,
+        f"{two} No gradient that is needed is lost that way; calls that had none record one.",
+        list_changes(edit_argument(cause, template) or pass_it),
         get_usual_ceiling(cause),
     )
 
@@ -91,7 +94,7 @@ def advise_type(cause: Cause) -> Advice:
             plain,
             "It is a Parameter at some calls, and each class needs its own compiled version. A view of it is a plain "
             "tensor with the same values and gradients.",
-            list_changes(edit_argument(cause, "{0}.view_as({0})"), plain),
+            list_changes(edit_argument(cause, "{0}.view_as({0})") or plain),
             get_usual_ceiling(cause),
         )
     isolate = write_isolation(cause) if _ATTRIBUTE.match(cause.source) else ""

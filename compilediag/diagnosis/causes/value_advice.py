@@ -275,11 +275,13 @@ def _advise_number_or_tensor(cause: Cause) -> Advice:
 
 def advise_optional(cause: Cause) -> Advice:
     """A value that is None at some calls."""
+    name = get_name(cause)
     return Advice(
         "optional_argument",
-        f"To compile once, always pass {get_name(cause)}, with a neutral value instead of None.",
+        f"No change is needed. For one compiled version, always pass {name}, with a neutral value instead of None.",
         "It is given at some calls and None at others: one compiled version for each is expected.",
         ceiling=get_usual_ceiling(cause),
+        is_expected=True,
     )
 
 

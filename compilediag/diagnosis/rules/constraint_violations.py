@@ -15,6 +15,7 @@ _FIXED = re.compile(
 _MARKED = re.compile(r"^\s*- (You marked [^\n]*)", re.M)
 _RANGE = re.compile(r"Not all values of .*? in the specified range .*? satisfy the generated guard ([^\n]+)")
 _SOURCE = re.compile(r"[LG]\['[^\]]*'\](?:[\w.]|\[[^\]]*\])*\.size\(\)\[\d+\]")
+_DOES_NOT_RAISE = "Use torch._dynamo.maybe_mark_dynamic, which does not raise: each size is then compiled separately."
 #: A frame of the user's stack at the end of torch's message.
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*\n\s+([^\n]+)')
 
@@ -38,21 +39,26 @@ def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation
     frames = _FRAME.findall(stack)
     file, line, code = (frames[-1][0], int(frames[-1][1]), frames[-1][2].strip()) if frames else (None, None, None)
     where = f"`{format_line(code, 80)}` ({format_place(file, line)})" if code else "The code"
-    text, ways = _explain_fixed(reason, where) or _explain_range(reason, where) or _explain_other(reason, where)
+    text, ways = (
+        _explain_fixed(reason, where, code or "") or _explain_range(reason, where) or _explain_other(reason, where)
+    )
     return ConstraintViolation(
         f"{text} {' '.join(ways)}", tuple(CodeChange(text=way) for way in ways), file, line, code
     )
 
 
-def _explain_fixed(reason: str, where: str) -> tuple[str, tuple[str, ...]] | None:
+def _explain_fixed(reason: str, where: str, code: str) -> tuple[str, tuple[str, ...]] | None:
     found = _FIXED.search(reason)
     if found is None:
         return None
-    size = _format_size(found[1])
-    return f"{where} fixes {size} to {found[2]}, but the size is marked dynamic.", (
-        "If it has to equal the size of another input, mark that one as well: torch._dynamo.mark_dynamic(other, dim).",
-        "Otherwise use torch._dynamo.maybe_mark_dynamic, which does not raise: each size is then compiled separately.",
+    size, number = _format_size(found[1]), found[2]
+    text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
+    if re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code):  # The line has the number itself.
+        return text, (_DOES_NOT_RAISE,)
+    mark = (
+        "If it has to equal the size of another input, mark that one as well: torch._dynamo.mark_dynamic(other, dim)."
     )
+    return text, (mark, f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}")
 
 
 def _explain_range(reason: str, where: str) -> tuple[str, tuple[str, ...]] | None:
