@@ -37,7 +37,6 @@ NOT_HERE = {
     "export_data_dependent": "torch.export: tests/unit/test_traced.py",
     "export_mismatched_fake_kernel": "torch.export: tests/unit/test_traced.py",
     "export_missing_fake_kernel": "torch.export: tests/unit/test_traced.py",
-    "optimizer_state": "torch 2.13 compiles small optimizers once; larger ones are in tests/libraries",
     "other": "torch's own words, for guards that compilediag does not understand",
     "global_state": "modes that torch has no name for",
     "default_device": "a device mode is reported as mode_stack",

@@ -13,6 +13,8 @@ from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
 from .source_paths import is_size, normalize_source, split_property
 
+#: Undoes dynamic=False: torch then makes a number dynamic after its first change, which still recompiles.
+DYNAMIC_BY_DEFAULT = "Compile with dynamic=None."
 #: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
 EXPENSIVE_S = 5.0
 #: The first version of torch in which torch.compile has `isolate_recompiles`.

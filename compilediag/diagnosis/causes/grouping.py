@@ -29,6 +29,7 @@ from .needed_versions import leave_needed
 from .root_changes import RootChanges
 from .shape_evidence import FactIndex, ValueFacts, merge_facts
 from .source_paths import find_torch_source, normalize_source
+from .tied_sizes import drop_tied_needs
 from .user_names import NameIndex, SizeAt, merge_names
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.
@@ -42,12 +43,12 @@ def find_causes(data: Rows) -> list[Cause]:
     names, facts = NameIndex(data), FactIndex(data)
     groups = _group_changes(data, failures, names)
     causes = [_make_cause(group, failures, decided, names) for group in groups]
-    known = [replace(cause, facts=_find_facts(cause, facts)) for cause in causes]
+    known = [drop_tied_needs(replace(cause, facts=_find_facts(cause, facts))) for cause in causes]
     return leave_needed(_join_alike(known))
 
 
 def _find_facts(cause: Cause, facts: FactIndex) -> ValueFacts:
-    beside = (source for kind, source in cause.also if kind in _SIZES)
+    beside = [source for kind, source in cause.also if kind in _SIZES]
     return facts.find(cause.seen or cause.recompiles, cause.source, beside)
 
 

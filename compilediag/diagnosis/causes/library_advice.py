@@ -30,4 +30,5 @@ def add_recipe(advice: Advice, cause: Cause) -> Advice:
         explanation=recipe.why or advice.explanation,
         changes=(*applicable, CodeChange(text=recipe.action)),
         has_recipe=not recipe.is_partial,
+        is_expected=advice.is_expected and not recipe.removes_expected,
     )

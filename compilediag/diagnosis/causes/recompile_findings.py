@@ -87,7 +87,7 @@ def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Ad
     names = format_names(list_unique(f"`{other.name or other.kind}`" for other in beside))
     return replace(
         advice,
-        action=f"No change is needed: {names} changed at the same calls, and each value needs its compiled version.",
+        action=f"No change is needed: {names} changed at the same calls, so these recompiles are expected.",
         changes=(),
         is_expected=True,
     )

@@ -40,6 +40,8 @@ MAX_STEPS = 2
 _MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
 #: Kinds of guards that marking a size as dynamic removes.
 SIZE_KINDS = ("tensor_size", "symbolic_shape")
+#: The size of a tensor that is broadcast, in what came: `keep.size()[1] = 1, x.size()[1] = 2`.
+_ONE = re.compile(r"([\w.\[\]']+)\.size\(\)\[\d+\] = 1\b")
 #: torch's words for a guard that two sizes are equal because they were equal at the first call.
 _DUCK = "duck sizing"
 
@@ -64,14 +66,19 @@ def advise_size(cause: Cause) -> Advice:
 def advise_symbolic(cause: Cause) -> Advice:
     """A guard that only dynamic shapes have: on one size, on one number, or on how several of them relate."""
     if any(_DUCK in reason for reason in cause.reasons):
-        return _advise_duck_sizing(cause)
+        return _advise_broadcast(cause) if _is_broadcast(cause) else _advise_duck_sizing(cause)
     if "," in cause.source or not cause.source:
         return _advise_relation(cause)
     return advise_size(cause) if is_size(cause.source) else advise_value(cause)
 
 
 def _is_zero_one(cause: Cause) -> bool:
-    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change."""
+    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change.
+
+    With two other sizes or more, a mark saves the recompile of the second one.
+    """
+    if len(set(cause.values) - ZERO_ONE) > 1:
+        return False
     return ZERO_ONE & set(cause.values) != set() and (is_usual(cause) or all(map(_touches_zero_one, cause.recompiles)))
 
 
@@ -237,6 +244,23 @@ def _advise_duck_sizing(cause: Cause) -> Advice:
         list_changes({"use_duck_shape": False}, "Make the first call with different sizes."),
         get_usual_ceiling(cause),
         _describe_relation(cause),
+    )
+
+
+def _is_broadcast(cause: Cause) -> bool:
+    """True if one of two sizes that were equal became 1 at each of these recompiles: torch compiles 1 on its own."""
+    return all(_ONE.search(row.actual or "") for row in cause.recompiles)
+
+
+def _advise_broadcast(cause: Cause) -> Advice:
+    found = _ONE.search(cause.recompiles[0].actual or "")
+    name = format_expression(found[1]) if found else "the tensor"
+    return Advice(
+        "size_zero_one",
+        f"Give {name} its full size before the call, where it is 1: expand(...).contiguous().",
+        f"{name} is broadcast at some calls only, and torch always compiles size 1 on its own.",
+        ceiling=get_usual_ceiling(cause, "medium"),
+        what_changed=_describe_relation(cause),
     )
 
 

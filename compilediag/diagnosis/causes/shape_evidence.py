@@ -127,7 +127,7 @@ class FactIndex:
         }
         self._absent = _list_absent(rows)
 
-    def find(self, rows: Sequence[Recompile], source: str, beside: Iterable[str] = ()) -> ValueFacts:
+    def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
         tensors = {split_property(one)[0] for one in (source, *beside)}
         return ValueFacts(
@@ -136,7 +136,7 @@ class FactIndex:
             has_conditions=self._shapes.has_conditions(rows, source.__eq__),
             has_tensor_conditions=self._shapes.has_conditions(rows, lambda one: split_property(one)[0] in tensors),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
-            is_sometimes_absent=any(_is_part_of(source, absent) for absent in self._absent),
+            is_sometimes_absent=any(_is_part_of(one, absent) for one in (source, *beside) for absent in self._absent),
             torch_version=self._version,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),

@@ -11,6 +11,7 @@ from itertools import pairwise
 from ...formatting import format_expression
 from ..settings import fix_code
 from .advice import (
+    DYNAMIC_BY_DEFAULT,
     Advice,
     advise_branch,
     advise_specialized,
@@ -184,11 +185,11 @@ def _advise_integer_argument(cause: Cause, name: str) -> Advice:
     is_counting = is_counter(cause.values)
     return Advice(
         "counter" if is_counting else "int_changes",
-        setting or "Compile with dynamic=None.",
+        setting or DYNAMIC_BY_DEFAULT,
         f"{f'{name} counts up. ' if is_counting else ''}By default torch makes an integer dynamic after its first "
         "change, so the function is probably compiled with dynamic=False (dynamic=None is enough), or its code needs "
         "the number itself.",
-        list_changes(fix, "Compile with dynamic=None."),
+        list_changes(fix, DYNAMIC_BY_DEFAULT),
     )
 
 
@@ -201,7 +202,7 @@ def _advise_float(cause: Cause) -> Advice:
         explanation = "torch makes a float dynamic by itself after its first change, so one recompile is usual."
         changes = list_changes(edit, tensor, ALL_DYNAMIC)
         return Advice("float_changes", tensor or ALL_DYNAMIC, explanation, changes, get_usual_ceiling(cause))
-    keep = "Compile with dynamic=None."
+    keep = DYNAMIC_BY_DEFAULT
     return Advice(
         "float_changes",
         tensor or keep,
@@ -231,10 +232,9 @@ def _advise_optimizer_number(cause: Cause) -> Advice:
         keep = "To keep it constant, which changes the training: cycle_momentum=False in OneCycleLR or CyclicLR."
         return Advice(
             "optimizer_number",
-            keep,
+            keep if is_usual(cause) else DYNAMIC_BY_DEFAULT,
             f"A scheduler changes {name}. A tensor is no way out: the scheduler replaces it by a float. {usual}",
-            list_changes("Compile with dynamic=None.") if not is_usual(cause) else (),
-            get_usual_ceiling(cause),
+            ceiling=get_usual_ceiling(cause),
             is_expected=is_usual(cause),
         )
     tensor = (

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...events import Recompile
-from ..causes.advice import Advice
+from ..causes.advice import DYNAMIC_BY_DEFAULT, Advice
 from ..causes.cause import Cause
 from ..causes.edits import get_user_value
 from ..causes.recompile_findings import advise
 from ..causes.shape_evidence import FactIndex
 from ..causes.source_paths import is_size
 from ..change import CodeChange, Edit
-from .kept_recompiles import find_kept, is_dynamic_change
+from .kept_recompiles import find_first_changes, find_kept, is_dynamic_change
 from .settings_block import merge_settings
 
 #: Rules whose advice in words gives fewer compiled versions, or depends on what the program means.
@@ -73,6 +73,8 @@ def list_candidates(causes: Sequence[Cause], facts: FactIndex) -> list[Candidate
 def _make_candidate(cause: Cause, facts: FactIndex) -> Candidate:
     advice = advise(cause.alone)  # Other causes have their own steps.
     changes = get_changes(advice)
+    if changes and changes[0] == CodeChange(text=DYNAMIC_BY_DEFAULT):
+        return Candidate((cause,), (advice,), changes, find_first_changes(cause))
     if not changes or not is_dynamic_change(changes[0]):
         return Candidate((cause,), (advice,), changes)
     kept = find_kept(cause, facts)

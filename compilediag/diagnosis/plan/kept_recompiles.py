@@ -40,6 +40,14 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     return found
 
 
+def find_first_changes(cause: Cause) -> dict[int | None, str]:
+    """The first recompile of each function, which stays where torch makes a number dynamic by itself."""
+    first: dict[Place, Recompile] = {}
+    for row in cause.seen or cause.recompiles:
+        first.setdefault(get_place(row), row)
+    return {row.event_id: "torch makes a number dynamic after its first change" for row in first.values()}
+
+
 def _list_special(rows: Sequence[Recompile]) -> Iterator[Recompile]:
     """Those for the values 0 and 1, and the first one for any other value where an entry has only 0 or 1."""
     general: set[Place] = set()

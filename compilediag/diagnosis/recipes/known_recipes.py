@@ -42,6 +42,7 @@ RECIPES: tuple[Recipe, ...] = (
         action="Set it before the first call, as the number of labels needs: "
         'model.config.problem_type = "single_label_classification".',
         why="The first call with labels sets it, so the second call is compiled again.",
+        removes_expected=True,
         program="transformers_trainer",
     ),
     Recipe(
@@ -94,7 +95,7 @@ RECIPES: tuple[Recipe, ...] = (
         name="torch_one_cycle_momentum",
         packages=("torch/optim",),
         rules=("float_changes", "optimizer_number"),
-        source=r"\['(?:betas|momentum)'\]",
+        source=r"\['betas'\]",
         action="Keep the momentum fixed, which changes the training: OneCycleLR(..., cycle_momentum=False).",
         why="The compiled step needs the momentum as a Python number, so each value is compiled on its own. A tensor "
         "is no way out: the scheduler replaces it by a float.",

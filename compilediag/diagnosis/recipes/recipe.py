@@ -13,8 +13,9 @@ class Recipe:
     It applies if a function in a folder of `packages` recompiled, the advice has one of `rules`, and the regular
     expressions `source` (the guarded value) and `call` (the user's own call) match. `action` is what to do, and `why`
     replaces the explanation, if it is another one. `follows` matches the guarded values that change with `source`, as a
-    part of the same change. With `is_partial` it removes some of the recompiles, and a plan claims none. `program`
-    names the program in tests/libraries whose test follows it.
+    part of the same change. With `is_partial` it removes some of the recompiles, and a plan claims none; with
+    `removes_expected` it removes those that are expected without it. `program` names the program in tests/libraries
+    whose test follows it.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Recipe:
     why: str = ""
     follows: str = ""
     is_partial: bool = False
+    removes_expected: bool = False
 
     def is_of(self, file: str | None) -> bool:
         """True if a file is in a folder of its packages."""
