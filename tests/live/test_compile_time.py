@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import compilediag as cd
-from compilediag.diagnosis.rules import unused_backward
+from compilediag.diagnosis.rules import compile_time, repeated_blocks, unused_backward
 from compilediag.diagnosis.rules.next_process import find_repeated_time
-from compilediag.events import Compile
+from compilediag.events import Compile, Phase
 from compilediag.program import read_program
 
 
@@ -29,6 +29,9 @@ class Model(nn.Module):
         for layer in self.layers:
             x = layer(x[..., : layer.norm.normalized_shape[0]])
         return x.sum()
+
+
+MODEL = Model([8])
 
 
 def compile_model(sizes, needs_grad=False, dynamic=None, detail="lean"):
@@ -77,6 +80,59 @@ def test_a_backward_that_never_ran_is_seen_and_one_that_ran_is_not(monkeypatch):
     assert [[cost.kind for cost in costs] for costs in found[:2]] == [["unused_backward"], []]
     assert found[2] == []
     assert found[0][0].seconds > 0
+
+
+def test_compiling_each_block_as_printed_compiles_one_of_them(monkeypatch):
+    monkeypatch.setattr(repeated_blocks, "WORTH_CHANGING_S", 0.0)
+    monkeypatch.setitem(torch.compile.__kwdefaults__, "backend", "aot_eager")
+    torch._dynamo.reset()
+    model, x = Model([8] * 6), torch.randn(5, 8)
+    with cd.watch() as whole, torch.no_grad():
+        before = torch.compile(model)(x)
+    (cost,) = repeated_blocks.find_repeated_blocks(whole.data)
+    torch._dynamo.reset()
+    exec(cost.code, {"model": model})
+    with cd.watch() as regional, torch.no_grad():
+        after = model(x)
+    assert torch.equal(before, after)
+    graphs = [[row.graph_ops for row in session.data.rows(Compile)] for session in (whole, regional)]
+    assert [len(ops) for ops in graphs] == [1, 1]
+    assert graphs[1][0] < graphs[0][0] / 5
+    assert repeated_blocks.find_repeated_blocks(regional.data) == []
+
+
+CHECKS = """
+import torch
+from torch._inductor import cpu_vec_isa
+seen, check = [], cpu_vec_isa.VecISA.check_build
+cpu_vec_isa.VecISA.check_build = lambda isa, code: seen.append(code) or check(isa, code)
+found = bool(cpu_vec_isa.valid_vec_isa_list())
+print(found, cpu_vec_isa.VecISA._avx_code in seen)
+"""
+
+
+def test_the_check_of_the_cpu_is_skipped_with_the_variable_that_is_printed(python, monkeypatch):
+    monkeypatch.delenv("TORCHINDUCTOR_VEC_ISA_OK", raising=False)
+    before = python("-c", CHECKS)
+    if before.stdout.split() != ["True", "True"]:
+        pytest.skip(f"this CPU or this version of torch has no such check: {before.stdout} {before.stderr[-200:]}")
+    after = python("-c", f"import os\n{compile_time.SKIP_CPU_CHECK}\n{CHECKS}")
+    assert after.stdout.split() == ["True", "False"], after.stderr
+
+
+def test_without_gradients_no_backward_is_prepared():
+    def prepare(mode):
+        torch._dynamo.reset()
+        with cd.watch() as session, mode():
+            result = torch.compile(MODEL, backend="aot_eager")(torch.ones(5, 8))
+        phases = {row.name for row in session.data.rows(Phase)}
+        return result.detach(), unused_backward.JOINT in phases
+
+    (result, is_prepared), *others = [
+        prepare(mode) for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode)
+    ]
+    assert is_prepared and [prepared for _, prepared in others] == [False, False]
+    assert all(torch.equal(result, other) for other, _ in others)
 
 
 def test_a_backend_without_a_cache_is_paid_whole_by_the_next_process():

@@ -18,6 +18,7 @@ from .unused_backward import find_unused_backwards
 _FROM_RULES = {"tuning_small_gain": "tuning", "tuning_repeated": "tuning", "used_once": "used_once"}
 #: Less is not worth a line.
 WORTH_REPORTING_S = 1.0
+SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
 
 
 def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
@@ -63,6 +64,6 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
             "process that compiles for the CPU",
             advice="Set the environment variable TORCHINDUCTOR_VEC_ISA_OK=1 on machines where the check succeeded.",
             evidence=get_ids(checks),
-            code='os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported',
+            code=SKIP_CPU_CHECK,
         )
     ]
