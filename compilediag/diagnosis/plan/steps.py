@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_amount, format_change, format_names, format_seconds
-from ..causes.advice import Advice, describe_change
+from ..causes.advice import Advice, describe_change, format_user_line
 from ..causes.cause import Cause, list_unique
 from ..causes.source_paths import split_property
 from ..change import CodeChange, Edit
@@ -49,7 +49,7 @@ def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) ->
     file, line, function, code = _find_place(causes[0], change)
     return PlanStep(
         rule=candidate.advice[0].rule,
-        what=describe_what(candidate),
+        what=f"{describe_what(candidate)}{_describe_line(causes)}",
         change=change.code,
         why=_explain(candidate),
         saving=saving,
@@ -116,7 +116,16 @@ def _explain(candidate: Candidate) -> str:
     """Why, and why the value has no name in the user's own code if it has none."""
     reasons = (cause.user.reason for cause in candidate.causes)
     unnamed = next((f"It has no name at your call: {reason}." for reason in reasons if reason), "")
-    return " ".join(filter(None, [*list_unique(advice.explanation for advice in candidate.advice), unnamed]))
+    texts = list_unique(advice.explanation for advice in candidate.advice)
+    whole = [text for text in texts if not any(text in other for other in texts if other != text)]
+    return " ".join(filter(None, [*whole, unnamed]))
+
+
+def _describe_line(causes: Sequence[Cause]) -> str:
+    """` (model.py:12: self.step += 1)`: where a module's number is compiled in, if the step is at the call."""
+    cause = causes[0]
+    is_attribute = len(causes) == 1 and cause.family == "value" and cause.source.startswith("self.")
+    return format_user_line(cause) if is_attribute and cause.user_place_text != cause.user_place else ""
 
 
 Location = tuple[str | None, int | None, str | None, str | None]
