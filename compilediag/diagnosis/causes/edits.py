@@ -54,13 +54,21 @@ def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
 
 
 def replace_argument(cause: Cause, template: str) -> tuple[Edit, ...]:
-    """Replace the guarded value in the user's call by `template`, in which {} or {0} is the value; no edit if it is not
-    there, or if evaluating it twice could do something twice.
+    """Replace the guarded value in each of the user's calls by `template`, in which {} or {0} is the value; no edit if
+    one does not have it, or if evaluating it twice could do something twice.
 
     The whole call is replaced, so that the same name elsewhere in the statement stays.
     """
-    site, value = get_site(cause), get_user_value(cause)
-    if site is None or value is None or not site.call or (template.count("{0}") > 1 and "(" in value):
+    named = {one.site: one.names.get(cause.source) for one in cause.user.sites}
+    site = get_site(cause)
+    if site is not None:
+        named[site] = get_user_value(cause)
+    edits = [_replace_at(site, value, template) for site, value in named.items()]
+    return tuple(edit for found in edits for edit in found) if all(edits) else ()
+
+
+def _replace_at(site: CallSite, value: str | None, template: str) -> tuple[Edit, ...]:
+    if value is None or not site.call or (template.count("{0}") > 1 and "(" in value):
         return ()
     call = rewrite_argument(site.call, value, template.format(value))
     return (Edit(site.file, site.line, "replace", site.call, call),) if call else ()
