@@ -1,13 +1,14 @@
 """Edits of the user's call: what is put before it, what is replaced in it, and where neither is possible."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from compilediag.diagnosis.causes.edits import insert_before_call, replace_argument, rewrite_argument
+from compilediag.diagnosis.causes.user_names import NamedSite, UserNames
 
 
-@dataclass
+@dataclass(frozen=True)
 class Line:
     code: str
     call: str | None = None
@@ -19,6 +20,8 @@ class Line:
 class CalledCause:
     call_site: Line | None
     expression: str | None = None
+    source: str = "k"
+    user: UserNames = field(default_factory=UserNames)
 
 
 def insert(code, line="torch._dynamo.mark_dynamic(ids, 0)", call="step(ids)"):
@@ -61,6 +64,15 @@ def test_no_edit_without_a_call_site():
 def test_an_argument_is_replaced_in_the_call_alone():
     (edit,) = replace_argument(CalledCause(Line("k = f(x, k)", "f(x, k)"), "k"), "torch.tensor({})")
     assert (edit.kind, edit.old, edit.new) == ("replace", "f(x, k)", "f(x, torch.tensor(k))")
+
+
+def test_an_argument_is_replaced_at_each_line_that_calls_the_function_or_at_none():
+    warm_up, step = Line("f(x, start)", "f(x, start)", line=2), Line("y = f(x, k)", "f(x, k)")
+    named = UserNames(sites=(NamedSite(warm_up, {"k": "start"}), NamedSite(step, {"k": "k"})))
+    edits = replace_argument(CalledCause(step, "k", user=named), "torch.tensor({})")
+    assert [(edit.line, edit.new) for edit in edits] == [(2, "f(x, torch.tensor(start))"), (7, "f(x, torch.tensor(k))")]
+    unnamed = UserNames(sites=(NamedSite(warm_up), NamedSite(step, {"k": "k"})))
+    assert replace_argument(CalledCause(step, "k", user=unnamed), "torch.tensor({})") == ()
 
 
 @pytest.mark.parametrize(
