@@ -73,12 +73,7 @@ def advise_symbolic(cause: Cause) -> Advice:
 
 
 def _is_zero_one(cause: Cause) -> bool:
-    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change.
-
-    With two other sizes or more, a mark saves the recompile of the second one.
-    """
-    if len(set(cause.values) - ZERO_ONE) > 1:
-        return False
+    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change."""
     return ZERO_ONE & set(cause.values) != set() and (is_usual(cause) or all(map(_touches_zero_one, cause.recompiles)))
 
 
@@ -187,7 +182,7 @@ def _advise_zero_one(cause: Cause) -> Advice:
         "size_zero_one",
         f"{pad} If no code depends on whether the size is 0 or 1: {way}.",
         explanation,
-        (*_order_changes(cause, _edit_marks(cause, UNBACKED), fix), *list_changes(pad)),
+        _order_changes(cause, _edit_marks(cause, UNBACKED), fix) or list_changes(pad),
         ceiling,
     )
 
