@@ -202,6 +202,18 @@ def test_the_result_of_a_call_that_the_next_one_gets_is_one_cause_and_is_marked_
     assert len(find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *other, *rows))) == 2
 
 
+def test_of_equal_numbers_the_one_that_the_code_reads_first_is_the_root():
+    rows = changed("extend", 101, ("data.size()[0]", "1", "2"), ("self.size", "0", "1"), ("self.cursor", "0", "1"))
+    lines = {"self.size": 14, "self.cursor": 11}
+    placed = [
+        replace(row, user_line=lines[row.guard_source])
+        if isinstance(row, GuardFailure) and row.guard_source in lines
+        else row
+        for row in rows
+    ]
+    assert [source for source, *_ in describe(stacks("extend"), placed)] == ["data.size()[0]", "self.cursor"]
+
+
 def test_an_object_that_died_and_what_it_held_are_one_cause():
     rows = [
         [

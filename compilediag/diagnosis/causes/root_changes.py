@@ -166,10 +166,12 @@ class RootChanges:
             if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
                 self._join(first, second)
 
-    def _rank(self, change: GuardChange, number: int) -> tuple[bool, bool, int, int]:
-        """Sorts guards: those on parameters, which only another module has, then as the user's call names them."""
-        position = self._positions(change.row) if change.is_size else None
-        return not _is_of_module(change), position is None, position or 0, number
+    def _rank(self, change: GuardChange, number: int) -> tuple[bool, bool, bool, int, int]:
+        """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them,
+        and numbers as the code reads them.
+        """
+        position = self._positions(change.row) if change.is_size else change.row.user_line
+        return not _is_of_module(change), not change.is_size, position is None, position or 0, number
 
     def _join(self, first: CauseKey, second: CauseKey) -> None:
         known = {change.event_id: change for change in self._changes[first]}
