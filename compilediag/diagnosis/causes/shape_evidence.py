@@ -19,6 +19,7 @@ from .thread_names import ThreadIndex
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 #: What is between the values of several symbols: `s0 = L['x'].size()[0], s1 = n`.
 _SOURCES = re.compile(r", (?=(?:s|u|z|zuf)\d+ = )")
+_EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
 _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
 _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
@@ -233,7 +234,10 @@ class ShapeIndex:
         """
         places = {get_place(row) for row in rows}
         return any(
-            row.action == "guarded" and all(map(is_meant, _get_sources(row).values())) and row not in self._is_optional
+            row.action == "guarded"
+            and all(map(is_meant, _get_sources(row).values()))
+            and row not in self._is_optional
+            and not _is_of_two_tensors(row)
             for place in places
             for key in self._keys.get(place, ())
             for row in self._by_compile.get(key, ())
@@ -273,6 +277,12 @@ def _get_sources(row: SymbolicShape) -> dict[str, str]:
     parts = [part.partition(" = ") for part in _SOURCES.split(row.source or "")]
     named = ((symbol, name) if equals else (row.symbol or "", symbol) for symbol, equals, name in parts)
     return {symbol: normalize_source(format_source(name)) for symbol, name in named}
+
+
+def _is_of_two_tensors(row: SymbolicShape) -> bool:
+    """True if the sizes of two tensors have to be equal: what changes both of them keeps that."""
+    tensors = {split_property(source)[0] for source in _get_sources(row).values()}
+    return len(tensors) == 2 and _EQUAL.fullmatch((row.expression or "").strip()) is not None
 
 
 def evaluate_condition(expression: str, values: Mapping[str, int]) -> bool | None:
