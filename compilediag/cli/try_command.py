@@ -124,8 +124,9 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
     from compilediag.session import load
 
     values = {META_KEY: trial.outcome.to_dict()} if trial.outcome is not None else {}
-    if args.save and not trial.session.exists():
-        return  # The first run took too long, and wrote nothing.
+    if args.save and trial.outcome is None and not _can_load(trial.session):
+        print(f"compilediag: {args.save} was not written: the first run recorded nothing", file=sys.stderr)
+        return
     for path in filter(None, (args.plan, trial.session if args.save else None)):
         session = load(path)
         try:
@@ -135,6 +136,17 @@ def _store(args: argparse.Namespace, trial: ScriptTrial) -> None:
     if args.save:
         load(trial.session).save(args.save)
         print(f"compilediag: wrote {args.save}", file=sys.stderr)
+
+
+def _can_load(path: Path) -> bool:
+    """False if a run was ended before or while its session was made."""
+    from compilediag.session import load
+
+    try:
+        load(path)
+    except CompilediagError:
+        return False
+    return True
 
 
 def _format_trial(plan: Plan | None, outcome: Outcome) -> str:

@@ -160,7 +160,7 @@ PROGRAMS = {
     "rates": ("optimizer_number", None),
     "epochs": ("grad_mode", None),
     "calls": ("fresh_object", None),
-    "decoding": ("recompile_limit", "recompile_limit"),
+    "decoding": ("recompile_limit", None),
 }
 
 
