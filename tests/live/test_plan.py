@@ -150,3 +150,16 @@ def test_three_causes_at_one_call_save_nothing_alone(run):
     assert marks.change.splitlines() == [f"torch._dynamo.maybe_mark_dynamic(points, {dim})" for dim in (0, 1)]
     changed = apply_edits(COUNT, marks.edits).text
     assert run_again(run, plan, changed) == 0
+
+
+def test_a_value_that_the_call_computes_is_named_by_the_users_own_parameter():
+    @torch.compile(backend="eager", dynamic=False)
+    def normalize(batch):
+        return batch - batch.mean()
+
+    with compilediag.watch() as session:
+        for size in (4, 6, 9):
+            normalize(torch.randn(size, 2))
+    (step,) = session.plan().steps
+    assert (step.expression, step.what) == ("batch.size(0)", "batch.size(0) was 4, then 6, 9")
+    assert "normalize(torch.randn(size, 2))" in step.code

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...events import Compile, Recompile, Rows
+from ...formatting import format_expression
 from ..evidence import Place, get_place
-from .call_sites import CallSite, CallSites, NamedValue
+from .call_sites import CallSite, CallSites, NamedValue, read_own_code
 
 #: A size, and the function that it was guarded in.
 SizeAt = tuple[Place, str]
@@ -61,6 +62,7 @@ class NameIndex:
 
     def __init__(self, data: Rows):
         self._sites = CallSites(data)
+        self._own = read_own_code(data)
         # A backward that is compiled later is another row of the same compile, without a stack.
         self._stacks = {row.compile_key: row.stack for row in data.rows(Compile) if row.stack is not None}
         self._named: dict[tuple[str | None, str], NamedValue] = {}
@@ -93,9 +95,17 @@ class NameIndex:
             value = self._name(row.compile_key, row.guard_source or "") if site is not None else None
             if site is not None and value is not None and value.expression is not None:
                 is_whole = all(self._name(one.compile_key, one.guard_source or "").base for one in members)
-                return UserNames(site, value.expression, None, self._list_sites(found, {*others}), is_whole)
+                expression = self._choose_expression(row, value)
+                return UserNames(site, expression, None, self._list_sites(found, {*others}), is_whole)
             first, reason = first or site, reason or (value.reason if value is not None else None)
         return UserNames(first, None, reason)
+
+    def _choose_expression(self, row: Recompile, value: NamedValue) -> str | None:
+        """The value at the call, or in the compiled function: if that is the user's own, its parameter reads better
+        than a call such as `torch.randn(size, 16)`.
+        """
+        is_own = bool(row.file) and self._own.is_own(row.file or "", row.function, None)
+        return value.expression if value.is_duplicable or not is_own else format_expression(row.guard_source or "")
 
     def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
         """The lines with the names of the values there. A value is one of the function that it was guarded in."""
