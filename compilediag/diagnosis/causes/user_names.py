@@ -105,7 +105,7 @@ class NameIndex:
         than a call such as `torch.randn(size, 16)`.
         """
         is_own = bool(row.file) and self._own.is_own(row.file or "", row.function, None)
-        return value.expression if value.is_duplicable or not is_own else format_expression(row.guard_source or "")
+        return format_expression(row.guard_source or "") if is_own and "(" in (value.base or "") else value.expression
 
     def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
         """The lines with the names of the values there. A value is one of the function that it was guarded in."""
