@@ -131,6 +131,7 @@ Corrected after a first run, because they were wrong on torch's or the library's
 - `diffusers_transformer`: with repeated blocks, two recompiles stay whatever the sizes, as each kind of block is called
   in two ways. They are of one block each, not of the model.
 - `flex_attention_lengths`: two heads and two blocks of the mask were one size to torch; there are four heads now.
+- `lightning_fit`: the size only changes where the gradient mode needs a version anyway, so it is no cause of its own.
 - `peft_adapters`: hot swapping reads the weights of an adapter from its folder.
 - `sentence_embeddings`: the last sentence had one word, so its length was 1 as well. An unbacked size is no way: it
   breaks the graph in transformers.
