@@ -38,7 +38,7 @@ NOT_OWN = [
     "C:\\Users\\Ada\\AppData\\Local\\Programs\\Python\\Python311\\Lib\\site-packages\\lightning\\trainer.py",
     "C:\\ProgramData\\miniconda3\\envs\\ml\\Lib\\runpy.py",
     "C:\\ProgramData\\anaconda3\\Lib\\runpy.py",
-    "/work/pytorch/torch/nn/modules/module.py",
+    "/srv/pytorch/torch/nn/modules/module.py",
     "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py",
     "<frozen runpy>",
     "<__array_function__ internals>",

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from ...decode.call_stacks import is_torch_file
 from ...events import Compile, Rows, StackFrame
 from ...formatting import is_resumed
+from ..stack_walk import StackWalk
 from .guard_changes import CauseKey, GuardChange
 
 #: The file of torch through which a call enters compiled code.
 _ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
-#: Frames of one stack at most.
-_MAX_DEPTH = 2_000
 
 #: A function by its name and file.
 Function = tuple[str | None, str | None]
@@ -33,7 +32,7 @@ class OuterCalls:
     """The outer call of each compile."""
 
     def __init__(self, data: Rows):
-        self._frames = {frame.stack: frame for frame in data.rows(StackFrame)}
+        self._walk = StackWalk(data)
         self._stacks = {row.compile_key: row.stack for row in data.rows(Compile) if row.stack is not None}
         self._found: dict[str, OuterCall | None] = {}
 
@@ -43,20 +42,12 @@ class OuterCalls:
         if stack is None:
             return None
         if stack not in self._found:
-            self._found[stack] = self._find_outer(self._list_callers(stack))
+            self._found[stack] = self._find_outer([*self._walk.walk(stack)][1:])
         return self._found[stack]
-
-    def _list_callers(self, stack: str) -> list[StackFrame]:
-        """The frames around a compiled frame, the innermost first."""
-        callers: list[StackFrame] = []
-        own = self._frames.get(stack)
-        while own is not None and len(callers) < _MAX_DEPTH:
-            own = self._frames.get(own.caller)
-            callers += [] if own is None else [own]
-        return callers
 
     @staticmethod
     def _find_outer(callers: list[StackFrame]) -> OuterCall | None:
+        """The outer call of the frames around a compiled one, innermost first."""
         entrances = [number for number, frame in enumerate(callers) if _is_entrance(frame)]
         outside = entrances[-1] + 1 if entrances else 0
         if outside >= len(callers):

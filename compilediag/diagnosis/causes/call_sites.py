@@ -25,6 +25,7 @@ from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torc
 from ...decode.calls.value_path import ValuePath, format_sizes, parse_path, split_tensor_property
 from ...events import Compile, Rows, StackFrame
 from ...formatting import format_place, parse_resumed
+from ..stack_walk import StackWalk
 
 #: Frames that Python makes for a comprehension, up to 3.11: the function around it is the user's.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
@@ -96,11 +97,15 @@ class CallSites:
 
     def __init__(self, data: Rows, my_code: Sequence[str] = ()):
         self._own = read_own_code(data, my_code)
-        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+        self._walk = StackWalk(data)
         compiles = data.rows(Compile)
         self._stacks = {row.compile_key: row.stack for row in compiles if row.compile_key and row.stack}
         self._paths: dict[str, tuple[StackFrame, ...]] = {}
         self._names: dict[tuple[str, str], NamedValue] = {}
+
+    def is_own(self, file: str | None, function: str | None) -> bool:
+        """True for a function of the user's own code."""
+        return self._own.is_own(file, function)
 
     def find(self, compile_key: str | None) -> CallSite | None:
         """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
@@ -144,12 +149,7 @@ class CallSites:
         if key is None:
             return ()
         if key not in self._paths:
-            path: list[StackFrame] = []
-            at = self._frames.get(key)
-            while at is not None and len(path) < 10_000:
-                path.append(at)
-                at = self._frames.get(at.caller)
-            self._paths[key] = tuple(reversed(path))
+            self._paths[key] = tuple(reversed([*self._walk.walk(key)]))
         return self._paths[key]
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
-from ...events import Compile, GraphBreak, GuardFailure, Recompile, Rows, StackFrame, SymbolicShape
+from ...events import Compile, GraphBreak, GuardFailure, Recompile, Rows, SymbolicShape
 from ...formatting import format_expression, format_line, format_place, is_resumed
 from ..evidence import Place, get_place, group_by
+from ..stack_walk import StackWalk
 from .source_paths import normalize_source, split_property
 from .thread_names import ThreadIndex
 
@@ -178,24 +180,16 @@ class OptionalConditions:
     """Conditions that torch does not need where the value is unbacked, such as those that choose a faster algorithm."""
 
     def __init__(self, data: Rows):
-        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+        self._walk = StackWalk(data)
         self._known: dict[str | None, bool] = {}
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, SymbolicShape):
             return False
         if row.torch_stack not in self._known:
-            self._known[row.torch_stack] = any(name in _OPTIONAL for name in self._list_functions(row.torch_stack))
+            near = itertools.islice(self._walk.walk(row.torch_stack), _OPTIONAL_DEPTH)
+            self._known[row.torch_stack] = any(frame.function in _OPTIONAL for frame in near)
         return self._known[row.torch_stack]
-
-    def _list_functions(self, stack: str | None) -> Iterator[str | None]:
-        """The functions of a stack, the innermost first."""
-        for _ in range(_OPTIONAL_DEPTH):
-            frame = self._frames.get(stack)
-            if frame is None:
-                return
-            yield frame.function
-            stack = frame.caller
 
 
 class ShapeIndex:

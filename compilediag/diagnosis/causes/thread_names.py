@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ...events import Compile, Rows, StackFrame
+from ...events import Compile, Rows
 from ...formatting import format_function
+from ..stack_walk import StackWalk
 
 #: Frames that run a thread's own function.
 _MACHINERY = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
 _STARTS_THREAD = re.compile(r"[\\/]threading\.py$")
-MAX_DEPTH = 1_000
 
 
 class ThreadIndex:
@@ -18,21 +18,13 @@ class ThreadIndex:
 
     def __init__(self, data: Rows):
         self._stacks = {row.compile_key: row.stack for row in data.rows(Compile) if row.compile_key and row.stack}
-        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+        self._walk = StackWalk(data)
 
     def find(self, compile_key: str | None) -> str | None:
         """`serve (server.py:31)`: the function that a thread runs; None for the main thread, or if it is not known."""
-        path = self._list_path(self._stacks.get(compile_key or ""))
+        path = [*self._walk.walk(self._stacks.get(compile_key or ""))]
         if not path or not _STARTS_THREAD.search(path[-1].file or ""):
             return None
         own = (row for row in reversed(path) if not _MACHINERY.search(row.file or ""))
         first = next(own, None)
         return format_function(first.function, first.file, first.line) if first else None
-
-    def _list_path(self, key: str | None) -> list[StackFrame]:
-        """The frames of a stack, innermost first."""
-        path: list[StackFrame] = []
-        while key is not None and (row := self._frames.get(key)) is not None and len(path) < MAX_DEPTH:
-            path.append(row)
-            key = row.caller
-        return path

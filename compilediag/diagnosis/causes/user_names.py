@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ...events import Compile, Recompile, Rows
 from ...formatting import format_expression
 from ..evidence import Place, get_place
-from .call_sites import CallSite, CallSites, NamedValue, read_own_code
+from .call_sites import CallSite, CallSites, NamedValue
 
 #: A size, and the function that it was guarded in.
 SizeAt = tuple[Place, str]
@@ -62,7 +62,6 @@ class NameIndex:
 
     def __init__(self, data: Rows):
         self._sites = CallSites(data)
-        self._own = read_own_code(data)
         # A backward that is compiled later is another row of the same compile, without a stack.
         self._stacks = {row.compile_key: row.stack for row in data.rows(Compile) if row.stack is not None}
         self._named: dict[tuple[str | None, str], NamedValue] = {}
@@ -104,7 +103,7 @@ class NameIndex:
         """The value at the call, or in the compiled function: if that is the user's own, its parameter reads better
         than a call such as `torch.randn(size, 16)`.
         """
-        is_own = bool(row.file) and self._own.is_own(row.file or "", row.function, None)
+        is_own = self._sites.is_own(row.file, row.function)
         return format_expression(row.guard_source or "") if is_own and "(" in (value.base or "") else value.expression
 
     def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:

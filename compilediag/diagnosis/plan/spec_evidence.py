@@ -15,6 +15,7 @@ from ..causes.shape_evidence import OptionalConditions
 from ..causes.source_paths import find_torch_source, split_property
 from ..causes.value_uses import find_uses
 from ..evidence import Place, get_place, group_by
+from ..stack_walk import StackWalk
 
 _ARGUMENT = re.compile(r"L\['\w+'\](?:\.[A-Za-z_]\w*|\['[^'\\]+'\]|\[\d+\])*")
 _SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
@@ -63,9 +64,9 @@ def find_spec_evidence(data: Rows) -> list[SpecEvidence]:
     It makes them unbacked, and all others static. So a function is left out if its code depends on one of the values,
     or if other functions are compiled inside of it, such as the code after a graph break: their inputs become static.
     """
-    frames = {row.stack: row for row in data.rows(StackFrame)}
+    walk = StackWalk(data)
     rows = [row for row in data.rows(Compile) if row.function and row.stack and row.trigger != "lazy_backward"]
-    inside = {row.stack: _list_inside(row.stack, frames) for row in rows}
+    inside = {row.stack: _list_inside([*walk.walk(row.stack)]) for row in rows}
     around = {_identify(_drop_torch(path)[0]) for path in inside.values() if len(_drop_torch(path)) > 1}
     index, found = _RowIndex(data), []
     for place, own in group_by(rows, get_place).items():
@@ -76,14 +77,9 @@ def find_spec_evidence(data: Rows) -> list[SpecEvidence]:
     return found
 
 
-def _list_inside(stack: str | None, frames: Mapping[str | None, StackFrame]) -> list[StackFrame]:
-    """The frames of a compile's stack inside of the outermost compiled call; none if that is not known."""
-    path: list[StackFrame] = []
-    at = frames.get(stack)
-    while at is not None:
-        path.append(at)
-        at = frames.get(at.caller)
-    path.reverse()
+def _list_inside(stack: list[StackFrame]) -> list[StackFrame]:
+    """The frames of a stack, given innermost first, inside of the outermost compiled call; none if it has none."""
+    path = stack[::-1]
     compiled = find_compiled_call([Frame(row.file, row.line, row.function) for row in path])
     return [] if compiled is None else path[compiled + 1 :]
 

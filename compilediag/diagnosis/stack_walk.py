@@ -1,0 +1,26 @@
+"""Walks recorded call stacks: each frame is a row that names its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..events import Rows, StackFrame
+
+#: Frames of one stack at most: the rows of a damaged file can name each other in a circle.
+MAX_DEPTH = 10_000
+
+
+class StackWalk:
+    """Walks the call stacks of a session."""
+
+    def __init__(self, data: Rows):
+        self._frames = {row.stack: row for row in data.rows(StackFrame)}
+
+    def walk(self, stack: str | None) -> Iterator[StackFrame]:
+        """The frames of the stack with this key, innermost first; none if it is not recorded."""
+        for _ in range(MAX_DEPTH):
+            frame = self._frames.get(stack or "")
+            if frame is None:
+                return
+            yield frame
+            stack = frame.caller
