@@ -21,6 +21,8 @@ MAX_DEPTH = 400
 #: Prefix of files that are frozen into Python itself, such as the one of os.environ.
 FROZEN = "<frozen "
 _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
+#: The last folder named `torch`: torch can be installed below another one, such as /opt/torch/.venv.
+_IN_TORCH = re.compile(r".*[/\\]torch[/\\](.*)$", re.S)
 _FRAME = re.compile(
     r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
@@ -30,6 +32,12 @@ _FRAME = re.compile(
 def is_torch_file(path: str) -> bool:
     """Return True for a file of an installed torch. Only the path is checked: a log comes from another machine."""
     return _TORCH_FILE.search(path) is not None
+
+
+def find_torch_path(path: str) -> str | None:
+    """The path below the folder `torch`, with `/`: `_dynamo/eval_frame.py`. None for a file in no such folder."""
+    found = _IN_TORCH.match(path)
+    return found[1].replace("\\", "/") if found else None
 
 
 # Stacks in messages

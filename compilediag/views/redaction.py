@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..decode.call_stacks import is_torch_file
+from ..decode.call_stacks import find_torch_path, is_torch_file
 from ..decode.calls.own_code import OwnCode
 from ..events import BY_TABLE, Event, UserData, columns
 from ..storage.data import SessionData, TableProperties
@@ -62,7 +62,7 @@ class Redactor:
         if path is None:
             return None
         if is_torch_file(path):
-            return "site-packages/torch/" + re.split(r"[/\\]torch[/\\]", path)[-1].replace("\\", "/")
+            return f"site-packages/torch/{find_torch_path(path)}"
         folder = "" if self._own.is_own(path) else "site-packages/"
         return self._files.setdefault(path, f"{folder}file{len(self._files) + 1}.py")
 

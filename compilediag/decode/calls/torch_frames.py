@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..call_stacks import Frame
+from ..call_stacks import Frame, find_torch_path
 from .call_text import MappingFailed
 
 _EVAL_FRAME = re.compile(r"[/\\]torch[/\\]_dynamo[/\\]eval_frame\.py$")
-_TORCH_PATH = re.compile(r"[/\\]torch[/\\](.*)$")
 #: Functions of `eval_frame.py` that begin a compiled call. Until torch 2.9, `_fn` also ended one (`disable`).
 _COMPILED, _ANY_CALL = ("compile_wrapper", "__call__"), "_fn"
 
@@ -66,13 +65,13 @@ def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
     """What the frames between a call and its function do. MappingFailed if they make arguments of their own."""
     is_object, members = False, []
     for frame in frames:
-        found = _TORCH_PATH.search(frame.file or "")
-        place = (found[1].replace("\\", "/") if found else "", frame.function or "")
+        path = find_torch_path(frame.file or "")
+        place = (path or "", frame.function or "")
         if place in _OBJECTS:
             is_object = True
             if _OBJECTS[place]:
                 members.append(_OBJECTS[place])
         elif place not in _WRAPPERS:
-            where = f"torch/{place[0]}:{frame.line}" if found else f"{frame.file}:{frame.line}"
+            where = f"torch/{path}:{frame.line}" if path else f"{frame.file}:{frame.line}"
             raise MappingFailed(f"{place[1] or 'code'} ({where}) makes the arguments")
     return Passed(is_object, tuple(members))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...decode.call_stacks import is_torch_file
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
 from ..call_places import CallPlaces
@@ -33,8 +34,6 @@ _NO_LONGER = (
     "At one of these calls nothing was left to compile. Since then torch silently runs the function eagerly and no "
     "longer uses its compiled code."
 )
-#: Files of torch, and code that is in no file.
-_NOT_USERS = re.compile(r"[\\/]torch[\\/]\w+[\\/]|^<")
 
 #: Says how many calls of a function ran eagerly; None if that is not known.
 CallCounter = Callable[[Place], str | None]
@@ -78,7 +77,9 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
 
 
 def _is_users(row: Compile) -> bool:
-    return not is_resumed(row.function) and not _NOT_USERS.search(row.file or "")
+    """False for functions of torch, and for code that is in no file."""
+    file = row.file or ""
+    return not (is_resumed(row.function) or is_torch_file(file) or file.startswith("<"))
 
 
 def _add_end(finding: Finding, count_calls: CallCounter) -> Finding:
