@@ -19,15 +19,16 @@ from .python_program import execute, find_module, find_script
 if TYPE_CHECKING:
     from compilediag.session import Session
 
-#: The interrupt that ended the script, if one did.
-_interrupts: list[BaseException] = []
+#: The type of the exception that ended the script, if one did.
+_endings: list[type[BaseException]] = []
 
 
 class RunCommand:
     """Run a script, record what torch.compile does, and print a summary.
 
     The script runs as with `python SCRIPT ARGS...`: its output, its exit code and its exceptions are unchanged. When it
-    ends, for whatever reason, the summary goes to stderr and the report is written.
+    ends, for whatever reason, the report is written and the summary goes to stderr. The last line says what happened
+    and where the session is.
     """
 
     name = "run"
@@ -49,7 +50,7 @@ class RunCommand:
             "(default: all code but torch, the standard library and installed packages)",
         )
         parser.add_argument("--redact", action="store_true", help="leave code, values and paths out of the report")
-        parser.add_argument("--quiet", action="store_true", help="print no summary")
+        parser.add_argument("--quiet", action="store_true", help="print neither the summary nor the last line")
         parser.add_argument("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
         parser.add_argument("script", metavar="SCRIPT", help="the script to run")
         parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the arguments of the script")
@@ -61,6 +62,7 @@ class RunCommand:
         for path in filter(None, (args.report, saved)):
             check_output(path)
         # The script may change the working directory. A slash at the end means a folder.
+        args.session = args.save
         args.report, args.save = (path and os.path.abspath(path) for path in (args.report, args.save))
         args.save = os.path.join(args.save, "") if in_folder else args.save
         program = find_module(args.script) if args.is_module else find_script(args.script)
@@ -72,13 +74,8 @@ class RunCommand:
         session = start(args.save, args.detail, args.replays, args.calls, args.my_code)
         # At exit, because the interpreter first waits for the script's threads, which may still compile.
         atexit.register(_finish, session, args, os.getpid())
-        execute(program, _keep_interrupt)
+        execute(program, lambda error: _endings.append(type(error)))
         return 0
-
-
-def _keep_interrupt(error: BaseException) -> None:
-    if isinstance(error, KeyboardInterrupt):
-        _interrupts.append(error)
 
 
 def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
@@ -88,18 +85,36 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     from compilediag.watch import stop_all
 
     stop_all()
-    if not args.quiet:
+    is_quiet = args.quiet or sys.stderr is None
+    if not is_quiet:
         print(session.summary(), file=sys.stderr)
     if args.report:
         try:
             session.report(args.report, redact=args.redact)
         except (CompilediagError, OSError) as error:
             print(f"compilediag: the report was not written: {error}", file=sys.stderr)
-    for path in filter(None, (args.report, args.save)):
-        if not args.quiet and os.path.exists(path):
-            print(f"compilediag: wrote {path}", file=sys.stderr)
-    if _interrupts:
+    if not is_quiet:
+        if args.report and os.path.exists(args.report):
+            print(f"compilediag: wrote {args.report}", file=sys.stderr)
+        _print_closing_line(session, args.session)
+    if any(issubclass(error, KeyboardInterrupt) for error in _endings):
         _end_by_interrupt()
+
+
+def _print_closing_line(session: Session, path: str | None) -> None:
+    from compilediag.views.closing_line import format_closing_line
+    from compilediag.views.text_layout import escape_unprintable
+
+    line = format_closing_line(session.data, path, _describe_ending())
+    print(escape_unprintable(line, sys.stderr.encoding), file=sys.stderr)
+
+
+def _describe_ending() -> str | None:
+    """How the script ended; None if by itself. Its exit code is its own matter: many programs end with one."""
+    if not _endings:
+        return None
+    error = _endings[-1]
+    return "interrupted" if issubclass(error, KeyboardInterrupt) else f"the script raised {error.__name__}"
 
 
 def _end_by_interrupt() -> None:

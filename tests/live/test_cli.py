@@ -14,6 +14,7 @@ import pytest
 
 import compilediag
 from compilediag.events import SCHEMA_VERSION
+from compilediag.formatting import format_seconds
 
 #: A script that recompiles twice on the cheapest backend: sizes 2, 3, 4 without dynamic shapes.
 COMPILES = """
@@ -60,6 +61,10 @@ def test_a_run_is_recorded_reported_and_summed_up(run, script, tmp_path):
     ]
     assert "failed" not in set(session.sources["status"])
     assert session.summary() in done.stderr
+    seconds = format_seconds(session.compiles["duration_s"].sum())
+    counts = f"compilediag: 3 compiles, 2 recompiles, {seconds} compiling; 1 change saves "
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(counts) and last.endswith(": compilediag plan run.cdiag")
     page = (tmp_path / "run.html").read_text()
     assert "double" in page and "<title>compilediag: script.py</title>" in page
 
@@ -125,8 +130,25 @@ def test_what_was_recorded_before_a_failure_is_reported(run, script, tmp_path):
     done = run("--save", "run.cdiag", "--report", "run.html", script(COMPILES + "raise ValueError('mine')"))
     assert done.returncode == 1
     assert done.stderr.index("ValueError: mine") < done.stderr.index("double")
+    assert done.stderr.splitlines()[-1].startswith(
+        "compilediag: the script raised ValueError; 3 compiles, 2 recompiles"
+    )
     assert len(compilediag.load(tmp_path / "cwd" / "run.cdiag").recompiles) == 2
     assert "double" in (tmp_path / "cwd" / "run.html").read_text()
+
+
+def test_the_last_line_names_a_session_that_was_not_kept_or_has_no_plan(run, script):
+    nothing = script("print('the script')")
+    for options, ending in (
+        ([], "the session was not kept (--save run.cdiag keeps it)"),
+        (
+            ["--save", "my run.cdiag"],
+            "session: 'my run.cdiag'",
+        ),
+    ):
+        done = run(*options, nothing)
+        assert (done.returncode, done.stdout) == (0, "the script\n"), done.stderr
+        assert done.stderr.splitlines()[-1] == f"compilediag: nothing was compiled; {ending}"
 
 
 def test_a_script_may_change_its_folder(run, script, tmp_path):
@@ -188,6 +210,7 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
         _, stderr = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGINT
     assert stderr.count("KeyboardInterrupt") == 1
+    assert stderr.splitlines()[-1].startswith("compilediag: interrupted; 3 compiles, 2 recompiles, ")
     assert "compilediag/cli" not in stderr
     assert "double" in (tmp_path / "run.html").read_text()
 
