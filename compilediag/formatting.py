@@ -18,6 +18,8 @@ from html import escape
 
 #: Shown for a number that is not known.
 MISSING = "–"
+#: A kernel that torch timed, for example for a fusion, before it named it.
+UNNAMED_KERNEL = "unnamed kernel"
 #: Values that `format_change` lists; of more it shows the range.
 SHOWN_VALUES = 6
 
@@ -196,6 +198,11 @@ def format_prose(text: str) -> str:
 def format_expression(source: str) -> str:
     """Format a guard's source as Python code would name it: `x.size()[0]` is `x.size(0)`."""
     return format_line(_DIM.sub(r".\1(\2)", source), 100)
+
+
+def format_op(op: str | None) -> str | None:
+    """What was tuned. A kernel that torch times before it names it has the name of an enumeration's member."""
+    return UNNAMED_KERNEL if op is not None and op.startswith("Placeholder.") else op
 
 
 def format_names(names: Sequence[str], limit: int = 3) -> str:

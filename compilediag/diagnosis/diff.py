@@ -17,6 +17,7 @@ from ..formatting import (
     format_function,
     format_line,
     format_milliseconds,
+    format_op,
     format_place,
     format_seconds,
 )
@@ -265,7 +266,7 @@ def _compare_winners(names: _SharedNames, before: Rows, after: Rows) -> Iterator
 
 def _group_winners(data: Rows) -> Groups[AutotuneChoice]:
     winners = (row for row in data.rows(AutotuneChoice) if row.is_winner is True)
-    return group_by(winners, lambda row: (row.op, tuple(map(str, row.inputs or ())), row.device))
+    return group_by(winners, lambda row: (format_op(row.op), tuple(map(str, row.inputs or ())), row.device))
 
 
 def _make_winner_change(before: list[AutotuneChoice], after: list[AutotuneChoice]) -> Change:
@@ -278,7 +279,7 @@ def _make_winner_change(before: list[AutotuneChoice], after: list[AutotuneChoice
     return Change(
         kind="autotune",
         change="other",
-        title=f"winner of {new.op} ({inputs}): {old.choice} -> {new.choice}{times}",
+        title=f"winner of {format_op(new.op)} ({inputs}): {old.choice} -> {new.choice}{times}",
         before=str(old.choice),
         after=str(new.choice),
         seconds_more=None,

@@ -28,7 +28,11 @@ class AutotuneChoice(Event):
     function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
-    op: str | None = column("string", "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel")
+    op: str | None = column(
+        "string",
+        "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel; unnamed kernel if torch timed it before "
+        "it named it",
+    )
     inputs: list[str] | None = column(
         "json", "one text per input: dtype, sizes, strides and device", user_data="content"
     )

@@ -1,12 +1,21 @@
 """Plotly figures: what they draw is what the tables and the runs say, and of nothing they say so."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
+import compilediag as cd
 from compilediag.diagnosis.rules.autotune_runs import find_tuning_runs
 from compilediag.diagnosis.rules.cudagraph_functions import make_functions_frame
 from compilediag.errors import CompilediagError
+from compilediag.events import Phase
 from compilediag.views.figures.catalog import FIGURES
 from compilediag.views.figures.compile_figures import OUTCOMES
+from compilediag.views.figures.cudagraph_figures import ACTIONS, CALLS
+from compilediag.views.figures.figure_style import PHASES, find_axis_end
+from compilediag.views.figures.tuning_figures import KINDS
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 
@@ -78,8 +87,8 @@ def test_what_tuning_took_stands_against_what_it_saves(session):
 
 def test_cache_outcomes_are_counted_by_cache_and_tier(session):
     found = traces(session.figure("caches"))
-    assert list(found) == ["hit", "miss", "saved"]
-    assert list(found["hit"].x) == ["fx_graph", "fx_graph (remote)"]
+    assert list(found) == ["hit", "miss", "stored"]
+    assert list(found["hit"].x) == ["FX graph", "FX graph (remote)"]
     assert list(found["hit"].y) == [1, 1]
 
 
@@ -123,4 +132,93 @@ def test_captures_stand_over_time_by_what_broke(session):
     found = traces(session.figure("cudagraphs_captures"))
     assert list(found["captured"].x) == [0.0]
     assert list(found["re-recorded"].x) == [2.0]
-    assert list(found["re-recorded"].y) == ["forward:30: StaticInputIdxMismatch"]
+    assert list(found["re-recorded"].y) == ["forward:30: a static input is at a new address"]
+
+
+RECORDED = Path(__file__).resolve().parents[2] / "notebooks" / "data"
+#: A member of an enumeration, a class or a method, an object's repr, a row's id, a code of the tables.
+INTERNAL = re.compile(
+    r"\b[A-Z]\w*\.\w+|\b[A-Z][a-z]+(?:[A-Z][a-z]+){2,}\b|<\w+ |object at 0x|select_algorithm|heuristics-"
+)
+
+
+def list_labels(figure):
+    """The texts that a figure shows at once, without those of its tooltips."""
+    drawn = json.loads(figure.to_json())
+    layout = drawn["layout"]
+    parts = [layout, layout.get("xaxis", {}), layout.get("yaxis", {})]
+    titles = [part["title"]["text"] for part in parts if "title" in part]
+    notes = [note["text"] for note in layout.get("annotations", ())]
+    cells = [cell for trace in drawn["data"] for name in ("x", "y", "text") for cell in trace.get(name) or ()]
+    return (
+        titles + notes + [trace.get("name") or "" for trace in drawn["data"]] + [c for c in cells if isinstance(c, str)]
+    )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_labels_have_no_internal_names(session, tmp_path, name):
+    assert INTERNAL.search("Placeholder.DESCRIPTIVE_NAME [x]") and INTERNAL.search("f: StaticInputIdxMismatch")
+    (tmp_path / "named").mkdir()
+    unnamed = tuning("4", {"XBLOCK=64": 0.1, "XBLOCK=128": 0.2}, op="Placeholder.DESCRIPTIVE_NAME")
+    phases = [Phase(time_ns=1, compile_id="0/0", name=name, duration_s=1.0) for name in (*PHASES, "Scheduler.fuse_x")]
+    sessions = [session, saved(tmp_path / "named", compiled(), *unnamed, *phases)]
+    sessions += [cd.load(path) for path in sorted(RECORDED.glob("*.cdiag"))]
+    labels = [label for shown in sessions for label in list_labels(shown.figure(name))]
+    assert len(labels) > 4 and [label for label in labels if INTERNAL.search(label)] == []
+
+
+def test_a_kernel_that_torch_has_not_named_is_called_unnamed():
+    recorded = cd.load(RECORDED / "autotune.cdiag")
+    assert "unnamed kernel [bfloat16[2048, 2048]]" in recorded.figure("autotune_margins").data[0].y
+    assert "Placeholder" not in recorded.summary() + recorded.figure("autotune").to_json()
+
+
+def compute_contrast(color, other):
+    def luminance(hexadecimal):
+        parts = [int(hexadecimal[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(color), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_colors_can_be_read_on_light_and_dark_backgrounds(session, name):
+    drawn = json.loads(session.figure(name).to_json())
+    look = drawn["layout"]["template"]["layout"]
+    assert look["paper_bgcolor"] == look["plot_bgcolor"] == "rgba(0, 0, 0, 0)"
+    parts = [part for trace in drawn["data"] for part in (trace.get("marker", {}), trace.get("line", {}))]
+    colors = {part["color"] for part in parts if "color" in part}
+    assert all(compute_contrast(color, back) >= 3 for color in colors for back in ("#ffffff", "#111111"))
+    text = look["font"]["color"]
+    assert all(compute_contrast(text, back) > 4.2 for back in ("#ffffff", "#111111"))
+
+
+def test_every_color_of_an_outcome_and_an_action_is_readable():
+    colors = [*OUTCOMES.values(), *(color for _, color in (*ACTIONS.values(), *CALLS.values())), *KINDS.values()]
+    assert min(compute_contrast(color, back) for color in colors for back in ("#ffffff", "#111111")) >= 3
+
+
+def test_counts_have_ticks_at_whole_numbers(session, tmp_path):
+    few = [session.figure("caches").layout.yaxis]
+    few += [session.figure(name).layout.xaxis for name in ("cudagraphs", "cudagraphs_skips")]
+    assert [(axis.dtick, axis.tickformat) for axis in few] == [(1, ",d")] * 3
+    (tmp_path / "many").mkdir()
+    many = saved(tmp_path / "many", *(lookup("hit") for _ in range(40))).figure("caches").layout.yaxis
+    assert (many.dtick, many.tickformat) == (None, ",d")
+
+
+def test_one_outlier_does_not_hide_the_other_margins(tmp_path):
+    runs = {"1": 0.11, "2": 0.13, "3": 0.15, "4": 5.0}
+    events = [event for run, other in runs.items() for event in tuning(run, {"mm": other, "triton_mm_1": 0.1})]
+    figure = saved(tmp_path, compiled(), *events).figure("autotune_margins")
+    assert figure.layout.xaxis.range == pytest.approx((0, 1.15 * 50))
+    assert [(note.text, note.y) for note in figure.layout.annotations] == [("4,900 % \u25b8", figure.data[0].y[0])]
+
+
+def test_close_margins_share_one_whole_axis(session):
+    figure = session.figure("autotune_margins")
+    assert find_axis_end([10, 12, 29]) is None and find_axis_end([]) is None and find_axis_end([None, 5.0]) is None
+    assert find_axis_end([900, 800, 10, 9, 8, 7, 6, 5, 4, 3]) == pytest.approx(11.5), "both outliers"
+    assert figure.layout.xaxis.ticksuffix == " %" and "percent" not in figure.layout.xaxis.title.text

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ...events import AutotuneChoice, Rows
-from ...formatting import format_first_line, format_line
+from ...formatting import format_first_line, format_line, format_op
 from ..evidence import Place, find_first, get_ids, group_by, is_timed
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def summarize_run(rows: Sequence[AutotuneChoice]) -> TuningRun:
         function=find_first(row.function for row in rows),
         file=find_first(row.file for row in rows),
         line=find_first(row.line for row in rows),
-        op=find_first(row.op for row in rows),
+        op=format_op(find_first(row.op for row in rows)),
         inputs=tuple(find_first(row.inputs for row in rows) or ()),
         device=find_first(row.device for row in rows),
         choices=len({row.choice for row in rows}),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
+from ...formatting import format_op
 from ...recording import Recorder
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
 from ..dynamo.current_compile import compile_keys
@@ -226,7 +227,7 @@ class TritonHeuristics(Tuner):
         compiled_us, ids = info.get("compile_time_us"), self._ids_of(kernel)
         tuning = TuningRecord(
             tuner=TUNER,
-            op=kernel.inductor_meta.get("kernel_name") or kernel.fn.__name__,
+            op=format_op(kernel.inductor_meta.get("kernel_name")) or kernel.fn.__name__,
             time_ns=time.time_ns(),
             inputs=describe_inputs(arguments) or None,
             device=f"{kernel.device_props.type}:{kernel.device_props.index}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import CompilediagError
 from ...events import Rows
 from . import compile_figures, cudagraph_figures, tuning_figures
+from .figure_style import TEMPLATE
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -40,5 +41,6 @@ def make_figure(data: Rows, name: str) -> Figure:
     figure = FIGURES[name](data, go)
     if not any(trace.x is not None and len(trace.x) for trace in figure.data):
         figure.add_annotation(text="no data in this session", showarrow=False, font_size=14)
-    figure.update_layout(template="plotly_white", margin={"l": 10, "r": 10, "t": 48, "b": 10}, legend_title_text="")
-    return figure
+        figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    right = figure.layout.margin.r or 28
+    return figure.update_layout(template=TEMPLATE, margin={"l": 10, "r": right, "t": 64, "b": 10})

@@ -4,51 +4,72 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ...diagnosis.causes.cause import Cause
 from ...diagnosis.causes.grouping import find_causes
 from ...events import CacheLookup, Compile, Phase, Rows
-from ...formatting import format_amount, format_expression, format_seconds
+from ...formatting import format_amount, format_line, format_seconds
+from .figure_style import (
+    BLUE,
+    BROWN,
+    GRAY,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    TAN,
+    YELLOW,
+    format_code,
+    format_phase,
+    make_count_axis,
+    make_unique,
+    name_lane,
+    set_height,
+    sum_stacks,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-#: The colors of the dashboard; they work in light and dark themes.
-COLORS = {"compile": "#4c78a8", "recompile": "#e45756"}
 #: Cache outcome -> color, in the order of the bars' parts.
 OUTCOMES = {
-    "hit": "#54a24b",
-    "miss": "#eeca3b",
-    "guard_miss": "#f58518",
-    "bypass": "#b279a2",
-    "disabled": "#9d9da1",
-    "saved": "#4c78a8",
-    "written": "#9ecae9",
-    "evicted": "#bab0ac",
-    "cleared": "#d8b5a5",
-    "failed": "#e45756",
+    "hit": GREEN,
+    "miss": YELLOW,
+    "guard_miss": ORANGE,
+    "bypass": PURPLE,
+    "disabled": GRAY,
+    "saved": BLUE,
+    "written": SKY,
+    "evicted": TAN,
+    "cleared": BROWN,
+    "failed": RED,
 }
 #: These phases contain nearly all others, so their own time is left out.
 OUTER_PHASES = frozenset({"dynamo", "entire_frame_compile", "entire_backward_compile"})
-SHOWN_PHASES = 25
+#: One figure shows so many phases or causes, the most expensive ones.
+SHOWN = 25
 
 
 def draw_timeline(data: Rows, go: ModuleType) -> Figure:
     """One lane per function, one bar per compile; x is in seconds since the first compile."""
-    compiles = data.rows(Compile)
+    compiles = [row for row in data.rows(Compile) if row.duration_s is not None]
     begin_ns = min((row.time_ns for row in compiles), default=0)
     figure = go.Figure(layout={"title": "Compiles over time", "barmode": "overlay"})
+    set_height(figure, len({_name_row_lane(row) for row in compiles}))
     for label, color, is_recompile in (
-        ("first compile", COLORS["compile"], False),
-        ("recompile", COLORS["recompile"], True),
+        ("first compile", BLUE, False),
+        ("recompile", RED, True),
     ):
         rows = [row for row in compiles if bool(row.is_recompile) is is_recompile]
         figure.add_bar(
             orientation="h",
             name=label,
             marker_color=color,
-            y=[_name_lane(row) for row in rows],
+            y=[_name_row_lane(row) for row in rows],
             base=[(row.time_ns - begin_ns) / 1e9 for row in rows],
             x=[row.duration_s for row in rows],
             customdata=[(row.compile_id or "", _describe_bar(row)) for row in rows],
@@ -59,40 +80,33 @@ def draw_timeline(data: Rows, go: ModuleType) -> Figure:
 
 
 def _describe_bar(row: Compile) -> str:
-    return ", ".join((format_seconds(row.duration_s), row.outcome or "", row.trigger or ""))
+    return ", ".join((format_seconds(row.duration_s), row.outcome or "", format_code(row.trigger)))
 
 
-def _name_lane(row: Compile) -> str:
-    name = row.function or "?"
-    return name if row.line is None else f"{name}:{row.line}"
+def _name_row_lane(row: Compile) -> str:
+    return name_lane(row.function, row.line)
 
 
 def draw_causes(data: Rows, go: ModuleType) -> Figure:
     """Seconds lost to recompiles, one bar per root cause, the most expensive on top."""
-    causes = sorted(find_causes(data), key=lambda cause: cause.seconds)
-    names = [
-        f"{cause.place_text}: {format_expression(cause.source) or cause.kind.replace('_', ' ')}" for cause in causes
-    ]
-    figure = go.Figure(layout={"title": "Seconds lost to recompiles, by cause"})
+    causes = sorted(find_causes(data), key=lambda cause: cause.seconds)[-SHOWN:]
+    names = [_name_cause(cause) for cause in causes]
+    figure = go.Figure(layout={"title": "Time lost to recompiles, by cause"})
+    set_height(figure, len(causes))
     figure.add_bar(
         orientation="h",
-        y=_make_unique(names),
+        y=make_unique(names),
         x=[cause.seconds for cause in causes],
-        marker_color=COLORS["recompile"],
+        marker_color=RED,
         customdata=[f"{format_seconds(c.seconds)} in {format_amount(c.count, 'recompile')}" for c in causes],
         hovertemplate="%{y}<br>%{customdata}<extra></extra>",
     )
     return figure.update_xaxes(title="seconds")
 
 
-def _make_unique(names: Iterable[str]) -> list[str]:
-    """Number the names that appear again: bars of one name would cover each other."""
-    seen: Counter[str] = Counter()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return unique
+def _name_cause(cause: Cause) -> str:
+    """The user's line and what varies there."""
+    return escape(format_line(f"{cause.user_place}: {cause.name or format_code(cause.kind)}", 80), quote=False)
 
 
 def draw_caches(data: Rows, go: ModuleType) -> Figure:
@@ -104,26 +118,45 @@ def draw_caches(data: Rows, go: ModuleType) -> Figure:
     for outcome, color in OUTCOMES.items():
         heights = [counts[cache, outcome] for cache in caches]
         if any(heights):
-            figure.add_bar(name=outcome, x=caches, y=heights, marker_color=color)
-    return figure.update_yaxes(title="count")
+            figure.add_bar(
+                name=format_code(outcome),
+                x=caches,
+                y=heights,
+                marker_color=color,
+                hovertemplate="%{x}<br>%{y:,d}x %{fullData.name}<extra></extra>",
+            )
+    axis = make_count_axis(sum_stacks((bar.x, bar.y) for bar in figure.data))
+    return figure.update_yaxes(title="lookups and stores", **axis)
 
 
 def _name_cache(row: CacheLookup) -> str:
-    return f"{row.cache} (remote)" if row.tier == "remote" else row.cache or "?"
+    name = format_code(row.cache)
+    return f"{name} (remote)" if row.tier == "remote" else name
 
 
 def draw_phases(data: Rows, go: ModuleType) -> Figure:
-    """Seconds of each phase without the phases inside it, the longest on top."""
-    own = sum_own_seconds(data.rows(Phase))
-    longest = sorted(own.items(), key=lambda item: item[1])[-SHOWN_PHASES:]
+    """Seconds of each phase without the phases inside it, the longest on top. Pointing at a bar shows torch's names."""
+    seconds: dict[str, float] = defaultdict(float)
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, own in sum_own_seconds(data.rows(Phase)).items():
+        seconds[format_phase(name)] += own
+        names[format_phase(name)].append(name)
+    longest = sorted(seconds, key=seconds.__getitem__)[-SHOWN:]
     figure = go.Figure(layout={"title": "Compile time by phase"})
+    set_height(figure, len(longest))
     figure.add_bar(
         orientation="h",
-        y=[name for name, _ in longest],
-        x=[seconds for _, seconds in longest],
-        marker_color=COLORS["compile"],
+        y=longest,
+        x=[seconds[phase] for phase in longest],
+        marker_color=BLUE,
+        customdata=[_describe_phase(seconds[phase], names[phase]) for phase in longest],
+        hovertemplate="%{y}: %{customdata}<extra></extra>",
     )
     return figure.update_xaxes(title="seconds in the phase itself")
+
+
+def _describe_phase(seconds: float, names: Iterable[str]) -> str:
+    return f"{format_seconds(seconds)}<br>{escape(', '.join(names), quote=False)}"
 
 
 def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:

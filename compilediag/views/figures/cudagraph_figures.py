@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ...diagnosis.rules.cudagraph_functions import GraphFunction, group_by_function
 from ...events import CudaGraphAction, Rows
-from ...formatting import format_amount, format_first_line, format_share
+from ...formatting import format_amount, format_first_line, format_seconds, format_share
+from .figure_style import (
+    BLUE,
+    BROWN,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    VIOLET,
+    YELLOW,
+    make_count_axis,
+    name_lane,
+    set_height,
+    sum_stacks,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 #: Action -> its name in the legend, and its color.
 ACTIONS = {
-    "warmup": ("warm-up", "#9ecae9"),
-    "record": ("captured", "#4c78a8"),
-    "rerecord": ("re-recorded", "#f58518"),
-    "skip": ("skipped", "#e45756"),
-    "limit": ("re-record limit reached", "#b82e2e"),
-    "stuck": ("stuck in warm-up", "#b279a2"),
-    "overwritten": ("output overwritten", "#8c564b"),
-    "failed": ("failed", "#000000"),
-    "user_capture": ("captured by the user", "#54a24b"),
+    "warmup": ("warm-up", SKY),
+    "record": ("captured", BLUE),
+    "rerecord": ("re-recorded", ORANGE),
+    "skip": ("skipped", RED),
+    "limit": ("re-record limit reached", YELLOW),
+    "stuck": ("stuck in warm-up", PURPLE),
+    "overwritten": ("output overwritten", BROWN),
+    "failed": ("failed", VIOLET),
+    "user_capture": ("captured by the user", GREEN),
 }
-CALLS = {"replays": ("replayed", "#54a24b"), "captures": ("captured", "#4c78a8"), "eager": ("no graph", "#e45756")}
+CALLS = {"replays": ("replayed", GREEN), "captures": ("captured", BLUE), "eager": ("no graph", RED)}
+#: torch's name of a violated invariant -> what happened.
+INVARIANTS = {
+    "CudagraphManagedIdxMismatch": "an output of another graph is at a new address",
+    "StaticInputIdxMismatch": "a static input is at a new address",
+    "ExpectedDeadIndicesBeforeGraphMismatch": "an output of an earlier run is still used",
+}
 #: The most frequent reasons that one figure shows.
 SHOWN = 25
 
@@ -39,7 +61,9 @@ def draw_actions(data: Rows, go: ModuleType) -> Figure:
         if counts:
             lanes, heights = list(counts), list(counts.values())
             figure.add_bar(orientation="h", name=name, y=lanes, x=heights, marker_color=color)
-    figure.update_xaxes(title="count")
+    set_height(figure, len({lane for bar in figure.data for lane in bar.y}))
+    axis = make_count_axis(sum_stacks((bar.y, bar.x) for bar in figure.data))
+    figure.update_xaxes(title="actions", **axis)
     return figure.update_yaxes(autorange="reversed")
 
 
@@ -51,6 +75,7 @@ def draw_coverage(data: Rows, go: ModuleType) -> Figure:
     functions = [f for f in group_by_function(data) if f.coverage is not None]
     lanes = [_name_row_lane(f.first) for f in functions]
     figure = go.Figure(layout={"title": "Calls answered by a CUDA graph replay", "barmode": "stack"})
+    set_height(figure, len(lanes))
     for key, (name, color) in CALLS.items():
         figure.add_bar(
             orientation="h",
@@ -61,7 +86,7 @@ def draw_coverage(data: Rows, go: ModuleType) -> Figure:
             customdata=[_format_calls(f, key) for f in functions],
             hovertemplate="%{y}<br>%{customdata}<extra>" + name + "</extra>",
         )
-    figure.update_xaxes(title="percent of the calls", range=[0, 100])
+    figure.update_xaxes(title="share of the calls", range=[0, 100], ticksuffix=" %")
     return figure.update_yaxes(autorange="reversed")
 
 
@@ -90,16 +115,17 @@ def draw_skips(data: Rows, go: ModuleType) -> Figure:
             lanes[format_first_line(row.reason or "no reason given", 80)].append(_name_row_lane(row))
     reasons = sorted(lanes, key=lambda reason: len(lanes[reason]))[-SHOWN:]
     figure = go.Figure(layout={"title": "Why functions run without CUDA graphs"})
+    set_height(figure, len(reasons))
     figure.add_bar(
         orientation="h",
-        y=reasons,
+        y=[escape(reason, quote=False) for reason in reasons],
         x=[len(lanes[reason]) for reason in reasons],
         marker_color=ACTIONS["skip"][1],
         text=[", ".join(sorted({*lanes[reason]})) for reason in reasons],
         textposition="inside",
         hovertemplate="%{y}<br>%{x}x: %{text}<extra></extra>",
     )
-    return figure.update_xaxes(title="count")
+    return figure.update_xaxes(title="skips", **make_count_axis(map(len, lanes.values())))
 
 
 def draw_captures(data: Rows, go: ModuleType) -> Figure:
@@ -114,19 +140,30 @@ def draw_captures(data: Rows, go: ModuleType) -> Figure:
             mode="markers",
             name=name,
             x=[(row.time_ns - begin_ns) / 1e9 for row in rows],
-            y=[f"{_name_row_lane(row)}: {row.mismatch or row.sizes or 'one size'}" for row in rows],
+            y=[_name_capture(row) for row in rows],
             marker={"color": color, "size": 9, "symbol": "circle" if action == "record" else "triangle-up"},
-            customdata=[
-                tuple("?" if v is None else v for v in (row.sizes, row.input, row.duration_ms)) for row in rows
-            ],
-            hovertemplate="%{y}<br>%{customdata[0]}, input %{customdata[1]}, %{customdata[2]} ms<extra></extra>",
+            customdata=[_describe_capture(row) for row in rows],
+            hovertemplate="%{y}<br>%{customdata}<extra></extra>",
         )
+    set_height(figure, len({_name_capture(row) for row in captures}))
     figure.update_xaxes(title="seconds since the first capture")
     return figure.update_yaxes(autorange="reversed")
+
+
+def _name_capture(row: CudaGraphAction) -> str:
+    invariant = None if row.mismatch is None else INVARIANTS.get(row.mismatch, "an invariant was violated")
+    return f"{_name_row_lane(row)}: {invariant or row.sizes or 'one size'}"
+
+
+def _describe_capture(row: CudaGraphAction) -> str:
+    """What is known of a capture: sizes, the input that changed, how long it took."""
+    duration = None if row.duration_ms is None else format_seconds(row.duration_ms / 1e3)
+    parts = (row.sizes, f"input {row.input}" if row.input else None, duration)
+    return escape(", ".join(filter(None, parts)), quote=False)
 
 
 def _name_row_lane(row: CudaGraphAction) -> str:
     if row.function is None:
         return "your own graphs"
-    place = row.function if row.line is None else f"{row.function}:{row.line}"
+    place = name_lane(row.function, row.line)
     return place if row.mode is None or row.mode == "forward" else f"{place} {row.mode}"
