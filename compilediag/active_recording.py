@@ -79,6 +79,8 @@ def end() -> ActiveRecording | None:
         ended.levels -= 1
         if ended.levels == 0:
             _current = None
+            # Only now it is known which device the program uses.
+            ended.recorder.facts["device"] = sources.device_name()
             sources.detach()
             ended.data.release()  # The last connection, which is the recorder's, leaves one file behind.
             try:

@@ -81,6 +81,8 @@ class Recorder:
         self.frames: dict[str, dict[str, Any]] = {}
         #: They hand over their counts before every batch.
         self.counters: list[Counter] = []
+        #: What is known of the session when it ends, for its meta.
+        self.facts: dict[str, Any] = {}
         #: Objects that several sources share, by name.
         self.shared: dict[str, Any] = {}
         self.cpu_ns = 0
@@ -136,7 +138,7 @@ class Recorder:
             self._write_batch(final=True)
             if self._store is not None:
                 if self._owner:
-                    self._store.set_meta(stopped_ns=time.time_ns())
+                    self._store.set_meta(**self.facts, stopped_ns=time.time_ns())
                 self._store.close()
                 self._store = None
 

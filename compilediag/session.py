@@ -293,13 +293,17 @@ class Session(TableProperties):
 
         return write_report(self.data, Path(path), redact=redact)
 
-    def export(self, path: str | os.PathLike[str], format: str = "perfetto") -> Path:
-        """Write this session for other tools: "perfetto", one JSON file that ui.perfetto.dev opens; "parquet" or "csv",
-        a folder with one file per table (lists and dicts as JSON). CompilediagError if it can't be written.
+    def export(self, path: str | os.PathLike[str], format: str = "perfetto", redact: bool | None = None) -> Path:
+        """Write this session for other tools.
+
+        "perfetto": one JSON file that ui.perfetto.dev opens. "parquet" or "csv": a folder with one file per table
+        (lists and dicts as JSON). "markdown": a text of at most 60 kB for an issue, with environment, plan and
+        recompiles; source code, values and paths are left out unless `redact` is False.
+        CompilediagError if it can't be written.
         """
         from .views.export import export_session
 
-        return export_session(self.data, path, format)
+        return export_session(self.data, path, format, redact)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a copy of this session to one file, whole or not at all; a running recording continues in its own file.

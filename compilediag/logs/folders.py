@@ -85,7 +85,7 @@ def _add_sessions(store: Store, parts: list[Path]) -> None:
     state = SourceStatus(time_ns=now, name=SOURCE, status=status, reason_code=code, reason=reason, dropped=len(unread))
     store.append([state])
     store.set_meta(
-        **{name: metas[0].get(name) for name in ("torch_version", "python_version", "platform")},
+        **{name: metas[0].get(name) for name in ("torch_version", "python_version", "platform", "device")},
         detail="lean" if any(meta.get("detail") == "lean" for meta in metas) else "full",
         created_ns=min((meta["created_ns"] for meta in metas if meta.get("created_ns")), default=now),
         stopped_ns=max((meta.get("stopped_ns") or now for meta in metas), default=now),

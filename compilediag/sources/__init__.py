@@ -11,6 +11,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import platform
 import re
 import sys
 from collections.abc import Collection, Iterator
@@ -24,6 +25,7 @@ from .hooks.torch_names import NothingToWatch, Unavailable
 __all__ = [
     "attach",
     "detach",
+    "device_name",
     "list_hooks",
     "notice",
     "pause",
@@ -68,6 +70,19 @@ def rank() -> int | None:
             return distributed.get_rank()
     text = os.environ.get("RANK", "")
     return int(text) if text.isdecimal() else None
+
+
+def device_name() -> str | None:
+    """The GPU that this process uses, else the processor; None if neither says its name. Starts no device."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    with contextlib.suppress(AttributeError, AssertionError, RuntimeError):
+        if cuda is not None and cuda.is_initialized():
+            return str(cuda.get_device_name())
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine() or None
 
 
 def _source_classes() -> list[type[Source]]:

@@ -1,4 +1,4 @@
-"""Write a session for other tools: a trace for Perfetto, or its tables as Parquet or CSV files."""
+"""Write a session for other tools: a trace for Perfetto, tables as Parquet or CSV files, or Markdown for an issue."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ..events import (
 from ..files import check_output, write_file
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
+from .markdown import make_markdown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,20 +49,29 @@ TraceEvent = dict[str, Any]
 Span = tuple[float, float, TraceEvent]
 
 
-def export_session(data: SessionData, path: str | os.PathLike[str], format: str) -> Path:
-    """Write a session to `path` and return the path. CompilediagError if it cannot be written, or for an unknown
-    `format`.
+def export_session(data: SessionData, path: str | os.PathLike[str], format: str, redact: bool | None = None) -> Path:
+    """Write a session to `path` and return the path. `redact` is for Markdown, which is redacted if it is None.
+
+    CompilediagError if it cannot be written, for an unknown `format`, or for one that cannot be redacted.
     """
     writers: dict[str, Callable[[SessionData, Path], None]] = {
         "perfetto": _write_perfetto,
         "parquet": _write_parquet,
         "csv": _write_csv,
+        "markdown": lambda data, file: _write_markdown(data, file, redact is not False),
     }
     if format not in writers:
         raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(writers)}")
+    if redact and format != "markdown":
+        raise CompilediagError(f"format {format!r} cannot be redacted; use 'markdown', or a redacted report")
     target = Path(path).absolute()
     writers[format](data, target)
     return target
+
+
+def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
+    check_output(target)
+    write_file(target, make_markdown(data, redact))
 
 
 # Tables

@@ -94,3 +94,13 @@ def test_a_redacted_report_holds_none(session, tmp_path):
     assert "SECRET_" in whole
     assert "SECRET_" not in redacted
     assert str(tmp_path.parent) not in redacted and traceback.__file__ not in redacted
+
+
+def test_redacted_markdown_holds_none(session, tmp_path):
+    whole = session.export(tmp_path / "whole.md", "markdown", redact=False).read_text()
+    redacted = session.export(tmp_path / "redacted.md", "markdown").read_text()
+    assert "SECRET_" in whole
+    assert "SECRET_" not in redacted
+    assert str(tmp_path.parent) not in redacted and "test_redacted" not in redacted
+    assert torch.__version__ in redacted and session.meta["device"] in redacted
+    assert whole.splitlines()[0] == redacted.splitlines()[0]

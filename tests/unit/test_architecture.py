@@ -31,7 +31,10 @@ MAY_IMPORT = {
     "trials": {
         *("active_recording", "decode", "diagnosis", "errors", "events", "notebook_cells", "sources", "storage"),
     },
-    "views": {"decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"},
+    "views": {
+        *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
+        "version",
+    },
     "logs": {"decode", "errors", "events", "files", "plugins", "storage", "version"},
     "session": {"diagnosis", "errors", "events", "logs", "plugins", "storage", "trials", "views"},
     "watch": {"active_recording", "session"},

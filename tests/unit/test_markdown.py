@@ -1,0 +1,112 @@
+"""The Markdown of a session as GitHub renders it: tables and code stay what they are, and nobody is mentioned."""
+
+import html
+import re
+from html.parser import HTMLParser
+
+import pytest
+from markdown_it import MarkdownIt
+
+from compilediag.cli import main
+from compilediag.errors import CompilediagError
+from compilediag.events import GraphBreak
+from compilediag.views.markdown import MAX_SIZE, make_markdown
+from compilediag.views.markdown_text import format_block, format_sentence, format_span, format_table
+from tests.unit.session_builder import SECOND, saved
+from tests.unit.tables_builder import changes, compiled, sizes
+
+HOSTILE = "a|b `c` ``d`` <img src=x> @ada #12 **bold** [l](u) ~~e~~ \\| _f_ ~~~ ```"
+
+
+class Document(HTMLParser):
+    """The tags of rendered Markdown, and the texts of its cells and of its blocks of code."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.cells, self.blocks, self._target = [], [], [], None
+        self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag in ("td", "th", "pre"):
+            self._target = self.blocks if tag == "pre" else self.cells
+            self._target.append("")
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th", "pre"):
+            self._target = None
+
+    def handle_data(self, data):
+        if self._target is not None:
+            self._target[-1] += data
+
+
+@pytest.fixture
+def session(tmp_path):
+    rows = sizes("4", "6", "9", user_file="/home/SECRET/train.py", user_line=3, user_code="SECRET(x)")
+    modes = changes("self.table['SECRET']", "value", "'SECRET_a'", "'SECRET_b'", compile_id="0/9")
+    breaks = GraphBreak(time_ns=SECOND, compile_id="0/0", break_id="GB0059", reason="SECRET", user_code="SECRET(x)")
+    return saved(tmp_path, compiled(duration_s=3.0, function="for|ward"), *rows, *modes, breaks)
+
+
+def test_whatever_a_program_contains_is_text():
+    document = Document(f"{format_sentence(HOSTILE)}\n\n{format_block(HOSTILE)}\n\n- {format_span(HOSTILE)}")
+    assert set(document.tags) <= {"p", "pre", "code", "ul", "li"}
+    assert document.blocks == [HOSTILE + "\n"]
+    rendered = html.unescape(re.sub(r"<[^>]+>", "", MarkdownIt("commonmark").render(format_sentence("x @ada _y_ #12"))))
+    assert rendered.strip() == "x @ada _y_ #12"
+    assert "@ada" not in format_sentence("by @ada") and "#12" not in format_sentence("see #12")
+
+
+def test_a_cell_stays_a_cell():
+    document = Document(format_table(("one", "two"), [(format_span(HOSTILE), format_sentence(HOSTILE)), ("", "x")]))
+    assert len(document.cells) == 6 and document.tags.count("tr") == 3
+    assert document.cells[2].startswith("a|b `c`") and document.cells[3].startswith("a|b c d <img src=x>")
+
+
+def test_it_has_environment_plan_and_recompiles(session):
+    text = make_markdown(session.data, redact=False)
+    document = Document(text)
+    assert text.startswith("**torch.compile: 1 compile, 3.0 s compiling, 3 recompiles")
+    assert "2.13" in document.cells and document.tags.count("table") == 2
+    row = document.cells.index("forward model.py:30")
+    assert document.cells[row : row + 4] == ["forward model.py:30", "x.size()[0] tensor_size", "4, then 6, 9", "2"]
+    assert any("dynamic_sources" in block for block in document.blocks)
+    assert "SECRET_a" in text and "`train.py:3`: `SECRET(x)`" in text
+    assert "Graph breaks: `GB0059` 1x" in text
+
+
+def test_redacted_it_has_the_same_numbers_and_no_values_code_and_paths(session, tmp_path):
+    text = session.export(tmp_path / "issue.md", "markdown").read_text()
+    assert "SECRET" not in text and "train.py" not in text and "model.py" not in text and "/home" not in text
+    assert "4, then 6" not in text
+    first = make_markdown(session.data, redact=False).splitlines()[0]
+    assert text.startswith(first) and "x.size()[0]" in text and "dynamic_sources = \"L['x']\"" in text
+    assert session.export(tmp_path / "whole.md", "markdown", redact=False).read_text().count("SECRET") > 3
+
+
+def test_a_session_with_much_in_it_fits_a_comment(tmp_path):
+    rows = [
+        row
+        for number in range(400)
+        for row in changes(f"self.{'n' * 200}{number}", "value", "1", "2", function=f"f{number}", line=number)
+    ]
+    text = make_markdown(saved(tmp_path, *rows).data, redact=False)
+    assert 5_000 < len(text.encode()) <= MAX_SIZE
+    assert "not fit here" in text and "### Recompiles" in text and "360 more guards failed" in text
+    assert Document(text).tags.count("table") == 2
+
+
+def test_other_formats_are_not_redacted_and_say_so(session, tmp_path):
+    with pytest.raises(CompilediagError, match="format 'csv' cannot be redacted"):
+        session.export(tmp_path / "tables", "csv", redact=True)
+    assert not (tmp_path / "tables").exists()
+
+
+def test_the_command_prints_it(session, tmp_path, capsys):
+    assert main(["export", str(session.path), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out == make_markdown(session.data)
+    assert main(["export", str(session.path), "--format", "markdown", "--no-redact", "-o", str(tmp_path / "x.md")]) == 0
+    assert (tmp_path / "x.md").read_text() == make_markdown(session.data, redact=False)
+    assert main(["export", str(session.path)]) == 2
+    assert "format 'perfetto' needs a file or folder to write: -o PATH" in capsys.readouterr().err
