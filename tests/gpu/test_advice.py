@@ -20,11 +20,11 @@ def watched(program):
     """What a program computed or raised, and the CUDA graph findings on it."""
     torch._dynamo.reset()
     torch.manual_seed(0)
-    with cd.watch() as session:
-        try:
+    try:
+        with cd.watch() as session:
             result = program()
-        except RuntimeError as error:
-            result = error
+    except RuntimeError as error:  # Out of the watch, which reads there that an overwritten output was used.
+        result = error
     return result, {f.rule: f for f in session.findings() if f.rule.startswith("cudagraph_")}, session
 
 
@@ -110,8 +110,9 @@ def test_a_parameter_keeps_its_tensor():
         torch.manual_seed(0)
         model = torch.nn.Linear(16, 16, device=DEVICE)
         function, found = captured(model), []
-        for n in range(4):
-            new = torch.full((16, 16), float(n), device=DEVICE)
+        # All of them stay alive: torch replays the earlier capture if a parameter gets the memory of an earlier one.
+        weights = [torch.full((16, 16), float(n), device=DEVICE) for n in range(4)]
+        for new in weights:
             if in_place:
                 model.weight.data.copy_(new)
             else:
@@ -148,11 +149,14 @@ def test_with_sizes_skipped_nothing_is_captured():
 
 def test_a_backward_that_never_runs():
     def call(has_backward):
-        function, found = captured(torch.nn.Linear(16, 16, device=DEVICE)), []
+        torch.manual_seed(0)
+        model = torch.nn.Linear(16, 16, device=DEVICE)
+        function, found = captured(model), []
         for _ in range(12):
             y = function(ones(4, 16))
             if has_backward:
                 y.sum().backward()
+                model.zero_grad()  # The next run needs the memory of the gradients.
             found.append(y.detach().clone().cpu())
             if has_backward:
                 del y

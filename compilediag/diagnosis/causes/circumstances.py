@@ -9,6 +9,9 @@ from .advice import Advice, list_changes
 from .cause import MODES, Cause
 from .source_paths import is_stack_value
 
+#: The first version of torch in which what is set in one thread is not in force in another.
+THREAD_SETTINGS_SINCE = (2, 12)
+
 
 def add_circumstances(advice: Advice, cause: Cause) -> Advice:
     """The advice with what the graph break and the thread of its recompiles add to it."""
@@ -28,7 +31,7 @@ def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
 
 
 def _add_thread(advice: Advice, cause: Cause) -> Advice:
-    """Modes and settings belong to a thread: those of one thread are not in force in another."""
+    """Modes belong to a thread, and since torch 2.12 settings too: those of one are not in force in another."""
     thread = cause.facts.thread
     if thread is None:
         return advice
@@ -36,12 +39,12 @@ def _add_thread(advice: Advice, cause: Cause) -> Advice:
         return replace(
             advice,
             action=f"{advice.action.rstrip('.')}: set it inside the function of the thread, {thread}.",
-            explanation="The call ran in another thread, and each thread has its own gradient mode, autocast and "
-            f"settings. {advice.explanation}",
+            explanation="The call ran in another thread, and each thread has its own gradient mode and autocast. "
+            + advice.explanation,
             changes=list_changes(f"{advice.action.rstrip('.')}: set it inside {thread}."),
             is_expected=False,
         )
-    if advice.fix is None:
+    if advice.fix is None or cause.facts.torch_version < THREAD_SETTINGS_SINCE:
         return advice
     text = f"The calls ran in another thread: set it inside {thread}, because settings are in force in one thread."
     return replace(advice, explanation=f"{text} {advice.explanation}")

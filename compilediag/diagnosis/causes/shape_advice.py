@@ -35,6 +35,8 @@ from .value_advice import advise_value
 MARK = "torch._dynamo.maybe_mark_dynamic"
 #: Marks a size as one that may also be 0 or 1.
 UNBACKED = "torch._dynamo.decorators.mark_unbacked"
+#: The first version of torch that compiles a slice whose bounds are an unbacked size and another number.
+UNBACKED_SLICES_SINCE = (2, 13)
 #: A tensor behind more attributes and items than these is not one that users pass.
 MAX_STEPS = 2
 _MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
@@ -171,6 +173,9 @@ def _advise_zero_one(cause: Cause) -> Advice:
     ceiling = get_usual_ceiling(cause, "medium")
     if cause.facts.has_conditions or is_specialized(cause):
         explanation += " Its code depends on the size, so the size cannot be unbacked."
+        return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
+    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.is_beside_number:
+        explanation += " Numbers that change too may meet the size in a slice, where it cannot be unbacked before 2.13."
         return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
     marks = _list_marks(cause, UNBACKED)
     can_be_set = split_property(cause.source)[1] and not cause.facts.has_tensor_conditions and not _is_made(cause)

@@ -84,9 +84,10 @@ class ValueFacts:
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
     `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it. `is_parameter` is true
-    for a size of a Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version`
-    is (major, minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that
-    recompiled, and `thread` is the function of the thread that it ran in; None for the main thread.
+    for a size of a Parameter, `is_sometimes_absent` for a value that does not exist at some calls, and
+    `is_beside_number` if an integer changed at the same calls. `torch_version` is (major, minor) of the session; (0,
+    0) if it is not known. `graph_breaks` are those before the code that recompiled, and `thread` is the function of
+    the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
@@ -95,6 +96,7 @@ class ValueFacts:
     has_tensor_conditions: bool = False
     is_parameter: bool = False
     is_sometimes_absent: bool = False
+    is_beside_number: bool = False
     torch_version: tuple[int, int] = (0, 0)
     graph_breaks: tuple[GraphBreak, ...] = ()
     thread: str | None = None
@@ -109,6 +111,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
         is_parameter=any(one.is_parameter for one in facts),
         is_sometimes_absent=any(one.is_sometimes_absent for one in facts),
+        is_beside_number=any(one.is_beside_number for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
         graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
         thread=next((one.thread for one in facts if one.thread), None),
@@ -129,6 +132,9 @@ class FactIndex:
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
         self._absent = _list_absent(rows)
+        self._with_numbers = {
+            row.compile_key for row in failures if row.guard_kind == "value" and _INTEGER.fullmatch(row.expected or "")
+        }
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
@@ -140,6 +146,7 @@ class FactIndex:
             has_tensor_conditions=self._shapes.has_conditions(rows, lambda one: split_property(one)[0] in tensors),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_absent=any(_is_part_of(one, absent) for one in (source, *beside) for absent in self._absent),
+            is_beside_number=any(row.compile_key in self._with_numbers for row in rows),
             torch_version=self._version,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),

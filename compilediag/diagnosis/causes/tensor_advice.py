@@ -8,8 +8,9 @@ from ...events import ANOTHER_CLASS
 from ...formatting import format_change, format_expression, is_module_wrapper
 from .advice import Advice, edit_argument, format_user_line, get_name, get_usual_ceiling, list_changes, write_isolation
 from .cause import Cause
-from .value_advice import advise_optional
+from .value_advice import advise_number_or_tensor, advise_optional
 
+_TENSORS, _NUMBERS = frozenset({"Tensor", "Parameter"}), frozenset({"int", "float", "bool"})
 _KEYS = re.compile(r"\w+")
 #: A value in an object, such as the module in an attribute of another one: not an argument that could be converted.
 _ATTRIBUTE = re.compile(r"\w+\.")
@@ -86,7 +87,10 @@ def advise_type(cause: Cause) -> Advice:
         return _advise_torch_modules(cause)
     if "NoneType" in cause.values:
         return _advise_weak_reference(name) if name.endswith("()") else advise_optional(cause)
-    if {_get_class_name(value) for value in cause.values} == {"Tensor", "Parameter"}:
+    classes = {_get_class_name(value) for value in cause.values}
+    if classes & _TENSORS and classes & _NUMBERS and classes <= _TENSORS | _NUMBERS:
+        return advise_number_or_tensor(cause)
+    if classes == _TENSORS:
         value = "x" if "(" in name else name
         plain = f"Pass a plain tensor at every call: {value}.view_as({value})."
         return Advice(

@@ -83,7 +83,7 @@ def advise_value(cause: Cause) -> Advice:
     if "none" in types:
         return advise_optional(cause)
     if "tensor" in types and types & {"int", "float", "bool"} and not types & {"str"}:
-        return _advise_number_or_tensor(cause)
+        return advise_number_or_tensor(cause)
     return _advise_constant(cause)
 
 
@@ -261,7 +261,8 @@ def _advise_string(cause: Cause) -> Advice:
     )
 
 
-def _advise_number_or_tensor(cause: Cause) -> Advice:
+def advise_number_or_tensor(cause: Cause) -> Advice:
+    """A value that is a number at some calls and a tensor at others."""
     name = get_name(cause)
     return Advice(
         "type_changes",
