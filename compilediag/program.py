@@ -55,6 +55,15 @@ def _find_main() -> RunningProgram | None:
     return RunningProgram(script, module, tuple(sys.argv[1:]), os.getcwd())
 
 
+def describe_command(meta: Mapping[str, Any]) -> str | None:
+    """What ran, for people: `python train.py --epochs 3`; None if it was not recorded."""
+    found = read_program(meta)
+    if found is not None:
+        return f"python {found.command}"
+    # Sessions of older versions, logs and merged folders do not have the key.
+    return "cells of a notebook, or lines at a prompt" if META_KEY in meta else None
+
+
 def read_program(meta: Mapping[str, Any]) -> RunningProgram | None:
     """The program of a session; None if it is not known."""
     found = meta.get(META_KEY)

@@ -34,6 +34,9 @@ STYLES = (
     "ranks/ranks.css",
 )
 
+#: The style sheet of a page that is a file of its own.
+PAGE_STYLE = "core/report.css"
+
 _IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[\w./-]+\.js)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default (?=\S)", re.MULTILINE)
@@ -66,9 +69,9 @@ def join_modules(entry: str) -> str:
 
 
 @functools.cache
-def join_styles() -> str:
-    """Return the style sheet of all pages."""
-    return "".join((STATIC / name).read_text(encoding="utf-8") for name in STYLES)
+def join_styles(*more: str) -> str:
+    """Return the style sheet of all pages, with `more` files before it."""
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in (*more, *STYLES))
 
 
 def order_modules(entry: str, folder: Path = STATIC) -> list[Module]:

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING, Any, cast
 from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, map_collected, sum_calls
 from ..diagnosis.plan import make_plan
 from ..events import Compile
+from ..program import describe_command
 from .artifact_texts import PageText, TextBudget, make_tree_rows
 from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
 from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
-from .page_plan import describe_examples, describe_findings, describe_plan, leave_out_planned
+from .page_plan import (
+    describe_examples,
+    describe_findings,
+    describe_plan,
+    describe_torch_docs,
+    leave_out_planned,
+)
 from .page_rows import News, PageRows
 from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
@@ -175,6 +182,10 @@ class ViewModel:
             "torch": meta.get("torch_version"),
             "python": meta.get("python_version"),
             "pid": meta.get("pid"),
+            "compilediag": meta.get("compilediag_version"),
+            "platform": meta.get("platform"),
+            "command": None if self._redactor else describe_command(meta),
+            "device": meta.get("device"),
             "redacted": self._redactor is not None,
         }
 
@@ -209,6 +220,7 @@ class _DiagnosedParts:
             "findings": describe_findings(findings, plan),
             "plan": describe_plan(plan, self._redactor is not None),
             "examples": describe_examples(findings, plan),
+            "torch_docs": describe_torch_docs(findings, plan),
         }
         if ranks := make_rank_page(data, self._data.state == "watching"):
             self.parts["ranks"] = ranks

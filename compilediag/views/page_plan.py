@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from ..diagnosis import fix_code
 from ..diagnosis.examples import load_examples
-from .page_types import PageExample, PageFinding, PagePlan
+from ..diagnosis.torch_docs import find_torch_page
+from .page_types import PageExample, PageFinding, PageLink, PagePlan
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
@@ -27,8 +28,19 @@ def describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFindi
 
 def describe_examples(findings: Iterable[Finding], plan: Plan) -> dict[str, PageExample]:
     """Rule -> its worked example, for the rules of these findings and of the plan's steps."""
-    rules, examples = {finding.rule for finding in findings} | {step.rule for step in plan.steps}, load_examples()
-    return {rule: cast(PageExample, asdict(examples[rule])) for rule in sorted(rules & examples.keys())}
+    examples = load_examples()
+    rules = _list_rules(findings, plan)
+    return {rule: cast(PageExample, asdict(examples[rule])) for rule in rules if rule in examples}
+
+
+def describe_torch_docs(findings: Iterable[Finding], plan: Plan) -> dict[str, PageLink]:
+    """Rule -> the page of torch's documentation about it, for the rules of these findings and of the plan's steps."""
+    pages = {rule: find_torch_page(rule) for rule in _list_rules(findings, plan)}
+    return {rule: {"title": page.title, "url": page.url} for rule, page in pages.items() if page is not None}
+
+
+def _list_rules(findings: Iterable[Finding], plan: Plan) -> list[str]:
+    return sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
 
 
 def leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:

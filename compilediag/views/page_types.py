@@ -15,7 +15,9 @@ PageRow = list[Any]
 
 
 class PageMeta(TypedDict):
-    """The session as a whole. `schema` is the version of the patch format; times are in ms since 1970."""
+    """The session as a whole. `schema` is the version of the patch format; times are in ms since 1970.
+
+    What was not recorded is None."""
 
     schema: int
     state: str
@@ -26,6 +28,10 @@ class PageMeta(TypedDict):
     torch: str | None
     python: str | None
     pid: int | None
+    compilediag: str | None
+    platform: str | None
+    command: str | None
+    device: str | None
     redacted: bool
 
 
@@ -82,6 +88,13 @@ class PageExample(TypedDict):
     program: str
     printed: str
     changes: list[PageExampleChange]
+
+
+class PageLink(TypedDict):
+    """An address and what is there."""
+
+    title: str
+    url: str
 
 
 class PageStep(TypedDict):
@@ -157,7 +170,7 @@ class PagePatch(TypedDict, total=False):
 
     `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
     the table of the events that it sums up. `texts`: event id of an artifact -> its text. `examples`: rule -> its
-    example, for the rules of the findings and of the plan.
+    example, for the rules of the findings and of the plan; `torch_docs` in the same way: the page about it.
     """
 
     seq: int
@@ -172,6 +185,7 @@ class PagePatch(TypedDict, total=False):
     findings: list[PageFinding]
     plan: PagePlan
     examples: dict[str, PageExample]
+    torch_docs: dict[str, PageLink]
     ranks: RankPage
     panels: list[PluginPanel]
     rows: dict[str, list[PageRow]]

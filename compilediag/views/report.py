@@ -27,13 +27,11 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-html {{ color-scheme: light dark; background: light-dark(#eef0f3, #0d0f13); }}
-body {{ max-width: 1500px; margin: 0 auto; padding: 16px; }}
 {style}</style>
 </head>
 <body>
 <noscript>{no_script}</noscript>
-<div id="cdiag-report"></div>
+<main id="cdiag-report"></main>
 <script type="application/json" id="cdiag-data">{data}</script>
 <script type="module">
 {script}</script>
@@ -65,7 +63,7 @@ def render_page(title: str, entry: str, data: Any, no_script: str) -> str:
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),
-        style=esm.join_styles(),
+        style=esm.join_styles(esm.PAGE_STYLE),
         data=page_json.dumps(data),
         script=esm.join_modules(entry),
         no_script=no_script,

@@ -11,6 +11,7 @@ from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile
 from compilediag.views import esm, page_json
 from compilediag.views.report import write_report
 from tests.browser.conftest import expect_value
+from tests.browser.test_accessibility import check_both_themes
 
 MS = 1_000_000
 
@@ -271,6 +272,7 @@ def test_a_guard_tree_is_searched_and_held_against_another(story, open_explorer)
     changed = '.cdiag-tree-line:not([hidden]):not([data-sign=" "])'
     expect_value(page, lambda: [line[:14] for line in texts(page, changed)], signs)
     expect(page.locator(".cdiag-tree-bar")).to_contain_text("4 lines differ of 9")
+    check_both_themes(page, "document.querySelector('.cdiag')")
     page.click('[data-key="tree all"]')
     expect(shown).to_have_count(9)
 

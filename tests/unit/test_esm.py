@@ -102,7 +102,7 @@ def test_the_joined_module_is_valid_javascript(entry, tmp_path):
 
 
 def test_every_file_is_used():
-    used = {module.path for entry in esm.ENTRIES for module in esm.order_modules(entry)} | set(esm.STYLES)
+    used = {module.path for entry in esm.ENTRIES for module in esm.order_modules(entry)} | {*esm.STYLES, esm.PAGE_STYLE}
     assert {*FILES, *(path.relative_to(esm.STATIC).as_posix() for path in esm.STATIC.rglob("*.css"))} == used
 
 

@@ -42,7 +42,7 @@ class DiffPage {
     }
     this.tabs = new TabBar(main, (kind) => this.show(kind));
     const strip = make("div", "cdiag-tabline", this.tabs.node);
-    const foot = make("footer", "cdiag-foot", ...data.gaps.map((line) => make("div", "", line)));
+    const foot = make("div", "cdiag-foot", ...data.gaps.map((line) => make("div", "", line)));
     root.classList.add("cdiag");
     root.replaceChildren(this.makeHead(data), strip, main, foot);
     [strip, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));

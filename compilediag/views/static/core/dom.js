@@ -90,13 +90,35 @@ export function makeSearch(placeholder, label, onInput) {
   return search;
 }
 
+const ADDRESS = /(https?:\/\/[^\s<>"'`()]*[^\s<>"'`().,:;!?])/;
+
 /**
- * Splits a sentence so that `code` between backticks becomes a code element.
+ * Makes a link that opens in a tab of its own.
+ * @param {string} url
  * @param {string} text
+ */
+export function makeLink(url, text) {
+  const link = make("a", "cdiag-link", text);
+  return Object.assign(link, { href: url, target: "_blank", rel: "noopener noreferrer" });
+}
+
+/**
+ * Splits a sentence so that `code` between backticks becomes a code element, and an address a link.
+ * @param {string} text
+ * @returns {(string | HTMLElement)[]}
  */
 export function makeProse(text) {
   const parts = text.split("`");
-  return parts.map((part, i) => (i % 2 && i < parts.length - 1 ? make("code", "", part) : part));
+  const made = parts.map((part, i) => (i % 2 && i < parts.length - 1 ? [make("code", "", part)] : linkAddresses(part)));
+  return made.flat();
+}
+
+/**
+ * @param {string} text
+ * @returns {(string | HTMLElement)[]}
+ */
+function linkAddresses(text) {
+  return text.split(ADDRESS).map((part, i) => (i % 2 ? makeLink(part, part) : part));
 }
 
 /**

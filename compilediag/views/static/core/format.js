@@ -175,6 +175,16 @@ export function formatClock(ms) {
   return isKnown(ms) ? new Date(ms).toLocaleTimeString("en-GB") : MISSING;
 }
 
+/**
+ * Unix milliseconds as a local date with the time: "22 November 2026, 12:04:31".
+ * @param {Numeric} ms
+ */
+export function formatDate(ms) {
+  if (!isKnown(ms)) return MISSING;
+  const day = new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
+  return `${day}, ${formatClock(ms)}`;
+}
+
 /** @type {Record<string, string>} */
 const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file written" };
 

@@ -27,6 +27,11 @@ export interface Meta {
   torch?: string | null;
   python?: string | null;
   pid?: number | null;
+  compilediag?: string | null;
+  platform?: string | null;
+  /** What ran: "python train.py". */
+  command?: string | null;
+  device?: string | null;
   redacted?: boolean;
 }
 
@@ -78,6 +83,12 @@ export interface Example {
   program: string;
   printed: string;
   changes: ExampleChange[];
+}
+
+/** An address and what is there. */
+export interface Link {
+  title: string;
+  url: string;
 }
 
 /** One change of the plan. */
@@ -244,6 +255,8 @@ export interface Patch {
   plan?: Plan | null;
   /** Rule -> its example. */
   examples?: Record<string, Example>;
+  /** Rule -> the page of torch's documentation about it. */
+  torch_docs?: Record<string, Link>;
   ranks?: Ranks;
   panels?: Panel[];
   columns?: Record<string, Column[]>;

@@ -12,14 +12,17 @@ export class SidePage {
    * @param {Store} store
    * @param {Trail} trail
    * @param {string} name
+   * @param {string} label for screen readers
    */
-  constructor(root, store, trail, name) {
+  constructor(root, store, trail, name, label) {
     this.root = root;
     this.store = store;
     this.trail = trail;
     /** @type {number | null} */
     this.painting = null;
     root.classList.add("cdiag", name);
+    root.setAttribute("role", "region");
+    root.setAttribute("aria-label", label);
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     this.status = make("span", "cdiag-title");
     this.page = make("div", "cdiag-page");
@@ -34,7 +37,7 @@ export class SidePage {
    */
   makeBar(title, ...parts) {
     const back = makeButton("cdiag-pause", "dashboard", () => this.trail.go({ page: "dashboard" }));
-    return make("header", "cdiag-bar", make("h2", "", title), this.status, ...parts, back);
+    return make("div", "cdiag-bar", make("h2", "", title), this.status, ...parts, back);
   }
 
   destroy() {

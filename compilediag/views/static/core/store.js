@@ -1,6 +1,6 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
 import { formatValue } from "./format.js";
-/** @import { Cells, Column, Example, Finding, Flight, Get, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText } from "./page-types" */
+/** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText } from "./page-types" */
 
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
 /** @type {(keyof Patch & ("meta" | "totals" | "observed" | "feeds" | "made_of"))[]} */
@@ -149,6 +149,8 @@ export class Store {
     this.plan = null;
     /** @type {Record<string, Example>} rule -> its example */
     this.examples = {};
+    /** @type {Record<string, Link>} rule -> the page of torch's documentation about it */
+    this.torchDocs = {};
     /** @type {Ranks | null} of a session with two ranks or more */
     this.ranks = null;
     /** @type {Panel[]} of plug-ins */
@@ -252,6 +254,7 @@ export class Store {
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
     if (patch.findings) this.findings = patch.findings;
     if (patch.examples) this.examples = patch.examples;
+    if (patch.torch_docs) this.torchDocs = patch.torch_docs;
     if (patch.plan !== undefined) this.plan = patch.plan;
     if (patch.ranks) this.ranks = patch.ranks;
     if (patch.panels) this.setPanels(patch.panels);

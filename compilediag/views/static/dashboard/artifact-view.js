@@ -1,5 +1,5 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
-import { make, makeButton, setShown, setText } from "../core/dom.js";
+import { make, makeButton, makeLink, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
 import { CodeHighlighter, isCode } from "./code-highlight.js";
 /** @import { StoredText } from "../core/page-types" */
@@ -87,11 +87,7 @@ export class ArtifactView {
    * @returns {(string | HTMLElement)[]}
    */
   pieces(part) {
-    if (ADDRESS.test(part)) {
-      const link = make("a", "cdiag-link", part);
-      Object.assign(link, { href: part, target: "_blank", rel: "noopener noreferrer" });
-      return [link];
-    }
+    if (ADDRESS.test(part)) return [makeLink(part, part)];
     const { highlighter } = this;
     if (!highlighter || this.shown > COLORED) return [part];
     return part.split("\n").flatMap((line, i) => [...(i ? ["\n"] : []), ...highlighter.colorLine(line)]);

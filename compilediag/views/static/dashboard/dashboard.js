@@ -85,9 +85,12 @@ export class Dashboard {
     this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", onRanks);
     const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
     const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, this.toRanks, toExplorer);
-    this.foot = make("footer", "cdiag-foot");
+    this.foot = make("div", "cdiag-foot");
     root.classList.add("cdiag");
+    root.setAttribute("role", "region");
+    root.setAttribute("aria-label", "torch.compile dashboard");
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
+    root.addEventListener("keydown", (event) => this.onKey(event));
     const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
     root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, main, this.foot);
     this.unfollow = followTheme(root, () => this.timeline.paint());
@@ -227,8 +230,10 @@ export class Dashboard {
     return isFiltered ? { note: "nothing matches", isWarning: false } : { note: this.tab.empty, isWarning: Boolean(this.tab.note) };
   }
 
+  /** What was recorded with which versions; a report has that in its head. */
   paintFoot() {
-    const { meta } = this.store;
+    const { meta, isFrozen } = this.store;
+    setShown(this.foot, !isFrozen);
     const parts = [
       meta.torch && `torch ${meta.torch}`,
       meta.python && `Python ${meta.python}`,
@@ -340,10 +345,19 @@ export class Dashboard {
   }
 
   closeDetail() {
+    const { node, opener } = this.detail;
+    const isRowGone = node.contains(document.activeElement) && !opener?.isConnected;
     this.detail.open(null);
     this.table.setOpen(null);
     this.callSites.setOpen(null);
     this.timeline.setSelected(null);
-    this.table.focusRow();
+    if (isRowGone) this.table.focusRow(); // its element was made again meanwhile
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || this.detail.target === null) return;
+    event.stopPropagation();
+    this.closeDetail();
   }
 }

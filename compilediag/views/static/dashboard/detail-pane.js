@@ -67,14 +67,17 @@ export class DetailPane {
     /** @type {Map<number, ArtifactView>} event id -> view, kept so that an open text stays open */
     this.artifacts = new Map();
     this.title = make("h2", "");
+    this.title.tabIndex = -1;
     this.sub = make("div", "cdiag-dim");
-    this.body = make("div", "cdiag-detail-body");
+    this.body = make("section", "cdiag-detail-body");
     this.body.tabIndex = 0;
     const close = makeButton("cdiag-close", "close", actions.close);
     const head = make("div", "cdiag-detail-head", make("div", "", this.title, this.sub), close);
     this.node = make("aside", "cdiag-detail", head, this.body);
     this.node.setAttribute("aria-label", "detail");
-    this.node.addEventListener("keydown", (event) => event.key === "Escape" && actions.close());
+    this.node.addEventListener("keydown", (event) => this.onKey(event));
+    /** @type {Element | null} what had the focus when it was opened by key */
+    this.opener = null;
     /** @type {Target | null} */
     this.target = null;
     /** @type {unknown[] | null} what was painted last */
@@ -83,22 +86,37 @@ export class DetailPane {
   }
 
   /**
-   * Shows a compile, led by the section of the target's table; or one row that has no compile.
+   * Shows a compile, led by the section of the target's table; or one row that has no compile. The focus goes with it
+   * if it was opened by key, and back when it is closed.
    * @param {Target | null} target
    */
   open(target) {
+    const before = this.target === null ? document.activeElement : this.opener;
+    const hadFocus = this.node.contains(document.activeElement);
     this.target = target;
     this.shape = null;
     this.artifacts.clear();
     setShown(this.node, target !== null);
-    if (!target) return;
+    if (!target) {
+      if (hadFocus && this.opener instanceof HTMLElement) this.opener.focus({ preventScroll: true });
+      return;
+    }
+    this.opener = before;
     this.paint();
+    if (hadFocus || before?.matches(":focus-visible")) this.title.focus({ preventScroll: true });
     this.body.scrollTop = 0;
     const { name } = target.table;
     if (target.key === null || name in DERIVED_PANELS || LED_BY_THE_TOP.has(name)) return;
     /** @type {HTMLElement | null} */
     const section = this.body.querySelector(`[data-section="${name}"]`);
     this.body.scrollTop = section?.offsetTop ?? 0;
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    this.actions.close();
   }
 
   paint() {

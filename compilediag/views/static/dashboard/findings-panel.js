@@ -1,6 +1,6 @@
 // The findings, those first that can save most. Those that are steps of the plan are folded, because the plan says what to do.
 import { makeFindingMark } from "../core/blocks.js";
-import { make, makeButton, makeProse, setShown, setText } from "../core/dom.js";
+import { make, makeButton, makeLink, makeProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Fold } from "./code-block.js";
 import { ExampleFold } from "./example-view.js";
@@ -39,7 +39,7 @@ export class FindingsPanel {
 
   paint() {
     const { findings } = this.store;
-    const shape = JSON.stringify([findings, this.showsAll, this.picked]);
+    const shape = JSON.stringify([findings, this.store.torchDocs, this.showsAll, this.picked]);
     if (shape === this.shape) return;
     this.shape = shape;
     const planned = findings.filter(isInPlan);
@@ -80,10 +80,19 @@ export class FindingsPanel {
     button.title = writeTooltip(finding);
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
     button.append(top);
-    if (!isInPlan(finding)) button.append(make("span", "cdiag-advice", ...makeProse(finding.suggestion ?? "")));
     const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));
     const explore = event === undefined ? null : this.makeExploreLink(finding, event);
-    return make("li", "", button, explore, isInPlan(finding) ? null : this.getExample(finding).node);
+    return make("li", "", button, explore, ...(isInPlan(finding) ? [] : this.makeAdvice(finding)));
+  }
+
+  /**
+   * What to do about a finding that no step of the plan shows.
+   * @param {Finding} finding
+   */
+  makeAdvice(finding) {
+    const docs = this.store.torchDocs[finding.rule];
+    const page = docs ? make("p", "cdiag-docs", "torch's documentation: ", makeLink(docs.url, docs.title)) : null;
+    return [make("p", "cdiag-advice", ...makeProse(finding.suggestion ?? "")), page, this.getExample(finding).node];
   }
 
   /**

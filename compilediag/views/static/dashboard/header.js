@@ -95,7 +95,7 @@ export class Header {
     const line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
     this.notice = make("div", "cdiag-notice");
     this.notice.setAttribute("role", "alert");
-    this.node = make("header", "", line, this.notice);
+    this.node = make("div", "cdiag-top", line, this.notice);
     this.tiles = make("div", "cdiag-tiles", ...this.makeTiles());
   }
 

@@ -23,7 +23,7 @@ class FlightLine {
     this.before = make("span", "cdiag-now-before");
     this.fill = make("span", "cdiag-fill");
     this.bar = make("span", "cdiag-progress", this.fill);
-    this.bar.setAttribute("role", "progressbar");
+    this.bar.setAttribute("aria-hidden", "true"); // the two times beside it say the same
     this.node = makeButton("cdiag-flight", "", () => onPick(this.flight));
     this.node.append(make("span", "cdiag-pulse"), this.what, this.id, this.phase, this.elapsed, this.before, this.bar);
   }
@@ -51,8 +51,6 @@ class FlightLine {
     this.bar.classList.toggle("is-late", before > 0 && elapsed > before);
     const share = before ? Math.min(1, elapsed / before) : 0;
     this.fill.style.width = `${(share * 100).toFixed(1)}%`;
-    if (before) this.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
-    else this.bar.removeAttribute("aria-valuenow");
   }
 }
 

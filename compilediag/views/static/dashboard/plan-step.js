@@ -1,10 +1,10 @@
 // One step of the plan: where, what varies, the change, why, and what it saves.
-import { make, makeButton, setProse, setShown, setText } from "../core/dom.js";
+import { make, makeButton, makeLink, setProse, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, oneLine } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
 import { ExampleFold } from "./example-view.js";
 /** @import { Child } from "../core/dom.js" */
-/** @import { Place, PlanStep } from "../core/page-types" */
+/** @import { Link, Place, PlanStep } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
 /** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */
@@ -35,12 +35,13 @@ export class StepView {
     this.saving = make("p", "cdiag-step-saving");
     this.ways = make("ul", "cdiag-reasons");
     this.others = new Fold(this.ways);
+    this.docs = make("p", "cdiag-docs");
     this.example = new ExampleFold();
     this.show = makeButton("cdiag-link cdiag-step-evidence", "show recompiles", () => actions.pick(this.picked));
     this.guard = makeButton("cdiag-link cdiag-explore-link", "explore ›", () => actions.explore({ events: this.findOwnEvents() }));
     const links = make("p", "cdiag-step-links", this.show, this.guard);
     const top = make("div", "cdiag-step-top", this.place, this.code, links);
-    const rest = [this.what, this.advice, this.change.node, this.saving, this.why, this.others.node, this.example.node];
+    const rest = [this.what, this.advice, this.change.node, this.saving, this.why, this.docs, this.others.node, this.example.node];
     this.node = make("li", "cdiag-step", this.number, make("div", "cdiag-step-body", top, ...rest));
   }
 
@@ -51,6 +52,7 @@ export class StepView {
    */
   update(step, number, selected) {
     this.example.update(this.store.examples[step.rule]);
+    this.paintDocs(this.store.torchDocs[step.rule]);
     const shape = JSON.stringify([step, number, this.store.table("recompiles").version, selected]);
     if (shape === this.shape) return;
     this.shape = shape;
@@ -84,6 +86,12 @@ export class StepView {
     setText(this.code, oneLine((code ?? "").trim(), LONGEST));
   }
 
+  /** @param {Link | undefined} page of torch's documentation about the cause */
+  paintDocs(page) {
+    setShown(this.docs, page !== undefined);
+    if (page && !this.docs.childElementCount) this.docs.append("torch's documentation: ", makeLink(page.url, page.title));
+  }
+
   /** @param {string[]} ways */
   paintWays(ways) {
     setShown(this.others.node, ways.length > 0);
@@ -101,9 +109,9 @@ export class StepView {
     const isKnown = evidence.some((id) => table.byId(id) !== null);
     setShown(this.show, isKnown);
     setShown(this.guard, isKnown);
-    this.show.setAttribute("aria-label", `show the recompiles of step ${number}`);
+    this.show.setAttribute("aria-label", `show recompiles of step ${number}`);
     this.show.setAttribute("aria-pressed", String(selected === this.picked.label));
-    this.guard.setAttribute("aria-label", `explore the guard of step ${number}`);
+    this.guard.setAttribute("aria-label", `explore › guard of step ${number}`);
   }
 }
 

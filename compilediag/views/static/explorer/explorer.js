@@ -21,7 +21,7 @@ export class Explorer extends SidePage {
    * @param {Trail} trail
    */
   constructor(root, store, trail) {
-    super(root, store, trail, "cdiag-explorer");
+    super(root, store, trail, "cdiag-explorer", "guard explorer");
     this.documents = new Documents(store);
     /** @type {Place} */
     this.place = {};

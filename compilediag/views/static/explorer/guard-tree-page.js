@@ -40,6 +40,7 @@ export class GuardTreePage {
     this.nodes = this.lines.slice(0, MOST_LINES).map(makeLine);
     const box = make("div", "cdiag-tree", ...this.nodes);
     box.tabIndex = 0;
+    box.setAttribute("role", "region");
     box.setAttribute("aria-label", "guard tree");
     const parts = [this.makeHead(context), this.makeBar(context, other !== null), box];
     this.filter();

@@ -104,7 +104,7 @@ function makeCell(context, row, at, entry, failures) {
   if (guards.length > MOST_TAGS) tags.push(make("span", "cdiag-dim", `+${guards.length - MOST_TAGS}`));
   const button = makeCellButton(context, guards[0]?.[0] ?? row.guard, `${at} ${entry}`, tags);
   button.title = describeCell(context, row, entry, guards) + (isClosest ? " (the closest entry)" : "");
-  button.setAttribute("aria-label", button.title);
+  button.setAttribute("aria-label", `${button.textContent}: ${button.title}`);
   return make("td", isClosest ? "cdiag-cell is-closest" : "cdiag-cell", button);
 }
 

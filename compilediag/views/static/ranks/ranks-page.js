@@ -20,7 +20,7 @@ export class RanksPage extends SidePage {
    * @param {Trail} trail
    */
   constructor(root, store, trail) {
-    super(root, store, trail, "cdiag-ranks");
+    super(root, store, trail, "cdiag-ranks", "ranks");
     this.inOrder = false;
     this.shape = "";
     root.replaceChildren(this.makeBar("Ranks"), this.page);
@@ -74,7 +74,7 @@ function makeRankBars({ ranks, count }) {
   const most = Math.max(...ranks.map((row) => row.compile_s), 1e-9);
   const list = make("div", "cdiag-rank-list", ...ranks.map((row) => makeRankBar(row, most)));
   list.tabIndex = 0; // it scrolls
-  list.setAttribute("role", "group");
+  list.setAttribute("role", "region");
   list.setAttribute("aria-label", "ranks by seconds compiling");
   const cut = count > ranks.length
     ? make("p", "cdiag-dim", `the first ${formatCount(ranks.length)} of ${formatAmount(count, "rank")}`)

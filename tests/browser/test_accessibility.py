@@ -1,0 +1,95 @@
+"""axe-core on every page, light and dark, with what can be opened open: no violation of any impact.
+
+All rules run, those for best practice and the experimental ones too. Contrast of 7 to 1 is not asked for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+from compilediag.views.report import write_report
+
+axe_base = pytest.importorskip("axe_playwright_python.base", reason="axe-playwright-python is not installed")
+
+RUN = """async (scope) => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"];
+  const { violations } = await axe.run(scope, { resultTypes: ["violations"], runOnly: { type: "tag", values: tags } });
+  return violations.flatMap(({ id, impact, nodes }) => nodes.map((node) => [id, impact, node.html.slice(0, 200)]));
+}"""
+#: axe takes a row for structure. ARIA lets the rows of a grid have the focus, and arrow keys move it.
+ALLOWED = ("focus-order-semantics", 'class="cdiag-row')
+
+
+def find_violations(page, scope="document"):
+    """What axe finds in a page, or in the part of it that is the product's own."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(axe_base.AXE_SCRIPT)
+    found = page.evaluate(f"() => ({RUN})({scope})")
+    return [node for node in found if not (node[0] == ALLOWED[0] and ALLOWED[1] in node[2])]
+
+
+def check_both_themes(page, scope="document"):
+    """No violation, light and dark."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_selector(f".cdiag[data-theme={scheme}] >> visible=true")
+        assert find_violations(page, scope) == [], scheme
+
+
+@pytest.fixture
+def run(recorded):
+    """Compiles with all that a detail shows, a graph break, a failure, a compile in flight."""
+    for number in range(3):
+        recorded.compile(number)
+    recorded.graph_break("print is not traced", user_code="print(x)", user_file="/home/me/model.py", user_line=33)
+    recorded.compile(3, outcome="failed", fail_type="ValueError", fail_reason="no room")
+    recorded.text("inductor_output_code", "def call(args):\n    return args", compile_id="0/2")
+    recorded.in_flight(compile_id="0/9", function="forward", file="/home/me/model.py", line=30)
+    return recorded
+
+
+def test_the_live_dashboard(run, open_widget):
+    page = open_widget(run.snapshot())
+    own = "document.querySelector('.cdiag')"  # the page around it is the host's
+    check_both_themes(page, own)
+    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-artifact-toggle")
+    page.wait_for_selector(".cdiag-pages pre")
+    for summary in page.locator(".cdiag summary:visible").all():
+        summary.click()
+    check_both_themes(page, own)
+
+
+def test_every_page_of_a_report(run, open_report, tmp_path):
+    page = open_report(write_report(run.session.data, tmp_path / "report.html"))
+    for tab in page.locator(".cdiag-tab:visible").all():
+        tab.click()
+        assert find_violations(page) == []
+    check_both_themes(page)
+    page.click(".cdiag-to-explorer")
+    check_both_themes(page)
+    page.locator(".cdiag-guard-link").first.click()
+    check_both_themes(page)
+
+
+def test_ranks(open_report, tmp_path):
+    logs = [golden_log(f"torch-2.13-rank{rank}.log.gz") for rank in (0, 1)]
+    page = open_report(cd.ingest(logs).report(tmp_path / "report.html"))
+    page.click(".cdiag-to-ranks")
+    check_both_themes(page)
+
+
+def test_a_diff(new_page, tmp_path):
+    (tmp_path / "empty.log").write_bytes(b"")
+    path = cd.diff(tmp_path / "empty.log", golden_log("torch-2.13.log.gz")).report(tmp_path / "diff.html")
+    page = new_page()
+    page.goto(path.as_uri())
+    page.locator(".cdiag-row").first.click()
+    check_both_themes(page)
+
+
+def golden_log(name: str) -> Path:
+    return Path(__file__).resolve().parents[1] / "golden" / name
