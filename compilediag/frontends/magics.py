@@ -15,30 +15,37 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import cell_magic as transform_cell_magic
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
 from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
 from ..events import Recompile
 from ..files import check_output
+from ..formatting import format_bytes
 from ..session import Session
 from ..views.explorer.explorer_text import format_explorer
 from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
-from ..watch import DETAILS, current, notice, start, stop, stop_all
+from ..watch import current, notice, start, stop, stop_all
 from .cell_trial import CellCode, try_cell
-
-ACTIONS = ("on", "off", "try", "status", "plan", "report", "explore", "findings", "save")
-ACTIONS_WITH_PATH = ("report", "save")
+from .magic_arguments import (
+    SUFFIXES,
+    TRY,
+    complete_arguments,
+    format_cell_help,
+    format_line_help,
+    parse_cell_arguments,
+    parse_line_arguments,
+    unquote,
+)
 
 _FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
-_TRY = "try"
 
 
 class Recompiled(CompilediagError):
@@ -74,25 +81,10 @@ class CompileWatch(Magics):
         #: The last cell that ended under `%%compilewatch`, and its session.
         self._last: tuple[CellCode, Session] | None = None
 
-    @magic_arguments("%compilewatch")
-    @argument("action", nargs="?", choices=ACTIONS, help="what to do (default: on)")
-    @argument("path", nargs="?", help="output file: .html for report, .cdiag for save")
-    @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
-    @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
-    @argument("--my-code", metavar="PATH", action="append", help="folder, file or module that is your own code")
     @line_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def line(self, line: str) -> Session | None:
-        """Record every torch.compile from now on and show it live. `off` ends the recording.
-
-        `session = %compilewatch on` returns the session. `try` runs the last `%%compilewatch` cell again, without and
-        with its plan.
-        """
-        args = parse_argstring(self.line, line)
-        action, takes_path = args.action or "on", args.action in ACTIONS_WITH_PATH
-        if takes_path and args.path is None:
-            raise UsageError(f"%compilewatch {action} needs a path")
-        if not takes_path and args.path is not None:
-            raise UsageError(f"%compilewatch {action} takes no path, but got {args.path!r}")
+        args = parse_line_arguments(line)
+        action = args.action or "on"
         with _raise_usage_errors():
             if action == "on":
                 self._session = self._start(args)
@@ -100,13 +92,15 @@ class CompileWatch(Magics):
                 return self._session if args.action else None
             if action == "off":
                 print(f"compilediag: {'watch stopped' if stop_all() else 'no watch is running'}")
-            elif action in ACTIONS_WITH_PATH:
+            elif action in SUFFIXES:
                 self._write(action, args.path)
-            elif action == _TRY:
+            elif action == TRY:
                 self._try_last_cell()
             else:
                 self._show(action)
         return None
+
+    line.__doc__ = format_line_help()  # type: ignore[assignment]  # IPython's decorator has no type for a method
 
     def _start(self, args: Namespace) -> Session:
         session = _find_running(args) or start(
@@ -133,7 +127,7 @@ class CompileWatch(Magics):
     def _write(self, action: str, path: str) -> None:
         session = self._find_session()
         write = session.report if action == "report" else session.save
-        print(f"compilediag: wrote {write(_expand_path(path))}")
+        _print_written(action, write(_expand_path(path)))
 
     def _show(self, action: str) -> None:
         session = self._find_session()
@@ -155,29 +149,20 @@ class CompileWatch(Magics):
             raise UsageError("no watched cell to try; put %%compilewatch try on top of a cell")
         print(try_cell(self.shell, *self._last))
 
-    @magic_arguments("%%compilewatch")
-    @argument("--report", metavar="PATH", help="write an offline HTML report when the cell ends")
-    @argument("--quiet", action="store_true", help="show neither the dashboard nor the summary line")
-    @argument("--fail-on-recompile", action="store_true", help="fail the cell if anything in it recompiles")
-    @argument("--detail", choices=DETAILS, help="how much to record (default: full)")
-    @argument("--calls", action="store_true", help="also count calls of compiled code (Python 3.12 or later)")
-    @argument("--my-code", metavar="PATH", action="append", help="folder, file or module that is your own code")
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
-        """Record every torch.compile while this cell runs.
-
-        `%%compilewatch try` runs the cell without and with its plan instead, and leaves your variables as they are.
-        """
-        if line.strip() == _TRY:
+        if line.strip() == TRY:
             with _raise_usage_errors():
                 print(try_cell(self.shell, CellCode(cell, self.shell.execution_count), None))
             return
         # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
 
+    cell.__doc__ = format_cell_help()  # type: ignore[assignment]  # IPython's decorator has no type for a method
+
     def begin_cell(self, line: str) -> None:
         """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
-        args = parse_argstring(self.cell, line)
+        args = parse_cell_arguments(line)
         with _raise_usage_errors():
             report = _expand_path(args.report) if args.report else None
             if report:
@@ -208,7 +193,9 @@ class CompileWatch(Magics):
             print(_summarize_cell(cell))
         if cell.report:
             with self._fail_cell_on_error(result):
-                cell.session.report(cell.report)
+                written = cell.session.report(cell.report)
+                if not cell.is_quiet:
+                    _print_written("report", written)
         if cell.must_not_recompile and result.success:
             with self._fail_cell_on_error(result):
                 _check_recompiles(cell)
@@ -231,6 +218,8 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(magics)
     shell.input_transformers_cleanup.append(transform)
     shell.events.register("post_run_cell", magics.end_cell)
+    if shell.Completer is not None:
+        shell.Completer.custom_matchers.append(complete_arguments)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -240,6 +229,8 @@ def unload(shell: InteractiveShell) -> None:
         return
     stop_all()
     shell.events.unregister("post_run_cell", magics.end_cell)
+    if shell.Completer is not None:
+        shell.Completer.custom_matchers.remove(complete_arguments)
     shell.input_transformers_cleanup.remove(transform)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("compilewatch")
@@ -248,7 +239,7 @@ def unload(shell: InteractiveShell) -> None:
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
     match = _FIRST_LINE.match(lines[0]) if lines else None
-    if match is None or match[1].strip() == _TRY:
+    if match is None or match[1].strip() == TRY:
         return lines
     begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"
     return [begin, *transform_cell_magic(lines[1:])]
@@ -281,7 +272,13 @@ def _find_running(args: Namespace) -> Session | None:
 
 def _expand_path(text: str) -> str:
     """The typed path (IPython leaves the quotes around it) as an absolute one: the cell may change the folder."""
-    return os.path.abspath(os.path.expanduser(text.strip("\"'")))
+    return os.path.abspath(os.path.expanduser(unquote(text)))
+
+
+def _print_written(action: str, path: Path) -> None:
+    """Say which file was written, where, and how large it is."""
+    what = "report" if action == "report" else "session"
+    print(f"compilediag: wrote the {what} ({format_bytes(path.stat().st_size)}) to {path}")
 
 
 def _summarize_cell(cell: _WatchedCell) -> str:

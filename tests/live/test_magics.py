@@ -10,6 +10,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from jupyter_client.manager import start_new_kernel  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 from nbclient.exceptions import CellExecutionError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
@@ -17,6 +18,8 @@ from traitlets.config import Config  # noqa: E402
 import compilediag  # noqa: E402
 from compilediag.diagnosis.change import Edit  # noqa: E402
 from compilediag.diagnosis.plan import PlanStep  # noqa: E402
+from compilediag.formatting import format_bytes  # noqa: E402
+from compilediag.frontends.magic_arguments import ACTIONS  # noqa: E402
 
 SETUP = """
 import torch
@@ -220,9 +223,92 @@ def test_unloading_takes_everything_away(shell):
     assert run(shell, "%%compilewatch --quiet\npass").success
 
 
-def test_help_names_every_option(shell):
-    text = shell.find_cell_magic("compilewatch").__doc__
-    assert all(option in text for option in ("--report", "--quiet", "--fail-on-recompile", "--detail", "--calls"))
+def test_help_shows_each_magic_once_and_as_it_is_typed(shell, capsys):
+    options = ("--detail {lean,full}", "--calls", "--my-code PATH")
+    of_cells = ("--report PATH", "--quiet", "--fail-on-recompile")
+    for asked, usage, own, others in (
+        ("%compilewatch?", "%compilewatch [SUBCOMMAND] [PATH] [options]", ACTIONS, of_cells),
+        ("%%compilewatch?", "%%compilewatch [options]\n%%compilewatch try", of_cells, ("\nsubcommands:", "findings")),
+    ):
+        run(shell, asked)
+        text = capsys.readouterr().out
+        assert f"\n{usage}\n" in text and "%%%" not in text and "::" not in text
+        assert all(re.search(rf"^  {re.escape(name)}(?= |$)", text, re.MULTILINE) for name in (*options, *own))
+        assert text.count("\noptions:\n") == 1 and not any(other in text for other in others)
+        assert max(map(len, text.splitlines())) <= 100 or "File:" in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("%compilewatch repor x.html", "%compilewatch has no subcommand 'repor'; did you mean 'report'?"),
+        ("%compilewatch status --detial full", "%compilewatch: unknown option '--detial'; did you mean '--detail'?"),
+        ("%%compilewatch --fail\nstarted = True", None),
+        ("%%compilewatch --no-recompile\nstarted = True", "did you mean '--fail-on-recompile'?"),
+        ("%compilewatch xyz", "choose one of: on, off, try, status, plan, findings, explore, report, save"),
+        (
+            "%compilewatch report x.txt",
+            "a report is an HTML file, but the path is 'x.txt'; use a path such as 'x.html'",
+        ),
+        ("%%compilewatch --report 'a b.txt'\nstarted = True", "use a path such as 'a b.html'"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(shell, capsys, cell, message):
+    result = run(shell, cell)
+    captured = capsys.readouterr()
+    if message is None:
+        assert result.success and shell.user_ns["started"], "an option can be shortened"
+        return
+    assert not result.success and "started" not in shell.user_ns and captured.out == ""
+    assert captured.err.startswith("UsageError: ") and captured.err.endswith(f"{message}\n")
+    assert captured.err.count("\n") == 1 and not os.path.exists("x.txt")
+
+
+def test_what_was_written_is_said_with_its_place(shell, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(shell, f"%%compilewatch --report 'a b.html'\n{TWO_RECOMPILES}").success
+    (line,) = re.findall(r"compilediag: wrote the report \((.*)\) to (.*)\n", capsys.readouterr().out)
+    assert line == (format_bytes((tmp_path / "a b.html").stat().st_size), str(tmp_path / "a b.html"))
+    assert run(shell, "%compilewatch save copy.cdiag").success
+    assert "compilediag: wrote the session (" in (out := capsys.readouterr().out)
+    assert out.endswith(f" to {tmp_path / 'copy.cdiag'}\n")
+
+
+def complete(client, code):
+    """What a frontend shows at the end of the code: the texts that replace its last word."""
+    reply = client.complete(code, reply=True, timeout=60)["content"]
+    assert reply["status"] == "ok"
+    end = len(code.splitlines()[0])
+    assert reply["cursor_end"] == end and code[reply["cursor_start"] : end] == re.split(r"\s", code)[-1]
+    return reply["matches"]
+
+
+def test_a_frontend_completes_the_magics_and_shows_their_help(tmp_path):
+    for name in ("run.html", "run.cdiag", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "reports").mkdir()
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=environment)
+    try:
+        client.execute_interactive("%load_ext compilediag", timeout=60)
+        assert complete(client, "%compilewatch re") == ["report"]
+        assert complete(client, "session = %compilewatch o") == ["off", "on"]
+        assert sorted(complete(client, "%compilewatch ")) == sorted(ACTIONS)
+        assert complete(client, "%compilewatch status --de") == ["--detail"]
+        assert sorted(complete(client, "%compilewatch --detail ")) == ["full", "lean"]
+        assert complete(client, "%compilewatch report r") == ["reports/", "run.html"]
+        assert complete(client, "%compilewatch save r") == ["reports/", "run.cdiag"]
+        assert complete(client, "%%compilewatch --fa") == ["--fail-on-recompile"]
+        assert complete(client, "%%compilewatch --report ru") == ["run.html"]
+        for magic in ("%compilewatch", "%%compilewatch"):
+            (page,) = client.execute(f"{magic}?", reply=True, timeout=60)["content"]["payload"]
+            shown = page["data"]["text/plain"]
+            assert re.search(rf"(?<!%){magic} \[", shown) and shown.count("\noptions:") == 1
+        client.execute_interactive("%unload_ext compilediag", timeout=60)
+        assert "report" not in client.complete("%compilewatch re", reply=True, timeout=60)["content"]["matches"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def notebook(*cells):
