@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 def load(path: str | os.PathLike[str]) -> Session:
     """Open a saved session, or one that another process is recording. Executes nothing that is in the file.
 
-    All session files of a folder are one session, as they are now: the ranks of a job that each watched into it, or the
-    partitions that a Dask cluster wrote.
+    All session files of a folder are one session: the ranks of a job that each watched into it, or the partitions that
+    a Dask cluster wrote. While ranks are recording, the session keeps up with them, and with ranks that begin later.
     NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows that can.
     """
     if not Path(path).is_dir():
         return Session(Path(path))
-    from .logs import read_folder
+    from .logs import open_folder
 
-    return _open_temporary(read_folder(Path(path)))
+    return Session(open_folder(Path(path)))
 
 
 def ingest(

@@ -6,20 +6,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .folders import has_sessions, read_folder
+    from .folders import find_sessions, has_sessions, open_folder
+    from .followed_files import FollowedFile, FollowedFiles
     from .ingestion import Paths, UnreadRecords, read_logs, read_logs_with_dask
 
 #: Name -> the module that defines it, imported on first use: the processes that read logs start sooner without them.
 _HOME = {
+    "FollowedFile": "followed_files",
+    "FollowedFiles": "followed_files",
     "Paths": "ingestion",
     "UnreadRecords": "ingestion",
+    "find_sessions": "folders",
     "has_sessions": "folders",
-    "read_folder": "folders",
+    "open_folder": "folders",
     "read_logs": "ingestion",
     "read_logs_with_dask": "ingestion",
 }
 
-__all__ = ["Paths", "UnreadRecords", "has_sessions", "read_folder", "read_logs", "read_logs_with_dask"]
+__all__ = [
+    "FollowedFile",
+    "FollowedFiles",
+    "Paths",
+    "UnreadRecords",
+    "find_sessions",
+    "has_sessions",
+    "open_folder",
+    "read_logs",
+    "read_logs_with_dask",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -164,6 +164,14 @@ class SessionData(TableProperties):
         """The recording is over: from here on the file alone is read."""
         self._flush = None
 
+    def reread_rows(self) -> None:
+        """Read all rows that were read before once more: some have changed."""
+        with self.lock:
+            self._frames.clear()
+            for kind in self._rows:
+                self._rows[kind] = tables.read_events_of(self.store, kind)
+            self._lost, self._compiles_added = LostSeconds(), 0
+
     # Rows and tables
 
     def rows(self, kind: type[E]) -> Sequence[E]:

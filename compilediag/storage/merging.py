@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,29 @@ from .upgrade import open_current
 TOKEN = "substr({column}, 1, instr({column}, '.') - 1)"
 
 
+@dataclass(frozen=True)
+class CopiedPart:
+    """How far a session file is copied: up to the event with the id `last`; `tokens` are its keys' new first parts."""
+
+    last: int = 0
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+
 def add_part(store: Store, part: Path, after: Callable[[int], dict[str, Any]] | None = None) -> None:
     """Append all events and texts of the session file `part`: all of it or nothing.
 
     `after` is called with the id of the last event then; what it returns goes into the session's meta with them.
     CompilediagError, in one line, if the part can't be read.
+    """
+    add_news(store, part, CopiedPart(), after)
+
+
+def add_news(
+    store: Store, part: Path, copied: CopiedPart, after: Callable[[int], dict[str, Any]] | None = None
+) -> CopiedPart:
+    """Append what the session file `part` has beyond `copied`, all of it or nothing, and return how far it is copied.
+
+    Another process may be writing to the part. `after` and errors are those of `add_part`.
     """
     db = store.connection
     current = open_current(part)
@@ -39,39 +58,56 @@ def add_part(store: Store, part: Path, after: Callable[[int], dict[str, Any]] | 
         with db:
             db.execute("BEGIN IMMEDIATE")
             known = _find_tokens(db, "main") if store.key_tokens is None else store.key_tokens
-            tokens = _find_tokens(db, "part")
-            last = _copy(db, {token: secrets.token_hex(4) for token in tokens & known})
+            fresh = _find_tokens(db, "part", copied.last) - copied.tokens.keys()
+            tokens = {**copied.tokens, **{t: secrets.token_hex(4) if t in known else t for t in fresh}}
+            last = _copy(db, {old: new for old, new in tokens.items() if old != new}, copied.last)
+            copied = CopiedPart(_find_last_id(db, "part"), tokens)
             meta = after(last) if after else {}
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in meta.items()])
-        store.key_tokens = known | tokens
+        store.key_tokens = known | set(tokens.values())
     except sqlite3.DatabaseError as error:
         raise CompilediagError(f"{part} can't be added to {store.path}: {error}") from None
     finally:
         db.execute("DETACH part")
+    return copied
 
 
-def _find_tokens(db: sqlite3.Connection, schema: str) -> set[str]:
+def _find_last_id(db: sqlite3.Connection, schema: str) -> int:
+    return int(db.execute(f"SELECT coalesce(max(id), 0) FROM {schema}.events").fetchone()[0])
+
+
+def _find_tokens(db: sqlite3.Connection, schema: str, after: int = 0) -> set[str]:
     token = TOKEN.format(column="compile_key")
-    query = f"SELECT DISTINCT {token} FROM {schema}.events WHERE compile_key IS NOT NULL"
+    query = f"SELECT DISTINCT {token} FROM {schema}.events WHERE compile_key IS NOT NULL AND id > {int(after)}"
     return {found for (found,) in db.execute(query)}
 
 
-def _copy(db: sqlite3.Connection, renamed: dict[str, str]) -> int:
-    """Copy the rows of all tables, with other tokens in their compile keys where these are renamed; the last id."""
-    last = db.execute("SELECT coalesce(max(id), 0) FROM main.events").fetchone()[0]
-    _copy_table(db, "events", "id", COMMON, last, renamed)
+def _copy(db: sqlite3.Connection, renamed: dict[str, str], after: int) -> int:
+    """Copy the rows with ids above `after`, with other tokens in their compile keys where these are renamed; the last
+    id.
+    """
+    shift = _find_last_id(db, "main") - after
+    _copy_table(db, "events", "id", COMMON, after, shift, renamed)
     for kind in KINDS:
-        _copy_table(db, kind.table, "event_id", [f.name for f in own_fields(kind)], last, renamed)
-    db.execute("INSERT OR IGNORE INTO main.payloads SELECT digest, size, body FROM part.payloads")
-    return int(db.execute("SELECT coalesce(max(id), 0) FROM main.events").fetchone()[0])
+        _copy_table(db, kind.table, "event_id", [f.name for f in own_fields(kind)], after, shift, renamed)
+    wanted = f"WHERE digest IN (SELECT digest FROM part.artifacts WHERE event_id > {int(after)})" if after else ""
+    db.execute(f"INSERT OR IGNORE INTO main.payloads SELECT digest, size, body FROM part.payloads {wanted}")
+    return _find_last_id(db, "main")
 
 
 def _copy_table(
-    db: sqlite3.Connection, table: str, number: str, columns: Sequence[str], last: int, renamed: dict[str, str]
+    db: sqlite3.Connection,
+    table: str,
+    number: str,
+    columns: Sequence[str],
+    after: int,
+    shift: int,
+    renamed: dict[str, str],
 ) -> None:
     names = ", ".join([number, *(f'"{name}"' for name in columns)])
-    values = ", ".join([f"{number} + {last}", *(_value_of(name, renamed) for name in columns)])
-    db.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM part.{table} ORDER BY {number}")
+    values = ", ".join([f"{number} + {shift}", *(_value_of(name, renamed) for name in columns)])
+    rows = f"part.{table} WHERE {number} > {int(after)} ORDER BY {number}"
+    db.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {rows}")
 
 
 def _value_of(column: str, renamed: dict[str, str]) -> str:

@@ -263,7 +263,7 @@ class Store:
         """True while another living process of this machine records to the file."""
         meta = self.meta()
         pid = meta.get("pid")
-        return meta.get("stopped_ns") is None and pid != os.getpid() and _alive(pid)
+        return meta.get("stopped_ns") is None and pid != os.getpid() and is_alive(pid)
 
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
@@ -330,9 +330,24 @@ class Store:
 
     def progress(self) -> list[dict[str, Any]]:
         """What compiles now, one dict per thread; empty after the recording has ended."""
+        return [state for states in self.progress_by_process().values() for state in states.values()]
+
+    def progress_by_process(self) -> dict[int, States]:
+        """What compiles now, by process and thread; empty after the recording has ended."""
         ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
-        rows = self.connection.execute(f"SELECT state FROM progress WHERE NOT EXISTS ({ended})")
-        return [json.loads(state) for (state,) in rows]
+        rows = self.connection.execute(f"SELECT pid, thread, state FROM progress WHERE NOT EXISTS ({ended})")
+        found: dict[int, States] = {}
+        for pid, thread, state in rows:
+            found.setdefault(pid, {})[thread] = json.loads(state)
+        return found
+
+    def set_progress(self, states: dict[int, States]) -> None:
+        """Replace what compiles now, in all processes."""
+        rows = [(pid, thread, json.dumps(s)) for pid, threads in states.items() for thread, s in threads.items()]
+        with self.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("DELETE FROM progress")
+            db.executemany("INSERT INTO progress VALUES (?, ?, ?)", rows)
 
     def close(self) -> None:
         """Close the file and remove its WAL files, so that the session is a single file."""
@@ -346,14 +361,19 @@ class Store:
         self.connection.close()
 
 
-def _alive(pid: object) -> bool:
+def is_alive(pid: object) -> bool:
+    """True for a process of this machine that runs; one that has ended and waits for its parent does not."""
     try:
         os.kill(int(str(pid)), 0)
     except PermissionError:
         return True
     except (OSError, ValueError):
         return False
-    return True
+    try:
+        # The name is in parentheses and may contain anything, also parentheses.
+        return Path(f"/proc/{int(str(pid))}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):
+        return True  # No such file system here, or a process of another user.
 
 
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
