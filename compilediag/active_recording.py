@@ -71,24 +71,31 @@ def begin(
 
 def end() -> ActiveRecording | None:
     """End one level of the recording, and with the last one take every hook out; None if none runs."""
-    global _current
     with _lock:
-        ended = _current
-        if ended is None:
-            return None
-        ended.levels -= 1
-        if ended.levels == 0:
-            _current = None
-            # Only now it is known which device the program uses.
-            ended.recorder.facts["device"] = sources.device_name()
-            sources.detach()
-            ended.data.release()  # The last connection, which is the recorder's, leaves one file behind.
-            try:
-                ended.recorder.close()
-            finally:
-                ended.data.reopen()
-            ended.data.end_recording()
-        return ended
+        ended = _end_level()
+    if ended is not None and ended.levels == 0:
+        ended.data.announce_end()
+    return ended
+
+
+def _end_level() -> ActiveRecording | None:
+    global _current
+    ended = _current
+    if ended is None:
+        return None
+    ended.levels -= 1
+    if ended.levels == 0:
+        _current = None
+        # Only now it is known which device the program uses.
+        ended.recorder.facts["device"] = sources.device_name()
+        sources.detach()
+        ended.data.release()  # The last connection, which is the recorder's, leaves one file behind.
+        try:
+            ended.recorder.close()
+        finally:
+            ended.data.reopen()
+        ended.data.end_recording()
+    return ended
 
 
 def end_all() -> ActiveRecording | None:

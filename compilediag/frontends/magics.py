@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from ..views.explorer.explorer_text import format_explorer
 from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
+from .cell_source import is_statement, show_magic_in_tracebacks
 from .cell_trial import CellCode, try_cell
 from .magic_arguments import (
     SUFFIXES,
@@ -88,8 +90,8 @@ class CompileWatch(Magics):
         with _raise_usage_errors():
             if action == "on":
                 self._session = self._start(args)
-                # Without an explicit `on` the dashboard is enough; a result would be printed below it.
-                return self._session if args.action else None
+                # The dashboard is enough: a result that nobody assigns would be printed below it.
+                return None if is_statement(self.shell) else self._session
             if action == "off":
                 print(f"compilediag: {'watch stopped' if stop_all() else 'no watch is running'}")
             elif action in SUFFIXES:
@@ -113,7 +115,7 @@ class CompileWatch(Magics):
         if self._has_widgets():
             display(session.dashboard())
         else:
-            print("compilediag: watching (the live dashboard needs Jupyter and anywidget)")
+            print("compilediag: the watch is running (the live dashboard needs Jupyter and anywidget)")
 
     def _has_widgets(self) -> bool:
         return getattr(self.shell, "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
@@ -162,6 +164,7 @@ class CompileWatch(Magics):
 
     def begin_cell(self, line: str) -> None:
         """Start the watch of a cell; `line` has the arguments. The transformed cell calls this first."""
+        show_magic_in_tracebacks(sys._getframe(1).f_code.co_filename, f"%%compilewatch {line}".rstrip())
         args = parse_cell_arguments(line)
         with _raise_usage_errors():
             report = _expand_path(args.report) if args.report else None

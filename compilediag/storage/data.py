@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import logging
 import sqlite3
 import threading
 import zlib
@@ -21,6 +22,8 @@ from .upgrade import open_current
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger("compilediag")
 
 E = TypeVar("E", bound=Event)
 
@@ -149,6 +152,7 @@ class SessionData(TableProperties):
         self._rows: dict[type[Event], list[Any]] = {}
         self._lost = LostSeconds()
         self._compiles_added = 0
+        self._when_ended: list[Callable[[], None]] = []
 
     @property
     def state(self) -> str:
@@ -159,6 +163,11 @@ class SessionData(TableProperties):
             return "stopped"
         with self.lock:
             return "watching" if unless_damaged(self.store.is_recorded_elsewhere, False) else "loaded"
+
+    @property
+    def is_recorded_here(self) -> bool:
+        """True while this process records the session."""
+        return self._is_ours and self._flush is not None
 
     def end_recording(self) -> None:
         """The recording is over: from here on the file alone is read."""
@@ -171,6 +180,19 @@ class SessionData(TableProperties):
             for kind in self._rows:
                 self._rows[kind] = tables.read_events_of(self.store, kind)
             self._lost, self._compiles_added = LostSeconds(), 0
+
+    def call_when_ended(self, function: Callable[[], None]) -> None:
+        """Call a function once, in the thread of this process that ends the recording."""
+        self._when_ended.append(function)
+
+    def announce_end(self) -> None:
+        """Call what waits for the end of the recording. An error there never reaches the program that is recorded."""
+        while self._when_ended:
+            function = self._when_ended.pop(0)
+            try:
+                function()
+            except Exception as error:
+                logger.warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
 
     # Rows and tables
 
@@ -332,6 +354,7 @@ class SessionData(TableProperties):
             self.lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Open the file again, with a lock that no thread of the parent holds."""
+        """Open the file again, with a lock that no thread of the parent holds. What is shown is the parent's."""
         self.lock = threading.RLock()
+        self._when_ended.clear()
         self.store.reopen()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompilediagError
 from .model import ViewModel
-from .summary import format_summary
+from .record.record import make_dashboard_texts
 
 if TYPE_CHECKING:
     from ..storage.data import SessionData
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def make_dashboard(data: SessionData) -> DashboardWidget:
     """Return the live widget of a session; CompilediagError if anywidget is not installed."""
-    return load_widget_class()(ViewModel(data), lambda: format_summary(data))
+    return load_widget_class()(ViewModel(data), make_dashboard_texts(data))
 
 
 def load_widget_class() -> type[DashboardWidget]:

@@ -98,10 +98,11 @@ class ViewModel:
             self.seq += 1
             return {**patch, "seq": self.seq, "reset": False}
 
-    def snapshot(self) -> PagePatch:
+    def snapshot(self, text_budget: int | None = None) -> PagePatch:
         """Everything so far as one patch. It contains all patches that were made before it."""
+        budget = self._text_budget if text_budget is None else text_budget
         with self._lock, self.data.settled():
-            whole = ViewModel(self.data, self._redactor is not None, self._text_budget)
+            whole = ViewModel(self.data, self._redactor is not None, budget)
             return {
                 **whole._collect(everything=True),
                 "seq": self.seq,

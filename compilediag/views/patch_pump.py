@@ -29,11 +29,17 @@ MAX_ERRORS = 5
 
 
 class Pump:
-    """Takes patches from a model and passes them to `send` (one JSON-able dict a call) until the recording ends."""
+    """Takes patches from a model and passes them to `send` (one JSON-able dict a call) until the recording ends.
 
-    def __init__(self, model: ViewModel, send: Callable[[dict[str, Any]], None]):
+    Then `on_end` is called, in the pump's thread.
+    """
+
+    def __init__(
+        self, model: ViewModel, send: Callable[[dict[str, Any]], None], on_end: Callable[[], None] = lambda: None
+    ):
         self._model = model
         self._send = send
+        self._on_end = on_end
         self._lock = threading.Lock()  # a patch is made and sent under the lock, so patches arrive in order
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compilediag-dashboard", daemon=True)
@@ -47,10 +53,11 @@ class Pump:
         self._ended.set()
 
     def handle_message(self, message: Any) -> None:
-        """Send everything again to a page that missed a patch."""
+        """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch)."""
         if isinstance(message, dict) and message.get("type") == "resync":
             with self._lock:
-                self._send_patch(self._model.snapshot())
+                if message.get("seq") != self._model.seq:
+                    self._send_patch(self._model.snapshot())
 
     def _run(self) -> None:
         """Step at an even pace. Beside a busy compiler a step is slow, because it waits for the interpreter."""
@@ -65,6 +72,7 @@ class Pump:
         try:
             if self._advance() != "watching":
                 self.stop()
+                self._on_end()
             self._errors = 0
         except Exception as error:
             self._errors += 1

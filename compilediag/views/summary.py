@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 
 from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_causes, find_gaps, fix_code
@@ -17,17 +18,41 @@ from .totals import TotalsDict, compute_totals
 SHOWN = 10
 
 
+@dataclass(frozen=True)
+class SessionResults:
+    """What the summary and the record of a session show.
+
+    `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
+    """
+
+    totals: TotalsDict
+    findings: list[Finding]
+    plan: Plan
+    gaps: dict[str, str]
+    missing: Set[str]
+
+
+def collect_results(data: SessionData) -> SessionResults:
+    """The totals, findings and plan of a session."""
+    with data.settled():
+        causes = find_causes(data)
+        findings = diagnose(data, causes)
+        gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
+        return SessionResults(compute_totals(data), findings, make_plan(data, causes), gaps, find_gaps(data))
+
+
 def format_summary(data: SessionData, encoding: str | None = None) -> str:
     """The session as text of at most 100 columns; only a single word that is longer exceeds that.
 
     `encoding` is the encoding that the text must be printable in, by default that of standard output. Characters
     that it lacks are escaped, so printing never fails.
     """
-    with data.settled():
-        causes = find_causes(data)
-        findings = diagnose(data, causes)
-        gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
-        text = render_summary(compute_totals(data), findings, gaps, find_gaps(data), make_plan(data, causes))
+    return format_results(collect_results(data), encoding)
+
+
+def format_results(results: SessionResults, encoding: str | None = None) -> str:
+    """The summary of results; see `format_summary`."""
+    text = render_summary(results.totals, results.findings, results.gaps, results.missing, results.plan)
     return escape_unprintable(text, encoding)
 
 
@@ -59,11 +84,16 @@ def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: fl
 
 
 def _format_header(totals: TotalsDict, missing: Set[str]) -> list[str]:
+    return [part for line in format_totals(totals, missing) for part in wrap(line)]
+
+
+def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
+    """The totals as two or three lines, which are not wrapped."""
     usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
     rare = (_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals))
     counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
     lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(filter(None, rare)))
-    return [part for line in lines if line for part in wrap(line)]
+    return [line for line in lines if line]
 
 
 def _format_caches(totals: TotalsDict, missing: Set[str]) -> str:
@@ -127,14 +157,14 @@ def _list_findings(
     findings: list[Finding], plan: Plan, totals: TotalsDict, missing: Set[str], has_gaps: bool
 ) -> list[str]:
     if not findings:
-        return [_explain_no_findings(totals, missing, has_gaps)]
+        return [explain_no_findings(totals, missing, has_gaps)]
     numbered = enumerate(findings[:SHOWN], 1)
     lines = [line for number, finding in numbered for line in _format_finding(number, finding, plan)]
     rest = len(findings) - SHOWN
     return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
 
 
-def _explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) -> str:
+def explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) -> str:
     """Data that was not collected is not a clean bill of health, so the text keeps the two apart."""
     if "compiles" not in missing and not totals["compiles"]:
         return "Nothing was compiled during this watch."

@@ -122,7 +122,7 @@ def test_the_widget_has_everything_for_a_reload_and_a_plain_text(recorded):
         again = json.loads(widget.get_state("snapshot")["snapshot"])
         assert len(again["rows"]["compiles"]) == 3
         bundle, _ = widget._repr_mimebundle_()
-        assert bundle["text/plain"] == recorded.session.summary()
+        assert bundle["text/plain"] == f"compilediag: a watch is running. So far:\n\n{recorded.session.summary()}"
         assert "application/vnd.jupyter.widget-view+json" in bundle
     finally:
         widget.close()
@@ -135,7 +135,20 @@ def test_a_session_that_is_over_needs_no_pump(recorded):
     widget = make_dashboard(recorded.session.data)
     assert not widget.pump._thread.is_alive()
     assert len(json.loads(widget.get_state("snapshot")["snapshot"])["rows"]["compiles"]) == 1
+    assert repr(widget) == recorded.session.summary()
     widget.close()
+
+
+def test_a_page_that_is_not_behind_gets_no_second_copy(recorded):
+    sent = []
+    pump = Pump(recorded.model, sent.append)
+    recorded.compile(0)
+    recorded.model.patch()
+    pump.handle_message({"type": "resync", "seq": recorded.model.seq})
+    assert sent == []
+    pump.handle_message({"type": "resync", "seq": 0})
+    (patch,) = patches(sent)
+    assert patch["reset"] and patch["seq"] == recorded.model.seq == 1
 
 
 def test_without_anywidget_one_line_says_what_to_install(tmp_path):

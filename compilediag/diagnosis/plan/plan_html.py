@@ -9,27 +9,44 @@ from ...formatting import format_prose
 
 if TYPE_CHECKING:
     from ..compile_cost import CompileCost
-    from .plan import Plan, PlanStep
+    from .plan import Plan, PlanStep, UnresolvedCause
+
+#: Characters of code that a plan with a limit shows.
+MAX_CODE = 4000
 
 
-def format_html(plan: Plan) -> str:
-    """The plan as HTML."""
-    steps = "".join(map(_format_step, plan.steps))
-    unresolved = "".join(
-        f"<li>{format_prose(' '.join(filter(None, (cause.place, cause.what))))}: {format_prose(cause.reason)}</li>"
-        for cause in plan.unresolved
-    )
+def format_html(plan: Plan, limit: int | None = None) -> str:
+    """The plan as HTML. With a limit, each list has at most as many items, and long code is left out."""
     parts = (
         f"<p><strong>{format_prose(plan.headline)}</strong></p>",
         f"<p>{format_prose(plan.tried['text'])}</p>" if plan.tried else "",
-        f"<ol>{steps}</ol>" if steps else "",
-        f"<p>The block to paste:</p><pre>{escape(plan.code())}</pre>" if steps else "",
-        *(f"<p>{escape(spec.title)}</p><pre>{escape(spec.change.code)}</pre>" for spec in plan.specs),
-        f"<p>Not resolved:</p><ul>{unresolved}</ul>" if unresolved else "",
-        f"<p>Where compile time goes:</p><ul>{''.join(map(_format_cost, plan.costs))}</ul>" if plan.costs else "",
-        *(f"<p>{format_prose(note)}</p>" for note in plan.notes),
+        _format_list("ol", [_format_step(step) for step in plan.steps], limit),
+        _format_block(plan, limit) if plan.steps else "",
+        *(f"<p>{escape(spec.title)}</p><pre>{escape(spec.change.code)}</pre>" for spec in plan.specs[:limit]),
+        "<p>Not resolved:</p>" if plan.unresolved else "",
+        _format_list("ul", [_format_unresolved(cause) for cause in plan.unresolved], limit),
+        "<p>Where compile time goes:</p>" if plan.costs else "",
+        _format_list("ul", [_format_cost(cost) for cost in plan.costs], limit),
+        *(f"<p>{format_prose(note)}</p>" for note in plan.notes[:limit]),
     )
     return f"<div>{''.join(parts)}</div>"
+
+
+def _format_list(tag: str, items: list[str], limit: int | None) -> str:
+    shown = items[:limit]
+    more = f"<p>... and {len(items) - len(shown)} more in session.plan()</p>" if len(shown) < len(items) else ""
+    return (f"<{tag}>{''.join(shown)}</{tag}>" if shown else "") + more
+
+
+def _format_block(plan: Plan, limit: int | None) -> str:
+    code = plan.code()
+    if limit is not None and (len(code) > MAX_CODE or len(plan.steps) > limit):
+        return "<p>The block to paste: <code>print(session.plan().code())</code></p>"
+    return f"<p>The block to paste:</p><pre>{escape(code)}</pre>"
+
+
+def _format_unresolved(cause: UnresolvedCause) -> str:
+    return f"<li>{format_prose(' '.join(filter(None, (cause.place, cause.what))))}: {format_prose(cause.reason)}</li>"
 
 
 def _format_step(step: PlanStep) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..dashboard import load_widget_class
 from ..model import ViewModel
+from ..record.record import make_plain_texts
 from .explorer_text import format_explorer
 
 if TYPE_CHECKING:
@@ -20,4 +21,5 @@ def make_explorer(data: SessionData, finding: Finding | None = None) -> Dashboar
     CompilediagError if anywidget is not installed.
     """
     events = [] if finding is None else list(finding.evidence)
-    return load_widget_class()(ViewModel(data), lambda: format_explorer(data), page="explorer", events=events)
+    texts = make_plain_texts(lambda: format_explorer(data))
+    return load_widget_class()(ViewModel(data), texts, page="explorer", events=events)

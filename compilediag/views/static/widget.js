@@ -4,16 +4,21 @@
 //   snapshot  JSON text of one patch with everything so far; read once, when the widget is initialized
 //   page      "dashboard" or "explorer": the page that a view opens with
 //   events    event ids; the explorer opens at the guard behind the first that it knows
+//   record    class of the element that has this widget's record in a notebook: see record-pages.js
 //
 // Messages from the kernel, each with `sent_ms` (Unix ms by the kernel's clock):
 //   {type: "patch", patch}  JSON text of what is new
 //   {type: "alive"}         nothing is new
 //   {type: "error", text}   the kernel's side of the widget failed
 // Message to the kernel:
-//   {type: "resync"}        a patch was missed; the kernel answers with a patch that has everything
+//   {type: "resync", seq}   a patch was missed; the kernel answers with a patch that has everything, unless `seq` is
+//                           its last patch
+import { followKernel } from "./core/kernel-life.js";
+import { make } from "./core/dom.js";
 import { Trail } from "./core/place.js";
 import { Store } from "./core/store.js";
 import { Pages } from "./pages.js";
+import { RecordPages } from "./record-pages.js";
 /** @import { Patch } from "./core/page-types" */
 
 /**
@@ -21,7 +26,10 @@ import { Pages } from "./pages.js";
  * @property {(name: string) => any} get
  * @property {(name: string, handler: (message: any) => void) => void} on
  * @property {(message: object) => void} send
+ * @property {unknown} [widget_manager]
  */
+
+const FIRST_NEWS_MS = 3000; // a page that hears nothing for so long after its start asks for everything
 
 /**
  * Parses a patch. It is sent as text, because that preserves NaN and lone surrogates and the host's own JSON does not.
@@ -41,27 +49,46 @@ function connect(model, store) {
   const receive = (patch) => patch && store.receive(patch);
   store.onGap = () => model.send({ type: "resync" });
   receive(readPatch(model.get("snapshot")));
+  let hasNews = false;
   model.on("msg:custom", (message) => {
+    hasNews = true;
     store.noteMessage(message.sent_ms);
     if (message.type === "patch") receive(readPatch(message.patch));
     if (message.type === "error") store.setProblem(message.text);
   });
+  // What a host has stored can be from before the end of the watch.
+  const ask = () => hasNews || model.send({ type: "resync", seq: store.seq });
+  const timer = store.isLive() ? setTimeout(ask, FIRST_NEWS_MS) : undefined;
+  followKernel(model.widget_manager, () => store.noteKernelStop());
+  return () => clearTimeout(timer);
 }
 
 export default () => {
   const store = new Store();
+  /** @type {RecordPages | null} */
+  let records = null;
   return {
     /** @param {{model: Model}} host */
     initialize({ model }) {
-      connect(model, store);
+      const disconnect = connect(model, store);
+      const name = model.get("record");
+      if (name) records = new RecordPages(name, store, () => makeTrail(model));
+      return () => {
+        disconnect();
+        records?.destroy();
+      };
     },
     /** @param {{model: Model, el: HTMLElement}} host */
     render({ model, el }) {
-      const root = document.createElement("div");
+      const root = make("div", "");
       el.append(root);
-      const place = { page: model.get("page") ?? "dashboard", events: model.get("events") };
-      const pages = new Pages(root, store, new Trail(place));
-      return () => pages.destroy();
+      const pages = new Pages(root, store, makeTrail(model));
+      return () => (records ? records.park({ root, pages }) : pages.destroy());
     },
   };
 };
+
+/** @param {Model} model */
+function makeTrail(model) {
+  return new Trail({ page: model.get("page") ?? "dashboard", events: model.get("events") });
+}

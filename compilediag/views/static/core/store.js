@@ -2,6 +2,7 @@
 import { formatValue } from "./format.js";
 /** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText } from "./page-types" */
 
+const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
 /** @type {(keyof Patch & ("meta" | "totals" | "observed" | "feeds" | "made_of"))[]} */
 const MERGED = ["meta", "totals", "observed", "feeds", "made_of"];
@@ -127,6 +128,7 @@ export class Store {
     /** @type {number | null} browser clock minus kernel clock, ms */
     this.clockSkew = null;
     this.lastHeard = Date.now();
+    this.hasKernelStopped = false;
     this.catchingUp = false;
     /** @type {number | null} */
     this.seq = null;
@@ -308,8 +310,21 @@ export class Store {
     this.notify();
   }
 
+  /** The kernel has stopped: what it was recording ended there. */
+  noteKernelStop() {
+    if (!this.isLive()) return;
+    this.hasKernelStopped = true;
+    this.notify(true);
+  }
+
   isLive() {
-    return this.meta.state === "watching" && !this.isFrozen;
+    return this.meta.state === "watching" && !this.isFrozen && !this.hasKernelStopped;
+  }
+
+  /** How long the kernel of a live page has sent nothing, ms; 0 while it sends something every few seconds. */
+  silence() {
+    const silence = Date.now() - this.lastHeard;
+    return this.isLive() && silence > SILENCE_MS ? silence : 0;
   }
 
   notify(isUrgent = false) {

@@ -252,6 +252,7 @@ export class Dashboard {
   }
 
   tick() {
+    this.header.paintState();
     const isFlying = this.store.isLive() && this.store.now.length > 0 && !this.store.paused;
     if (isFlying && this.timeline.isFollowing) this.timeline.paint();
   }

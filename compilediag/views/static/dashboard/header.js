@@ -69,10 +69,14 @@ const RARE = {
 /** @type {Record<string, string>} */
 const STATES = {
   watching: "watching",
+  paused: "paused",
   stopped: "stopped",
   loaded: "saved session",
   unfinished: "saved while watching",
+  silent: "no news",
+  cut: "kernel stopped",
 };
+const CUT = "The kernel stopped; the recording ended here.";
 const MISSED = "Some updates were missed. The kernel sends them when its cell has ended.";
 
 export class Header {
@@ -122,18 +126,31 @@ export class Header {
 
   paint() {
     const { meta, totals, paused, waiting } = this.store;
-    const state = meta.state === "watching" && !this.store.isLive() ? "unfinished" : meta.state ?? "loaded";
-    setText(this.state, paused ? "paused" : STATES[state] ?? state);
-    this.state.dataset.state = paused ? "paused" : state;
+    this.paintState();
     setText(this.title, meta.title ?? "");
     setShown(this.badge, meta.redacted === true);
     setText(this.waiting, paused ? `paused, ${formatCount(waiting.length)} updates waiting` : "");
-    setShown(this.pause, state === "watching" || paused);
+    setShown(this.pause, this.store.isLive() || paused);
     setText(this.pause, paused ? "resume" : "pause");
     this.pause.setAttribute("aria-pressed", String(paused));
     this.paintNotice();
     this.rare.forEach((tile, key) => setShown(tile, RARE[key].some((total) => totals[total] > 0)));
     for (const { node, words, total } of this.totals) this.paintTotal(node, words, total);
+  }
+
+  /** Also runs a few times a second: silence is no event. */
+  paintState() {
+    const state = this.store.paused ? "paused" : this.findState();
+    setText(this.state, STATES[state] ?? state);
+    this.state.dataset.state = state;
+  }
+
+  findState() {
+    const { meta, hasKernelStopped } = this.store;
+    if (meta.state !== "watching") return meta.state ?? "loaded";
+    if (hasKernelStopped) return "cut";
+    if (!this.store.isLive()) return "unfinished";
+    return this.store.silence() ? "silent" : "watching";
   }
 
   /**
@@ -154,7 +171,8 @@ export class Header {
   }
 
   paintNotice() {
-    const text = this.store.problem ?? (this.store.catchingUp ? MISSED : null);
+    const { problem, hasKernelStopped, catchingUp } = this.store;
+    const text = problem ?? (hasKernelStopped ? CUT : catchingUp ? MISSED : null);
     setText(this.notice, text ?? "");
     setShown(this.notice, text !== null);
   }

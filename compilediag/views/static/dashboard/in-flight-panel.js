@@ -6,7 +6,6 @@ import { phaseLabel } from "./phases.js";
 /** @import { Store } from "../core/store.js" */
 
 const TICK_MS = 250;
-const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 
 /** One compile in flight, as elements. */
 class FlightLine {
@@ -106,10 +105,9 @@ export class InFlightPanel {
   tick(isPaint = false) {
     if (this.store.paused && !isPaint) return;
     this.lines.forEach((line) => line.paint(this.store.kernelNow()));
-    const silence = Date.now() - this.store.lastHeard;
-    const isSilent = this.store.isLive() && silence > SILENCE_MS;
+    const silence = this.store.silence();
     const idle = this.lines.size ? "" : "now: nothing is compiling";
-    setText(this.quiet, isSilent ? `no news from the kernel for ${formatSeconds(Math.floor(silence / 1000))}` : idle);
+    setText(this.quiet, silence ? `no news from the kernel for ${formatSeconds(Math.floor(silence / 1000))}` : idle);
     setShown(this.quiet, this.quiet.textContent !== "");
   }
 }

@@ -1,0 +1,107 @@
+// Shows the live page in place of the record that a notebook keeps.
+//
+// When a watch ends, the kernel replaces the widget's output by static HTML, so that a saved notebook shows what was
+// recorded. The output's view is removed then, but the widget's model lives on. This module finds the record in the
+// host's document by its class and puts the page there: the one that was removed, as the reader left it, or a new one.
+import { make } from "./core/dom.js";
+import { Pages } from "./pages.js";
+/** @import { Trail } from "./core/place.js" */
+/** @import { Store } from "./core/store.js" */
+
+const LOOK_MS = 60; // changes of the document within this time are looked at together
+const PARKED_MS = 5000; // how long a removed page waits for its record
+
+/** @typedef {{root: HTMLElement, pages: Pages}} Page */
+
+export class RecordPages {
+  /**
+   * @param {string} name class of the records
+   * @param {Store} store
+   * @param {() => Trail} makeTrail
+   */
+  constructor(name, store, makeTrail) {
+    this.name = name;
+    this.store = store;
+    this.makeTrail = makeTrail;
+    /** @type {Page[]} pages whose view was removed */
+    this.parked = [];
+    /** @type {Map<Element, Page & {before: ChildNode[]}>} record -> the page in it, and what was there before */
+    this.placed = new Map();
+    /** @type {ReturnType<typeof setTimeout> | null} */
+    this.timer = null;
+    this.watcher = new MutationObserver(() => this.planLook());
+    this.isWatching = false;
+    this.listener = () => this.begin();
+    store.listeners.add(this.listener);
+    this.begin();
+  }
+
+  /** Looks for records once there can be any: when the recording has ended. */
+  begin() {
+    const { state } = this.store.meta;
+    if (this.isWatching || state === undefined || state === "watching") return;
+    this.isWatching = true;
+    this.watcher.observe(document.body, { childList: true, subtree: true });
+    this.planLook();
+  }
+
+  destroy() {
+    this.store.listeners.delete(this.listener);
+    this.watcher.disconnect();
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.parked.forEach(({ pages }) => pages.destroy());
+    this.placed.forEach(({ pages }) => pages.destroy());
+  }
+
+  /**
+   * Keeps the page of a removed view for a while.
+   * @param {Page} page
+   */
+  park(page) {
+    this.parked.push(page);
+    this.planLook();
+    setTimeout(() => {
+      if (!this.parked.includes(page)) return;
+      this.parked = this.parked.filter((other) => other !== page);
+      page.pages.destroy();
+    }, PARKED_MS);
+  }
+
+  planLook() {
+    this.timer ??= setTimeout(() => this.look(), LOOK_MS);
+  }
+
+  look() {
+    this.timer = null;
+    if (!this.isWatching) return;
+    for (const [node, page] of this.placed) {
+      if (!node.isConnected) this.remove(node, page);
+    }
+    for (const node of document.getElementsByClassName(this.name)) {
+      if (!this.placed.has(node)) this.place(node);
+    }
+  }
+
+  /** @param {Element} node */
+  place(node) {
+    const page = this.parked.pop() ?? this.makePage();
+    this.placed.set(node, { ...page, before: [...node.childNodes] });
+    node.replaceChildren(page.root);
+  }
+
+  /** @returns {Page} */
+  makePage() {
+    const root = make("div", "");
+    return { root, pages: new Pages(root, this.store, this.makeTrail()) };
+  }
+
+  /**
+   * @param {Element} node
+   * @param {Page & {before: ChildNode[]}} page
+   */
+  remove(node, { root, pages, before }) {
+    this.placed.delete(node);
+    node.replaceChildren(...before); // a host that shows the node again begins anew
+    this.park({ root, pages });
+  }
+}
