@@ -10,7 +10,8 @@ Each table of a session is a pandas DataFrame: `session.compiles`, `session.reco
 Missing is NA, never 0 or an empty string; cells of dtype json are a list, a dict or None. The unit of a number follows
 its dtype. `make docs` writes this file from `compilediag/events/`, and a test compares the two.
 
-Every table but `events` begins with these columns:
+The columns are listed in the order of the DataFrame: the most useful ones first. Before them, every table but `events`
+has `compile_id`, and behind them the others of these columns:
 """
 
 
@@ -19,7 +20,8 @@ def main() -> None:
     print(rows(tables.COMMON_COLUMNS))
     section("events", "every event of every kind", tables.EVENT_COLUMNS)
     for name, kind in events.BY_TABLE.items():
-        section(name, f"kind `{kind.kind}`", events.columns(kind))
+        own = {column: spec for column, spec in tables.frame_columns(name).items() if column in events.columns(kind)}
+        section(name, f"kind `{kind.kind}`", own)
     print(f"\n## `break_even()`: one row per compiled entry, from `compiles` and `calls`\n\n{rows(break_even.COLUMNS)}")
     named("Guard kinds", "guard_kind", events.GUARD_KINDS)
     named("Caches", "cache", events.CACHES)

@@ -48,6 +48,8 @@ class Event:
 
     kind: ClassVar[str]
     table: ClassVar[str]
+    #: The columns that a DataFrame of this kind begins with, behind `compile_id`; the others follow as declared.
+    shown_first: ClassVar[tuple[str, ...]] = ()
 
     time_ns: int
     compile_id: str | None = None

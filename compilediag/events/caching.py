@@ -48,6 +48,16 @@ CACHE_OUTCOMES = (
 class CacheLookup(Event):
     kind: ClassVar[str] = "cache_lookup"
     table: ClassVar[str] = "cache_lookups"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "function",
+        "cache",
+        "action",
+        "outcome",
+        "tier",
+        "saved_s",
+        "reason",
+        "key_diff",
+    )
 
     function: str | None = column("string", "name of the code object whose compile looked it up")
     file: str | None = column("string", "file of the code object", user_data="path")

@@ -17,6 +17,7 @@ class Calls(Event):
 
     kind: ClassVar[str] = "calls"
     table: ClassVar[str] = "calls"
+    shown_first: ClassVar[tuple[str, ...]] = ("function", "line", "ran", "count", "total_s")
 
     function: str | None = column("string", "name of the code object that was compiled")
     file: str | None = column("string", "file of the code object", user_data="path")

@@ -32,6 +32,16 @@ CUDAGRAPH_ACTIONS = (
 class CudaGraphAction(Event):
     kind: ClassVar[str] = "cudagraph"
     table: ClassVar[str] = "cudagraphs"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "function",
+        "line",
+        "mode",
+        "action",
+        "sizes",
+        "mismatch",
+        "reason",
+        "input",
+    )
 
     action: str | None = column(
         "string", "one of the CUDA graph actions", sources=("cudagraphs", "cudagraph_skips", "captures")

@@ -12,6 +12,18 @@ from .base import Event, column
 class Compile(Event):
     kind: ClassVar[str] = "compile"
     table: ClassVar[str] = "compiles"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "function",
+        "line",
+        "duration_s",
+        "outcome",
+        "is_recompile",
+        "trigger",
+        "backend",
+        "guard_count",
+        "graph_ops",
+        "fail_reason",
+    )
 
     function: str | None = column("string", "name of the compiled code object", sources=("compiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
@@ -61,6 +73,7 @@ class Compile(Event):
 class GraphBreak(Event):
     kind: ClassVar[str] = "graph_break"
     table: ClassVar[str] = "graph_breaks"
+    shown_first: ClassVar[tuple[str, ...]] = ("reason", "user_line", "user_code", "hints")
 
     reason: str | None = column(
         "string", "what could not be traced, in one line", sources=("graph_breaks",), user_data="content"
@@ -81,6 +94,7 @@ class GraphBreak(Event):
 class Phase(Event):
     kind: ClassVar[str] = "phase"
     table: ClassVar[str] = "phases"
+    shown_first: ClassVar[tuple[str, ...]] = ("name", "duration_s")
 
     name: str | None = column("string", "torch's name of the phase, or VecISA.check_build", sources=("phases",))
     parent: str | None = column("string", "enclosing phase")

@@ -40,6 +40,17 @@ ANOTHER_OBJECT, ANOTHER_CLASS = " (another object)", " (another class)"
 class Recompile(Event):
     kind: ClassVar[str] = "recompile"
     table: ClassVar[str] = "recompiles"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "function",
+        "line",
+        "guard_source",
+        "guard_kind",
+        "expected",
+        "actual",
+        "lost_s",
+        "user_line",
+        "user_code",
+    )
 
     function: str | None = column("string", "name of the compiled code object", sources=("recompiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
@@ -69,6 +80,15 @@ class Recompile(Event):
 class GuardFailure(Event):
     kind: ClassVar[str] = "guard_failure"
     table: ClassVar[str] = "guard_failures"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "guard_source",
+        "guard_kind",
+        "expected",
+        "actual",
+        "is_first",
+        "entry_compile_id",
+        "user_line",
+    )
 
     entry_compile_id: str | None = column("string", "compile id of the earlier entry", sources=("recompiles",))
     entry_compile_key: str | None = column("string", "compile key of that entry")

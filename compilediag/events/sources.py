@@ -31,6 +31,7 @@ class SourceStatus(Event):
 
     kind: ClassVar[str] = "source"
     table: ClassVar[str] = "sources"
+    shown_first: ClassVar[tuple[str, ...]] = ("name", "status", "reason", "events", "overhead_s")
 
     name: str | None = column("string", "name of the source")
     status: str | None = column("string", "active, unavailable, failed or off")

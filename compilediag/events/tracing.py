@@ -25,6 +25,7 @@ class StackFrame(Event):
 
     kind: ClassVar[str] = "stack_frame"
     table: ClassVar[str] = "stacks"
+    shown_first: ClassVar[tuple[str, ...]] = ("function", "file", "line", "code")
 
     stack: str | None = column(
         "string", "key of the stack that ends in this frame, the same in any session", sources=("phases",)

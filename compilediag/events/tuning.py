@@ -17,6 +17,18 @@ TUNING_STAGES = ("benchmark", "prescreen", "precompile", "fusion", "profile", "c
 class AutotuneChoice(Event):
     kind: ClassVar[str] = "autotune_choice"
     table: ClassVar[str] = "autotune"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "op",
+        "choice",
+        "time_ms",
+        "is_winner",
+        "function",
+        "inputs",
+        "choice_kind",
+        "parameters",
+        "stage",
+        "fail_reason",
+    )
 
     run_id: str | None = column(
         "string",
@@ -69,6 +81,7 @@ class AutotuneChoice(Event):
 class KernelCompile(Event):
     kind: ClassVar[str] = "kernel_compile"
     table: ClassVar[str] = "kernels"
+    shown_first: ClassVar[tuple[str, ...]] = ("name", "language", "outcome", "duration_s")
 
     name: str | None = column("string", "name of the kernel", sources=("code_caches",))
     language: str | None = column("string", "triton, cpp, cuda or python")

@@ -1,8 +1,9 @@
 """The tables of a session file: as typed events, as rows for the live page, and as DataFrames.
 
-Every table begins with `event_id, time, rank, pid, compile_id, compile_key`; its other columns are those of the kind in
-`events`. Reading goes through SQLite's JSON, in one step: that is three times faster than rows of Python objects, and
-beside a busy compiler Python waits 5 ms a step for the interpreter. JSON keeps 15 digits of a float, which is a
+Every table has `event_id, time, rank, pid, compile_id, compile_key`; its other columns are those of the kind in
+`events`. Stored rows begin with the common columns. A DataFrame begins with `compile_id` and the columns that the kind
+shows first. Reading goes through SQLite's JSON, in one step: that is three times faster than rows of Python objects,
+and beside a busy compiler Python waits 5 ms a step for the interpreter. JSON keeps 15 digits of a float, which is a
 nanosecond in eleven days. Where a file is damaged, the rows that can be read are read one by one.
 """
 
@@ -24,7 +25,7 @@ E = TypeVar("E", bound=Event)
 Value = TypeVar("Value")
 TIME = "datetime64[ns, UTC]"
 
-#: The columns that every table begins with.
+#: The columns that every table has.
 COMMON_COLUMNS: dict[str, ColumnSpec] = {
     "event_id": describe_column("Int64", "number of the event in its session"),
     "time": describe_column(TIME, "when it began"),
@@ -41,15 +42,15 @@ COMMON_COLUMNS: dict[str, ColumnSpec] = {
 
 #: The columns of `Session.events`, the list of all events of all kinds.
 EVENT_COLUMNS: dict[str, ColumnSpec] = {
-    "id": COMMON_COLUMNS["event_id"],
-    "time": COMMON_COLUMNS["time"],
-    "kind": describe_column("string", "kind of the event"),
-    "rank": COMMON_COLUMNS["rank"],
-    "pid": COMMON_COLUMNS["pid"],
     "compile_id": COMMON_COLUMNS["compile_id"],
-    "compile_key": COMMON_COLUMNS["compile_key"],
+    "kind": describe_column("string", "kind of the event"),
     "title": describe_column("string", "the event in one line"),
     "duration_s": describe_column("float64", "duration; NA for an event without one", unit="s"),
+    "time": COMMON_COLUMNS["time"],
+    "id": COMMON_COLUMNS["event_id"],
+    "rank": COMMON_COLUMNS["rank"],
+    "pid": COMMON_COLUMNS["pid"],
+    "compile_key": COMMON_COLUMNS["compile_key"],
 }
 
 #: The fields of every event that are stored in `events`, beside its id.
@@ -69,8 +70,16 @@ DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 
 
 def table_columns(table: str) -> dict[str, ColumnSpec]:
-    """All columns of a table, in order, by name."""
+    """All columns of a table by name, in the order of its stored rows."""
     return {**COMMON_COLUMNS, **columns(BY_TABLE[table])}
+
+
+def frame_columns(table: str) -> dict[str, ColumnSpec]:
+    """All columns of a table by name, in the order of its DataFrame: the most useful ones first."""
+    kind = BY_TABLE[table]
+    spec = table_columns(table)
+    names = dict.fromkeys(("compile_id", *kind.shown_first, *columns(kind), *COMMON_COLUMNS))
+    return {name: spec[name] for name in names}
 
 
 # Typed events and rows
@@ -110,7 +119,7 @@ def read_stored_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any
 
 def read_table(store: Store, table: str) -> pd.DataFrame:
     """The whole table; of sources, the last state of each."""
-    spec = table_columns(table)
+    spec = frame_columns(table)
     values = read_columns(store, _join(table), "t.event_id", [_stored_column(name) for name in spec])
     frame = _make_frame(spec, values)
     if table != SourceStatus.table:
@@ -130,7 +139,8 @@ def frame_from_events(kind: type[Event], events: Iterable[Event]) -> pd.DataFram
     get = attrgetter("time_ns", "rank", "pid", "compile_id", "compile_key", *columns(kind))
     rows = [(number, *get(event)) for number, event in enumerate(events, 1)]
     spec = table_columns(kind.table)
-    return _make_frame(spec, list(zip(*rows, strict=True)) if rows else [()] * len(spec))
+    frame = _make_frame(spec, list(zip(*rows, strict=True)) if rows else [()] * len(spec))
+    return frame[list(frame_columns(kind.table))]
 
 
 def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:

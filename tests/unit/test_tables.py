@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from compilediag.events import BY_TABLE, Compile, Phase, Recompile, RowList, SourceStatus
-from compilediag.storage.tables import EVENT_COLUMNS, frame_from_events, table_columns
+from compilediag.storage.tables import COMMON_COLUMNS, EVENT_COLUMNS, frame_columns, frame_from_events, table_columns
 from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.test_store import example
 
@@ -38,6 +38,22 @@ def full(tmp_path_factory):
 def test_columns_and_dtypes_are_the_documented_ones_with_rows_and_without(request, which, table):
     session = request.getfixturevalue(which)
     assert shown(getattr(session, table)) == dtypes_of(table_columns(table))
+
+
+@pytest.mark.parametrize("table", BY_TABLE)
+def test_a_frame_begins_with_what_its_reader_wants_to_see(full, table):
+    kind, frame = BY_TABLE[table], getattr(full, table)
+    assert list(frame.columns) == list(frame_columns(table)) and {*frame.columns} == {*table_columns(table)}
+    assert list(frame.columns[: 1 + len(kind.shown_first)]) == ["compile_id", *kind.shown_first]
+    assert {*frame.columns[1 - len(COMMON_COLUMNS) :]} == {*COMMON_COLUMNS} - {"compile_id"}
+    assert list(frame_from_events(kind, [example(kind)]).columns) == list(frame.columns)
+
+
+def test_the_first_columns_of_compiles_and_recompiles_say_what_happened(full):
+    assert list(full.compiles.columns[:5]) == ["compile_id", "function", "line", "duration_s", "outcome"]
+    first = ["compile_id", "function", "line", "guard_source", "guard_kind", "expected", "actual", "lost_s"]
+    assert list(full.recompiles.columns[:8]) == first
+    assert list(full.events.columns[:4]) == ["compile_id", "kind", "title", "duration_s"]
 
 
 @pytest.mark.parametrize("which", ["empty", "full"])

@@ -22,7 +22,7 @@ from compilediag.events import (
 from compilediag.session import load
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
-from compilediag.storage.tables import table_columns
+from compilediag.storage.tables import frame_columns
 from tests.unit.session_builder import SECOND, saved
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -67,7 +67,7 @@ def test_a_golden_session_opens_and_stays_as_it_is(file, tmp_path):
     assert session.meta["schema_version"] == SCHEMA_VERSION and session.path == copy
     assert session.summary() and len(session.compiles) > 20
     for table in BY_TABLE:
-        assert list(getattr(session, table).columns) == list(table_columns(table))
+        assert list(getattr(session, table).columns) == list(frame_columns(table))
     assert copy.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [copy.name]
 
 
