@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, fields
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .events import Compile
-from .formatting import format_seconds
+from .formatting import fit_html, format_amount, format_line, format_seconds
 from .session import Session, load_any
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 20
+#: Changes of each group that a notebook shows; fewer until the HTML fits.
+HTML_LIMITS = (SHOWN, 5, 0)
+#: Characters of a change or a gap in a notebook.
+MAX_TITLE = 400
 DTYPES = {"worse": "boolean", "seconds_more": "float64", "line": "Int64"}
 LISTS = ("evidence_before", "evidence_after")
 
@@ -56,7 +62,11 @@ class Diff:
         )
 
     def __repr__(self) -> str:
-        return f"<compilediag diff: {len(self.changes)} changes, {sum(c.worse is True for c in self.changes)} worse>"
+        worse = sum(change.worse is True for change in self.changes)
+        return f"<compilediag diff: {format_amount(len(self.changes), 'change')}, {worse} worse>"
+
+    def _repr_html_(self) -> str:
+        return fit_html(lambda limit: f"<div>{''.join(self._list_html(limit))}</div>", HTML_LIMITS)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.summary())
@@ -85,14 +95,29 @@ class Diff:
     def _list_changes(self) -> list[str]:
         if not self.changes:
             return ["", "No differences."]
-        groups = [(True, "Worse"), (False, "Better"), (None, "Other")]
         lines = []
-        for worse, head in groups:
+        for head, found in self._group_changes():
+            lines += ["", f"{head}:", *(f"  {change.title}" for change in found[:SHOWN])]
+            lines += [f"  ... and {len(found) - SHOWN} more in diff.frame"] if len(found) > SHOWN else []
+        return lines
+
+    def _group_changes(self) -> Iterator[tuple[str, list[Change]]]:
+        for worse, head in ((True, "Worse"), (False, "Better"), (None, "Other")):
             found = [change for change in self.changes if change.worse is worse]
             if found:
-                lines += ["", f"{head}:", *(f"  {change.title}" for change in found[:SHOWN])]
-                lines += [f"  ... and {len(found) - SHOWN} more in diff.frame"] if len(found) > SHOWN else []
-        return lines
+                yield head, found
+
+    def _list_html(self, limit: int | None) -> Iterator[str]:
+        headline, *others = self.totals()
+        yield f"<p><strong>{escape(headline)}</strong></p>"
+        yield from (f"<p>{escape(line)}</p>" for line in others)
+        for head, found in self._group_changes():
+            items = "".join(f"<li>{escape(format_line(change.title, MAX_TITLE))}</li>" for change in found[:limit])
+            rest = len(found) - len(found[:limit])
+            yield f"<p>{head}:</p>{f'<ul>{items}</ul>' if items else ''}"
+            yield f"<p>... and {rest} more in <code>diff.frame</code></p>" if rest else ""
+        yield "" if self.changes else "<p>No differences.</p>"
+        yield from (f"<p>{escape(format_line(gap, MAX_TITLE))}</p>" for gap in self.gaps())
 
     def gaps(self) -> list[str]:
         """What could not be compared and why, one text per line."""

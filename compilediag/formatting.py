@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from html import escape
 
 #: Shown for a number that is not known.
 MISSING = "–"
+#: Bytes of the HTML that a notebook stores for one value.
+MAX_HTML = 50_000
 #: A kernel that torch timed, for example for a fusion, before it named it.
 UNNAMED_KERNEL = "unnamed kernel"
 #: Values that `format_change` lists; of more it shows the range.
@@ -193,6 +195,16 @@ def format_prose(text: str) -> str:
     parts = text.split("`")
     is_code = [bool(i % 2) and i < len(parts) - 1 for i in range(len(parts))]
     return "".join(f"<code>{escape(p)}</code>" if c else escape(p) for p, c in zip(parts, is_code, strict=True))
+
+
+def fit_html(render: Callable[[int | None], str], limits: Sequence[int | None]) -> str:
+    """What `render` returns for the first limit with which it has at most MAX_HTML bytes; else for the last one."""
+    html = ""
+    for limit in limits:
+        html = render(limit)
+        if len(html.encode("utf-8", "replace")) <= MAX_HTML:
+            break
+    return html
 
 
 def format_expression(source: str) -> str:

@@ -98,6 +98,12 @@ class Session(TableProperties):
     def __repr__(self) -> str:
         return f"<compilediag session {self.path} ({self.state})>"
 
+    def _repr_html_(self) -> str:
+        from .views.session_html import format_session
+
+        with self.settled():
+            return format_session(self.data)
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.summary())
 

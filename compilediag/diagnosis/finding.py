@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .change import CodeChange
+from .finding_html import format_finding
 from .settings import Settings
 
 SEVERITIES = ("high", "medium", "low")
@@ -72,6 +73,9 @@ class Finding:
     def page(self) -> str:
         """The page of the documentation about its rule: a program, the change, and what the change did."""
         return f"cookbook/{self.rule}.md"
+
+    def _repr_html_(self) -> str:
+        return format_finding(self)
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...formatting import format_amount, format_place, format_seconds
+from ...formatting import fit_html, format_amount, format_place, format_seconds
 from ..change import CodeChange, Edit
 from ..compile_cost import CompileCost
 from ..finding import Finding
 from ..settings import Settings
 from .dynamic_specs import DynamicSpec
 from .patching import make_patch
-from .plan_html import format_html
+from .plan_html import HTML_LIMITS, format_html
 from .plan_text import format_code, format_settings, format_text
 
 #: Values of a step that `to_dict()` has: the first ones.
@@ -177,4 +177,4 @@ class Plan:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        return format_html(self)
+        return fit_html(lambda limit: format_html(self, limit), HTML_LIMITS)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ..compile_cost import CompileCost
     from .plan import Plan, PlanStep, UnresolvedCause
 
+#: Items of each list; fewer until the HTML fits.
+HTML_LIMITS = (None, 20, 8, 3, 0)
 #: Characters of code that a plan with a limit shows.
 MAX_CODE = 4000
 
