@@ -27,6 +27,7 @@ STYLES = (
     "core/theme.css",
     "dashboard/header.css",
     "dashboard/plan.css",
+    "dashboard/timeline.css",
     "dashboard/tables.css",
     "dashboard/detail-pane.css",
     "dashboard/call-site-tree.css",

@@ -1,10 +1,18 @@
 // Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
 // `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
-import { formatFunction } from "./format.js";
+import { formatFunction, splitFunction } from "./format.js";
 /** @import { Cells, Flight } from "./page-types" */
 /** @import { Store, Table } from "./store.js" */
 
-/** @typedef {{name: string, file: string | null, line: number | null, lane: string}} CompiledFunction */
+/**
+ * @typedef {object} CompiledFunction
+ * @property {string} name
+ * @property {string} own the name in the program
+ * @property {string | null} after where Dynamo continued it: "after the graph break at line 21"
+ * @property {string | null} file
+ * @property {number | null} line
+ * @property {string} lane its key
+ */
 
 export class CompileGroups {
   /** @param {Store} store */
@@ -107,5 +115,6 @@ export function keyOfFlight(flight) {
  * @returns {CompiledFunction}
  */
 export function describeFunction(name, file, line) {
-  return { name: formatFunction(name) ?? "?", file, line, lane: `${name}|${file}|${line}` };
+  const [own, after] = splitFunction(name);
+  return { name: formatFunction(name) ?? "?", own: own ?? "?", after, file, line, lane: `${name}|${file}|${line}` };
 }

@@ -211,8 +211,18 @@ const RESUMED = /^torch_dynamo_resume_in_(.+)_at_(\d+)$/;
  * @param {string | null | undefined} name
  */
 export function formatFunction(name) {
+  const [own, after] = splitFunction(name);
+  return after === null ? own : `${own}, ${after}`;
+}
+
+/**
+ * The name of a function and, if Dynamo continued it there, "after the graph break at line 21".
+ * @param {string | null | undefined} name
+ * @returns {[name: string | null, after: string | null]}
+ */
+export function splitFunction(name) {
   const resumed = RESUMED.exec(name ?? "");
-  return resumed ? `${resumed[1]}, after the graph break at line ${resumed[2]}` : name ?? null;
+  return resumed ? [resumed[1], `after the graph break at line ${resumed[2]}`] : [name ?? null, null];
 }
 
 /**

@@ -6,13 +6,18 @@ import { phaseKind } from "./phases.js";
 /** @import { CudagraphsRow } from "../core/rows" */
 /** @import { Store, Table } from "../core/store.js" */
 
+/** @import { Range, Span } from "./timeline-view.js" */
+
 /** @typedef {{start: number, end: number, row: Cells, key: string | null, isRecompile: boolean, isFailed: boolean}} CompileBar */
 /** @typedef {{start: number, end: number, depth: number, kind: string, name: string}} PhaseBar */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
+/** @typedef {CompileBar & {lane: Lane}} PlacedBar a compile with the lane that it is in */
 /** @typedef {{start: number, key: string | null, flight: Flight}} FlightBar */
 /**
  * @typedef {object} Lane
  * @property {string} name
+ * @property {string} own the name in the program
+ * @property {string | null} after "after the graph break at line 21", of the rest of a function
  * @property {string | null} file
  * @property {number | null} line
  * @property {CompileBar[]} bars
@@ -20,6 +25,7 @@ import { phaseKind } from "./phases.js";
  * @property {Mark[]} marks
  * @property {FlightBar[]} flights
  * @property {number} first when the function was first compiled, Unix ms
+ * @property {number} seconds that its compiles took
  */
 
 /** @type {Record<string, string>} */
@@ -53,7 +59,11 @@ export class TimelineLanes {
     this.byFunction = new Map();
     /** @type {Map<string, Lane>} key of a compile -> its lane */
     this.byCompile = new Map();
-    this.extent = { low: 0, high: 0 };
+    /** @type {Range} Unix ms */
+    this.extent = { from: 0, to: 0 };
+    /** @type {Span[]} when something happened, sorted by start */
+    this.spans = [];
+    this.version = 0;
   }
 
   /** Rebuilds the lanes if their tables changed. */
@@ -69,15 +79,35 @@ export class TimelineLanes {
     this.addFlights(flights);
     this.addPhases();
     this.addMarks();
-    this.list = [...this.byFunction.values()].sort((a, b) => a.first - b.first);
+    this.list = [...this.byFunction.values()].sort(compareLanes);
+    this.spans = this.list.flatMap(spansOf).sort((a, b) => a.start - b.start);
     this.extent = this.findExtent();
+    this.version += 1;
+  }
+
+  get hasFailures() {
+    return this.list.some((lane) => lane.bars.some((bar) => bar.isFailed));
+  }
+
+  /** All compiles in order of time. */
+  placedBars() {
+    const bars = this.list.flatMap((lane) => lane.bars.map((bar) => ({ ...bar, lane })));
+    return bars.sort((a, b) => a.start - b.start);
+  }
+
+  /**
+   * The lane that has the compile of an event.
+   * @param {number} id
+   */
+  laneWith(id) {
+    return this.list.find((lane) => lane.bars.some((bar) => bar.row[0] === id)) ?? null;
   }
 
   /** @param {CompiledFunction} what */
-  laneOf({ name, file, line, lane }) {
+  laneOf({ name, own, after, file, line, lane }) {
     let found = this.byFunction.get(lane);
     if (!found) {
-      found = { name, file, line, bars: [], phases: [], marks: [], flights: [], first: Infinity };
+      found = { name, own, after, file, line, bars: [], phases: [], marks: [], flights: [], first: Infinity, seconds: 0 };
       this.byFunction.set(lane, found);
     }
     return found;
@@ -93,8 +123,10 @@ export class TimelineLanes {
       const [isRecompile, isFailed] = [get("is_recompile") === true, get("outcome") === "failed"];
       lane.bars.push({ start, end, row, key, isRecompile, isFailed });
       lane.first = Math.min(lane.first, start);
+      lane.seconds += get("duration_s") ?? 0;
       if (key !== null) this.byCompile.set(key, lane);
     }
+    this.byFunction.forEach((lane) => lane.bars.sort((a, b) => a.start - b.start));
   }
 
   /** @param {Flight[]} flights */
@@ -158,18 +190,46 @@ export class TimelineLanes {
     return this.byFunction.get(describeFunction(get("function"), get("file"), get("line")).lane);
   }
 
+  /** @returns {Range} */
   findExtent() {
-    let [low, high] = [Infinity, -Infinity];
-    for (const lane of this.list) {
-      for (const bar of lane.bars) {
-        low = Math.min(low, bar.start);
-        high = Math.max(high, bar.end);
-      }
-      for (const flight of lane.flights) low = Math.min(low, flight.start);
-      for (const mark of lane.marks) high = Math.max(high, mark.at);
-    }
-    return low === Infinity ? { low: 0, high: 0 } : { low, high: Math.max(high, low) };
+    if (!this.spans.length) return { from: 0, to: 0 };
+    const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
+    const to = this.spans.reduce((high, { start, end }) => Math.max(high, end === Infinity ? start : end), from);
+    return { from, to };
   }
+}
+
+/**
+ * What is compiling now comes first, then what cost most.
+ * @param {Lane} a
+ * @param {Lane} b
+ */
+function compareLanes(a, b) {
+  return b.flights.length - a.flights.length || b.seconds - a.seconds || a.first - b.first;
+}
+
+/**
+ * The compiles and marks of a lane; one in flight has no end.
+ * @param {Lane} lane
+ * @returns {Span[]}
+ */
+function spansOf(lane) {
+  return [
+    ...lane.bars,
+    ...lane.marks.map(({ at }) => ({ start: at, end: at })),
+    ...lane.flights.map(({ start }) => ({ start, end: Infinity })),
+  ];
+}
+
+/**
+ * Lanes that have a compile in `lit` first, each group in its order.
+ * @param {Lane[]} lanes
+ * @param {Set<string | null> | null} lit keys of compiles; null for all
+ */
+export function putLitFirst(lanes, lit) {
+  if (lit === null) return lanes;
+  const isLit = new Map(lanes.map((lane) => [lane, lane.bars.some((bar) => lit.has(bar.key))]));
+  return [...lanes.filter((lane) => isLit.get(lane)), ...lanes.filter((lane) => !isLit.get(lane))];
 }
 
 /** @param {Get<CudagraphsRow>} get */

@@ -1,342 +1,336 @@
-// The timeline: pointer, keys and tooltip around the canvas that timeline-drawing.js paints.
-import { make, makeButton, setShown } from "../core/dom.js";
-import { formatAmount, formatClock, formatPlace, formatSeconds } from "../core/format.js";
+// The timeline: its elements, and when they are painted. Whatever changes what it shows asks for one frame.
+import { make, setShown, setText } from "../core/dom.js";
 import { readPalette } from "../core/theme.js";
-import { PHASE_WORDS } from "./phases.js";
-import { AXIS, drawTimeline, LANE, toX } from "./timeline-drawing.js";
+import { AXIS } from "./timeline-axis.js";
+import { TimelineControls } from "./timeline-controls.js";
+import { drawTimeline } from "./timeline-drawing.js";
+import { TimelineInput } from "./timeline-input.js";
+import { findNext } from "./timeline-keys.js";
+import { Minimap } from "./timeline-minimap.js";
+import { TimelineModel } from "./timeline-model.js";
+import { drawForPrint } from "./timeline-print.js";
+import { TimelineTable } from "./timeline-table.js";
+import { TimelineTip } from "./timeline-tip.js";
+import { moveRange, zoomRange } from "./timeline-view.js";
 /** @import { Store } from "../core/store.js" */
 /** @import { Frame } from "./timeline-drawing.js" */
-/** @import { CompileBar, FlightBar, Lane, Mark, TimelineLanes } from "./timeline-lanes.js" */
+/** @import { Point, Surface } from "./timeline-input.js" */
+/** @import { PlacedBar, TimelineLanes } from "./timeline-lanes.js" */
+/** @import { Hit } from "./timeline-model.js" */
+/** @import { Range } from "./timeline-view.js" */
 
-/** @typedef {{x: number, y: number, ms: number}} Point px in the frame, and the time there */
-/** @typedef {{from: number, to: number}} Range Unix ms */
-/** @typedef {{start: number, end: number, compile: CompileBar | null, flight: FlightBar | null}} Hit a bar under the pointer */
+/** @typedef {(key: string | null, eventId: number | null) => void} OnPick */
 
-const MARK_WORDS = {
-  recompile: "recompile",
-  hit: "cache hit",
-  miss: "cache miss",
-  break: "graph break",
-  capture: "CUDA graph captured",
-  recapture: "CUDA graph re-recorded",
-  skip: "CUDA graphs skipped",
-};
-const CAPTURE_MARKS = new Set(["capture", "recapture", "skip"]);
-const MOST_LANES = 7; // lanes in view; the others scroll
-const SHORTEST_MS = 0.05; // the closest zoom
-const REACH = 3; // px around the pointer that still count as on a bar
+const TALLEST = 560; // px of lanes in view; the others scroll
+const [KEY_ZOOM, KEY_MOVE] = [1.5, 0.15];
+const LABEL = `timeline of compiles; arrows lead from compile to compile, Enter opens one, plus and minus zoom, Shift and
+arrows move, 0 shows everything, Home and End lead to the first and the last compile, Escape goes back`;
 
 export class Timeline {
   /**
    * @param {Store} store
    * @param {TimelineLanes} lanes
-   * @param {(key: string | null, eventId: number | null) => void} onPick runs when a compile is clicked
+   * @param {OnPick} onPick runs when a compile is chosen
    */
   constructor(store, lanes, onPick) {
     this.store = store;
     this.lanes = lanes;
     this.onPick = onPick;
-    /** @type {Range | null} null shows everything */
-    this.zoom = null;
-    /** @type {Set<string | null> | null} */
-    this.lit = null;
-    /** @type {number | null} */
-    this.selected = null;
-    /** @type {number | null} where a drag began, px */
-    this.drag = null;
-    /** @type {Frame | null} what was painted last */
-    this.frame = null;
+    this.model = new TimelineModel(store, lanes);
+    /** @type {number | null} the frame that will paint */
+    this.painting = null;
+    /** @type {Point | null} where the pointer rests */
+    this.pointer = null;
+    this.hasFocus = false;
     this.canvas = make("canvas", "cdiag-canvas");
     this.spacer = make("div", "cdiag-spacer", this.canvas);
-    this.scroller = this.makeScroller();
-    this.box = make("div", "cdiag-band");
-    this.tip = make("div", "cdiag-tip");
-    this.tip.setAttribute("role", "tooltip");
-    this.reset = makeButton("cdiag-link", "show everything", () => this.setZoom(null));
-    const marks = Object.entries(MARK_WORDS).map(([name, word]) => ({ name, key: makeKey(name, word) }));
-    this.captureKeys = marks.filter(({ name }) => CAPTURE_MARKS.has(name)).map(({ key }) => key);
-    const phases = Object.entries(PHASE_WORDS).map(([kind, word]) => makeKey(kind, word));
-    const legend = make("div", "cdiag-legend", ...phases, ...marks.map(({ key }) => key));
-    const strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), legend, this.reset);
-    this.node = make("section", "cdiag-timeline", strip, make("div", "cdiag-frame", this.scroller, this.box, this.tip));
-    setShown(this.box, false);
-    setShown(this.tip, false);
+    this.scroller = make("div", "cdiag-lanes", this.spacer);
+    this.band = make("div", "cdiag-band"); // a stretch while it is selected
+    this.tip = new TimelineTip(store, this.model);
+    this.status = make("div", "cdiag-unseen");
+    this.controls = new TimelineControls((name) => this.flip(name), () => this.show(this.model.bounds, true));
+    this.minimap = new Minimap((range, isStep) => this.show(range, isStep));
+    this.table = new TimelineTable(store, lanes, (bar) => onPick(bar.key, bar.row[0]));
+    this.pieces = make("div", "cdiag-print-lanes");
+    this.node = this.arrange();
+    this.input = new TimelineInput(this.scroller, this.makeSurface());
+    this.scroller.addEventListener("keydown", (event) => this.onKey(event));
+    this.scroller.addEventListener("scroll", () => this.paint());
+    this.scroller.addEventListener("focus", () => this.setFocus(true));
+    this.scroller.addEventListener("blur", () => this.setFocus(false));
     this.watcher = new ResizeObserver(() => this.paint());
     this.watcher.observe(this.scroller);
+    this.beforePrint = () => this.drawPieces();
+    this.afterPrint = () => this.pieces.replaceChildren();
+    addEventListener("beforeprint", this.beforePrint);
+    addEventListener("afterprint", this.afterPrint);
   }
 
   destroy() {
     this.watcher.disconnect();
+    this.table.destroy();
+    if (this.painting !== null) cancelAnimationFrame(this.painting);
+    removeEventListener("beforeprint", this.beforePrint);
+    removeEventListener("afterprint", this.afterPrint);
   }
 
-  makeScroller() {
-    const scroller = make("div", "cdiag-lanes", this.spacer);
+  arrange() {
+    const { scroller, controls } = this;
     scroller.tabIndex = 0;
     scroller.setAttribute("role", "application");
-    scroller.setAttribute("aria-label", "timeline: left and right pan, plus and minus zoom, 0 shows everything");
-    scroller.addEventListener("scroll", () => this.paint());
-    scroller.addEventListener("pointerdown", (event) => this.onDown(event));
-    scroller.addEventListener("pointermove", (event) => this.onMove(event));
-    scroller.addEventListener("pointerup", (event) => this.onUp(event));
-    scroller.addEventListener("pointerleave", () => setShown(this.tip, false));
-    scroller.addEventListener("dblclick", () => this.setZoom(null));
-    scroller.addEventListener("keydown", (event) => this.onKey(event));
-    return scroller;
+    scroller.setAttribute("aria-label", LABEL);
+    this.status.setAttribute("role", "status");
+    setShown(this.band, false);
+    const frame = make("div", "cdiag-frame", scroller, controls.more, this.minimap.node, this.band, this.tip.node);
+    const node = make("section", "cdiag-timeline", controls.strip, frame, this.pieces, controls.hint, this.status, this.table.node);
+    node.setAttribute("aria-label", "Timeline");
+    return node;
+  }
+
+  /** @returns {Surface} */
+  makeSurface() {
+    const { model } = this;
+    return {
+      get range() {
+        return model.range;
+      },
+      get bounds() {
+        return model.bounds;
+      },
+      get plot() {
+        return model.plot;
+      },
+      show: (range, isStep) => this.show(range, isStep),
+      showBand: (from, to) => this.showBand(from, to),
+      hideBand: () => setShown(this.band, false),
+      hover: (point) => this.hover(point),
+      pick: (point) => this.pick(this.hitAt(point)),
+      fit: (point) => this.fit(this.hitAt(point)),
+    };
   }
 
   /** @param {Set<string | null> | null} lit */
   setLit(lit) {
-    this.lit = lit;
+    this.model.lit = lit;
   }
 
   /** @param {number | null} id */
   setSelected(id) {
-    this.selected = id;
-    this.paint();
-  }
-
-  /** @param {Range | null} zoom */
-  setZoom(zoom) {
-    this.zoom = zoom;
+    const { model } = this;
+    const isNew = id !== null && id !== model.selected;
+    model.selected = id;
+    const lane = isNew ? this.lanes.laneWith(id) : null;
+    if (lane && !model.shown.includes(lane) && model.ordered.includes(lane)) model.state.isOpen = true;
     this.paint();
   }
 
   /** True while everything is shown and nobody drags, so that a bar in flight may grow. */
   get isFollowing() {
-    return this.zoom === null && this.drag === null;
+    return this.model.state.zoom === null && !this.input.isBusy;
   }
 
-  visibleRange() {
-    if (this.zoom) return this.zoom;
-    const { extent } = this.lanes;
-    const isFlying = this.store.isLive() && this.store.now.length > 0;
-    const high = isFlying ? Math.max(extent.high, this.store.kernelNow()) : extent.high;
-    const pad = Math.max((high - extent.low) * 0.01, 1);
-    return { from: extent.low - pad, to: high + pad };
-  }
-
+  /** Asks for a frame; all that changes before it is painted once. */
   paint() {
-    const lanes = this.lanes.list;
-    setShown(this.node, lanes.length > 0);
-    setShown(this.reset, this.zoom !== null);
-    const hasCaptures = this.store.table("cudagraphs").rows.length > 0;
-    this.captureKeys.forEach((key) => setShown(key, hasCaptures));
+    this.painting ??= requestAnimationFrame(() => {
+      this.painting = null;
+      this.paintNow();
+    });
+  }
+
+  paintNow() {
+    const { model } = this;
+    const hasLanes = this.lanes.list.length > 0;
+    setShown(this.node, hasLanes);
     const width = this.scroller.clientWidth;
-    if (!lanes.length || !width) return;
-    const height = AXIS + Math.min(lanes.length, MOST_LANES) * LANE;
-    this.scroller.style.height = `${height}px`;
-    this.spacer.style.height = `${AXIS + lanes.length * LANE}px`;
-    this.frame = this.makeFrame(width, height);
-    if (this.frame) drawTimeline(this.frame, lanes);
+    if (!hasLanes || !width) return;
+    model.refresh(width);
+    this.controls.paint(model, this.store.table("cudagraphs").rows.length > 0);
+    const height = AXIS + model.shown.length * model.layout.lane;
+    const visible = Math.min(height, AXIS + TALLEST);
+    this.scroller.style.height = `${visible}px`;
+    this.spacer.style.height = `${height}px`;
+    const palette = readPalette(this.node);
+    const context = this.sizeCanvas(width, visible);
+    if (context) drawTimeline({ ...this.makeFrame(palette), context, width, height: visible }, model.shown);
+    const { bounds, range, scale } = model;
+    this.minimap.paint({ lanes: this.lanes, scale, bounds, range, gutter: model.layout.gutter, width, palette });
+    this.tip.paint(this.input.isBusy ? null : this.pointer, this.hasFocus ? model.current : null, this.scroller.scrollTop);
+    this.table.plan(model.view.range, model.state.hasTable);
+    model.state.save();
   }
 
   /**
    * @param {number} width
    * @param {number} height
-   * @returns {Frame | null}
    */
-  makeFrame(width, height) {
-    const scale = globalThis.devicePixelRatio || 1;
-    const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+  sizeCanvas(width, height) {
+    const ratio = globalThis.devicePixelRatio || 1;
+    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (this.canvas.width !== wide || this.canvas.height !== high) {
       [this.canvas.width, this.canvas.height] = [wide, high];
-      this.canvas.style.width = `${width}px`;
-      this.canvas.style.height = `${height}px`;
+      [this.canvas.style.width, this.canvas.style.height] = [`${width}px`, `${height}px`];
     }
     const context = this.canvas.getContext("2d");
-    if (!context) return null;
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    return {
-      context,
-      width,
-      height,
-      ...this.visibleRange(),
-      gutter: width < 760 ? 120 : 200,
-      now: this.store.kernelNow(),
-      scroll: this.scroller.scrollTop,
-      palette: readPalette(this.node),
-      lit: this.lit,
-      origin: this.lanes.extent.low,
-      selected: this.selected,
-    };
+    context?.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return context;
   }
 
   /**
-   * Where the pointer is.
-   * @param {PointerEvent} event
-   * @param {Frame} frame
-   * @returns {Point}
+   * @param {Record<string, string>} palette
+   * @returns {Omit<Frame, "context" | "width" | "height">}
    */
-  pointAt(event, { from, to, gutter, width }) {
-    const box = this.scroller.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    return { x, y, ms: from + ((x - gutter) / (width - gutter)) * (to - from) };
+  makeFrame(palette) {
+    const { model } = this;
+    const { layout, selected } = model;
+    const current = this.hasFocus && model.current ? model.current.row[0] : null;
+    return { ...model.view, palette, layout, gutter: layout.gutter, scroll: this.scroller.scrollTop, selected, current };
   }
 
-  /** @param {PointerEvent} event */
-  onDown(event) {
-    if (event.button !== 0 || !this.frame) return;
-    const { x } = this.pointAt(event, this.frame);
-    if (x < this.frame.gutter || event.offsetX > this.scroller.clientWidth) return;
-    this.drag = x;
-    this.scroller.setPointerCapture(event.pointerId);
-  }
-
-  /** @param {PointerEvent} event */
-  onMove(event) {
-    const { frame } = this;
-    if (!frame) return;
-    const point = this.pointAt(event, frame);
-    if (this.drag === null) return this.showTip(point, frame);
-    setShown(this.tip, false);
-    const [low, high] = [Math.min(this.drag, point.x), Math.max(this.drag, point.x)];
-    setShown(this.box, high - low > 3);
-    this.box.style.left = `${Math.max(low, frame.gutter)}px`;
-    this.box.style.width = `${high - Math.max(low, frame.gutter)}px`;
-  }
-
-  /** @param {PointerEvent} event */
-  onUp(event) {
-    const { frame, drag } = this;
-    if (drag === null || !frame) return;
-    const point = this.pointAt(event, frame);
-    this.drag = null;
-    setShown(this.box, false);
-    if (Math.abs(point.x - drag) > 3) return this.zoomTo(frame, Math.min(drag, point.x), Math.max(drag, point.x));
-    const hit = this.findBar(point, frame);
-    if (hit) this.onPick(hit.compile?.key ?? hit.flight?.key ?? null, hit.compile?.row[0] ?? null);
+  /** Draws all lanes for paper, which is light. */
+  drawPieces() {
+    const { model } = this;
+    const width = this.scroller.clientWidth;
+    if (!this.lanes.list.length || !width) return;
+    model.refresh(width);
+    /** @type {HTMLElement | null} */
+    const root = this.node.closest(".cdiag");
+    const theme = root?.dataset.theme;
+    if (root) root.dataset.theme = "light";
+    const palette = { ...readPalette(this.node), surface: "#ffffff" };
+    if (root) root.dataset.theme = theme;
+    this.pieces.replaceChildren(...drawForPrint({ ...model.wholeView, palette, selected: null, current: null }, model.ordered));
   }
 
   /**
-   * @param {Frame} frame
-   * @param {number} low px
-   * @param {number} high px
+   * @param {Range} range units
+   * @param {boolean} isStep
    */
-  zoomTo({ from, to, gutter, width }, low, high) {
-    /** @param {number} x */
-    const timeAt = (x) => from + ((Math.max(x, gutter) - gutter) / (width - gutter)) * (to - from);
-    const range = { from: timeAt(low), to: timeAt(high) };
-    if (range.to - range.from > SHORTEST_MS) this.setZoom(range);
+  show(range, isStep) {
+    this.model.show(range, isStep);
+    this.paint();
+  }
+
+  /** @param {"isFolded" | "isOpen" | "hasTable"} name */
+  flip(name) {
+    this.model.state[name] = !this.model.state[name];
+    this.paint();
+  }
+
+  /**
+   * @param {number} from px
+   * @param {number} to px
+   */
+  showBand(from, to) {
+    const left = Math.max(from, this.model.plot.left);
+    setShown(this.band, true);
+    this.band.style.left = `${left}px`;
+    this.band.style.width = `${Math.max(0, to - left)}px`;
+    this.band.style.height = this.scroller.style.height;
+  }
+
+  /** @param {Point | null} point */
+  hover(point) {
+    this.pointer = point;
+    this.paint();
+  }
+
+  /**
+   * @param {Point} point
+   * @returns {Hit | null}
+   */
+  hitAt(point) {
+    return this.model.hitAt(point, this.scroller.scrollTop);
+  }
+
+  /** @param {Hit | null} hit */
+  pick(hit) {
+    if (hit?.bar) this.onPick(hit.bar.key, hit.bar.row[0]);
+    else if (hit?.flight) this.onPick(hit.flight.key, null);
+  }
+
+  /**
+   * Fits a bar, the compiles of a lane whose name was clicked, or everything.
+   * @param {Hit | null} hit
+   */
+  fit(hit) {
+    const { model } = this;
+    const bars = hit?.isName ? hit.lane.bars : [];
+    const end = hit?.flight ? model.now : 0;
+    if (hit?.bar) model.fit(hit.bar);
+    else if (hit?.flight) model.fit({ start: hit.flight.start, end });
+    else if (bars.length) model.fit({ start: bars[0].start, end: Math.max(...bars.map((bar) => bar.end)) });
+    else model.show(model.bounds, true);
+    this.paint();
+  }
+
+  /** @param {boolean} hasFocus */
+  setFocus(hasFocus) {
+    this.hasFocus = hasFocus;
+    this.paint();
   }
 
   /** @param {KeyboardEvent} event */
   onKey(event) {
-    if (!this.frame) return;
-    const { from, to } = this.visibleRange();
-    const span = to - from;
-    /** @param {number} by */
-    const move = (by) => this.setZoom({ from: from + by * span, to: to + by * span });
-    /** @param {number} by */
-    const shrink = (by) => {
-      if (span * (1 - 2 * by) > SHORTEST_MS) this.setZoom({ from: from + span * by, to: to - span * by });
-    };
-    /** @type {Record<string, () => void>} */
-    const actions = {
-      ArrowLeft: () => move(-0.15),
-      ArrowRight: () => move(0.15),
-      "+": () => shrink(0.2),
-      "=": () => shrink(0.2),
-      "-": () => shrink(-1 / 3),
-      0: () => this.setZoom(null),
-      ArrowUp: () => this.scroller.scrollBy(0, -LANE),
-      ArrowDown: () => this.scroller.scrollBy(0, LANE),
-    };
-    if (!(event.key in actions)) return;
-    actions[event.key]();
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isDone = event.shiftKey && event.key.startsWith("Arrow") ? this.moveBy(event.key) : this.actOn(event.key);
+    if (!isDone) return;
     event.preventDefault();
     event.stopPropagation();
   }
 
   /**
-   * @param {number} y
-   * @param {Frame} frame
-   * @returns {Lane | null}
+   * Moves the view by keys; true for a key that does.
+   * @param {string} key
    */
-  laneAt(y, frame) {
-    return y < AXIS ? null : this.lanes.list[Math.floor((y - AXIS + frame.scroll) / LANE)] ?? null;
+  moveBy(key) {
+    const { range, bounds } = this.model;
+    const by = KEY_MOVE * (range.to - range.from);
+    if (key === "ArrowUp" || key === "ArrowDown") this.scroller.scrollBy(0, key === "ArrowUp" ? -36 : 36);
+    else this.show(moveRange(range, key === "ArrowLeft" ? -by : by, bounds), true);
+    return true;
   }
 
   /**
-   * The compile, or compile in flight, under a point; the shortest if there are several.
-   * @param {Point} point
-   * @param {Frame} frame
-   * @returns {Hit | null}
+   * @param {string} key
+   * @returns {boolean} whether it did something
    */
-  findBar({ x, y, ms }, frame) {
-    const lane = this.laneAt(y, frame);
-    if (!lane || x < frame.gutter) return null;
-    const reach = (REACH * (frame.to - frame.from)) / (frame.width - frame.gutter);
-    /** @type {Hit[]} */
-    const bars = [
-      ...lane.bars.map((compile) => ({ start: compile.start, end: compile.end, compile, flight: null })),
-      ...lane.flights.map((flight) => ({ start: flight.start, end: frame.now, compile: null, flight })),
-    ];
-    const near = bars.filter((bar) => bar.start - reach <= ms && ms <= bar.end + reach);
-    return near.sort((a, b) => a.end - a.start - (b.end - b.start))[0] ?? null;
+  actOn(key) {
+    const { model } = this;
+    const { range, bounds, current } = model;
+    const middle = current ? (model.unitsOf(current).from + model.unitsOf(current).to) / 2 : (range.from + range.to) / 2;
+    if (key === "+" || key === "=") this.show(zoomRange(range, middle, KEY_ZOOM, bounds), true);
+    else if (key === "-" || key === "_") this.show(zoomRange(range, middle, 1 / KEY_ZOOM, bounds), true);
+    else if (key === "0") this.show(bounds, true);
+    else if (key.startsWith("Arrow") || key === "Home" || key === "End") {
+      this.setCurrent(findNext(model.shown, current, key, model.view.range) ?? current);
+    } else if (key === "Enter") {
+      if (!current) return false;
+      this.onPick(current.key, current.row[0]);
+    } else if (key === "Escape") return this.goBack();
+    else return false;
+    return true;
   }
 
-  /**
-   * @param {Point} point
-   * @param {Frame} frame
-   */
-  showTip(point, frame) {
-    const lines = this.tipLines(point, frame);
-    setShown(this.tip, lines.length > 0);
-    if (!lines.length) return;
-    this.tip.replaceChildren(...lines.map((text, i) => make("div", i ? "" : "cdiag-tip-head", text)));
-    const last = frame.width - this.tip.offsetWidth - 8;
-    this.tip.style.left = `${Math.max(4, Math.min(point.x + 14, last))}px`;
-    this.tip.style.top = `${point.y + 16}px`;
+  /** Undoes the last thing that was done by key or pointer; false if there is nothing. */
+  goBack() {
+    const isDone = this.model.current !== null || this.model.state.goBack();
+    if (this.model.current) this.setCurrent(null);
+    this.paint();
+    return isDone;
   }
 
-  /**
-   * @param {Point} point
-   * @param {Frame} frame
-   */
-  tipLines(point, frame) {
-    const lane = this.laneAt(point.y, frame);
-    if (!lane) return [];
-    if (point.x < frame.gutter) {
-      const lines = [lane.name, formatPlace(lane.file, lane.line), formatAmount(lane.bars.length, "compile")];
-      return lines.filter((line) => line !== null);
+  /** @param {PlacedBar | null} bar */
+  setCurrent(bar) {
+    const { model } = this;
+    model.current = bar;
+    if (bar) {
+      model.reveal(bar);
+      const top = model.shown.indexOf(bar.lane) * model.layout.lane;
+      const { scrollTop, clientHeight } = this.scroller;
+      const low = top + model.layout.lane + AXIS - clientHeight;
+      this.scroller.scrollTop = Math.max(low, Math.min(top, scrollTop));
     }
-    const marks = lane.marks.filter((mark) => Math.abs(toX(frame, mark.at) - point.x) < 5).slice(0, 4).map(describeMark);
-    const bar = this.findBar(point, frame);
-    return bar ? [...this.barLines(lane, bar, point), ...marks] : marks;
+    setText(this.status, bar ? this.tip.linesOf(bar, null).join(", ") : "");
+    this.paint();
   }
-
-  /**
-   * @param {Lane} lane
-   * @param {Hit} bar
-   * @param {Point} point
-   */
-  barLines(lane, bar, point) {
-    const inside = lane.phases.filter(({ start, end }) => bar.start - 5 <= start && start <= point.ms && point.ms <= end);
-    const phases = inside.slice(0, 8).map(({ depth, name, start, end }) => {
-      return `${"  ".repeat(Math.min(depth, 6))}${name} ${formatSeconds((end - start) / 1e3)}`;
-    });
-    const { id, words } = this.describeBar(bar);
-    const when = [formatClock(bar.start), ...words].filter(Boolean).join(" · ");
-    return [`${lane.name} ${id ?? ""} · ${formatSeconds((bar.end - bar.start) / 1e3)}`, when, ...phases];
-  }
-
-  /** @param {Hit} bar */
-  describeBar({ compile, flight }) {
-    if (!compile) return { id: flight?.flight.compile_id, words: [flight?.flight.trigger, "in flight"] };
-    const get = this.store.table("compiles").reader(compile.row);
-    return { id: get("compile_id"), words: [get("trigger"), get("outcome"), compile.isRecompile ? "recompile" : null] };
-  }
-}
-
-/**
- * @param {string} name
- * @param {string} word
- */
-function makeKey(name, word) {
-  return make("span", `cdiag-key is-${name}`, word);
-}
-
-/** @param {Mark} mark */
-function describeMark(mark) {
-  return mark.label + (mark.saved === null ? "" : `, saved ${formatSeconds(mark.saved)}`);
 }

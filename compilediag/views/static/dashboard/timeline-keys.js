@@ -1,0 +1,75 @@
+// The keys of the timeline: which compile an arrow leads to. No element is touched here.
+/** @import { CompileBar, Lane, PlacedBar } from "./timeline-lanes.js" */
+/** @import { Range } from "./timeline-view.js" */
+
+/**
+ * The compile that a key leads to; null if there is none in that direction.
+ * @param {Lane[]} lanes in their order on the screen
+ * @param {PlacedBar | null} current
+ * @param {string} key
+ * @param {Range} range Unix ms in view, where the way begins
+ * @returns {PlacedBar | null}
+ */
+export function findNext(lanes, current, key, range) {
+  if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
+  if (!current) return findFirstInView(lanes, range);
+  const { lane } = current;
+  const position = lane.bars.findIndex((bar) => bar.row[0] === current.row[0]);
+  if (key === "ArrowLeft") return place(lane, lane.bars[position - 1]);
+  if (key === "ArrowRight") return place(lane, lane.bars[position + 1]);
+  return findNearest(lanes, current, key === "ArrowUp" ? -1 : 1);
+}
+
+/**
+ * The compile nearest in time in the next lane that has any.
+ * @param {Lane[]} lanes
+ * @param {PlacedBar} current
+ * @param {number} step
+ */
+function findNearest(lanes, current, step) {
+  for (let i = lanes.indexOf(current.lane) + step; lanes[i]; i += step) {
+    const { bars } = lanes[i];
+    if (bars.length) return place(lanes[i], bars.reduce((best, bar) => (apart(bar, current) < apart(best, current) ? bar : best)));
+  }
+  return null;
+}
+
+/**
+ * @param {CompileBar} a
+ * @param {CompileBar} b
+ */
+function apart(a, b) {
+  return Math.abs(a.start - b.start);
+}
+
+/**
+ * @param {Lane[]} lanes
+ * @param {boolean} isLast
+ */
+function findEnd(lanes, isLast) {
+  const ends = lanes.map((lane) => place(lane, isLast ? lane.bars[lane.bars.length - 1] : lane.bars[0]));
+  const known = ends.filter((bar) => bar !== null);
+  const [first] = known.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start));
+  return first ?? null;
+}
+
+/**
+ * @param {Lane[]} lanes
+ * @param {Range} range
+ */
+function findFirstInView(lanes, { from, to }) {
+  for (const lane of lanes) {
+    const bar = lane.bars.find(({ start, end }) => end >= from && start <= to);
+    if (bar) return place(lane, bar);
+  }
+  return findEnd(lanes, false);
+}
+
+/**
+ * @param {Lane} lane
+ * @param {CompileBar | undefined} bar
+ * @returns {PlacedBar | null}
+ */
+function place(lane, bar) {
+  return bar ? { ...bar, lane } : null;
+}

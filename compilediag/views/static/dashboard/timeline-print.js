@@ -1,0 +1,33 @@
+// The timeline on paper: all lanes and all of the time, in pieces that a page can hold.
+import { make } from "../core/dom.js";
+import { AXIS } from "./timeline-axis.js";
+import { drawTimeline, makeLayout } from "./timeline-drawing.js";
+/** @import { Frame } from "./timeline-drawing.js" */
+/** @import { Lane } from "./timeline-lanes.js" */
+
+const WIDTH = 1000; // px
+const PIECE = 16; // lanes
+const MANY = 100; // lanes: beyond, the pieces have a lower resolution, because memory is limited
+
+/**
+ * Draws all lanes; the view of `frame` gives the time, its sizes are not used.
+ * @param {Omit<Frame, "context" | "width" | "height" | "layout" | "gutter" | "scroll">} frame
+ * @param {Lane[]} lanes
+ */
+export function drawForPrint(frame, lanes) {
+  const ratio = lanes.length > MANY ? 1 : 2;
+  const layout = makeLayout(WIDTH);
+  const pieces = [];
+  for (let first = 0; first < lanes.length; first += PIECE) {
+    const some = lanes.slice(first, first + PIECE);
+    const height = AXIS + some.length * layout.lane;
+    const canvas = make("canvas", "");
+    [canvas.width, canvas.height] = [WIDTH * ratio, height * ratio];
+    const context = canvas.getContext("2d");
+    if (!context) continue;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    drawTimeline({ ...frame, context, width: WIDTH, height, layout, gutter: layout.gutter, scroll: 0 }, some);
+    pieces.push(canvas);
+  }
+  return pieces;
+}

@@ -1,0 +1,65 @@
+// How a person has set the timeline: its zoom, what is folded and open. It is remembered until the browser tab closes.
+import { nameOfSession, recall, remember } from "../core/memory.js";
+/** @import { Meta } from "../core/page-types" */
+/** @import { Range } from "./timeline-view.js" */
+
+const LONGEST_HISTORY = 50;
+const SWITCHES = /** @type {const} */ (["isFolded", "isOpen", "hasTable"]);
+
+export class TimelineState {
+  constructor() {
+    /** @type {Range | null} Unix ms; null shows everything */
+    this.zoom = null;
+    /** @type {(Range | null)[]} earlier zooms, the last one at the end */
+    this.history = [];
+    this.isFolded = false; // idle stretches
+    this.isOpen = false; // the lanes beyond the costliest
+    this.hasTable = false;
+    /** @type {string | null} where it is remembered */
+    this.name = null;
+  }
+
+  /**
+   * Takes over what was remembered, once the session is known.
+   * @param {Meta} meta
+   */
+  restore(meta) {
+    const name = nameOfSession(meta, "timeline");
+    if (name === null || name === this.name) return;
+    this.name = name;
+    const found = recall(name);
+    if (!found) return;
+    if (isRange(found.zoom)) this.zoom = found.zoom;
+    for (const key of SWITCHES) this[key] = found[key] === true;
+  }
+
+  save() {
+    const { zoom, isFolded, isOpen, hasTable } = this;
+    if (this.name !== null) remember(this.name, { zoom, isFolded, isOpen, hasTable });
+  }
+
+  /** Notes the current zoom, to which `goBack` returns. */
+  noteStep() {
+    this.history.push(this.zoom);
+    if (this.history.length > LONGEST_HISTORY) this.history.shift();
+  }
+
+  /** Returns to an earlier zoom that differs; false if there is none. */
+  goBack() {
+    while (this.history.length) {
+      const before = this.history.pop() ?? null;
+      if (before?.from === this.zoom?.from && before?.to === this.zoom?.to) continue;
+      this.zoom = before;
+      return true;
+    }
+    return false;
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {value is Range}
+ */
+function isRange(value) {
+  return Number.isFinite(value?.from) && Number.isFinite(value?.to) && value.from < value.to;
+}
