@@ -12,7 +12,7 @@ HEADER = """// Written by `make docs` (docs/make_row_types.py) from the event co
 """
 BY_DTYPE = {"Int64": "number", "float64": "number", "boolean": "boolean", "json": "Json", "string": "string"}
 #: Types of group columns that are not numbers.
-BY_KIND = {"text": "string", "path": "string", "list": "string[]", "ids": "number[]"}
+BY_KIND = {"bool": "boolean", "text": "string", "path": "string", "list": "string[]", "ids": "number[]"}
 #: Columns of an event's own that a row always has.
 ALWAYS = {"event_id": "number", "time": "number"}
 

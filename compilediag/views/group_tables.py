@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from ..decode.calls.own_code import OwnCode
 from ..diagnosis.rules.autotune_runs import get_run_key, summarize_run
 from ..diagnosis.rules.cudagraph_functions import GraphFunction
 from ..diagnosis.rules.lookup_groups import LookupGroup
@@ -45,6 +46,7 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         "other": ("int", "files written again, entries evicted, caches cleared"),
         "saved_s": ("s", "compile time that hits saved, as torch reports it"),
         "taken_s": ("s", "time of the compiles whose results were stored"),
+        "is_own": ("bool", "whether the function is the user's own code; missing outside of any function"),
     },
     "tunings": {
         **_PLACE,
@@ -132,9 +134,10 @@ class _Row:
 class GroupTable:
     """One such table: takes events as they come, gives the rows that changed."""
 
-    def __init__(self, name: str, kind: type[Event]):
+    def __init__(self, name: str, kind: type[Event], own: OwnCode):
         self.name = name
         self.kind = kind
+        self._own = own
         self._rows: dict[Hashable, _Row] = {}
         self._changed: dict[Hashable, None] = {}
 
@@ -150,20 +153,24 @@ class GroupTable:
 
     def take_changed(self) -> list[list[object]]:
         """The rows that are new or changed since the last call, in the order of `COLUMNS`."""
-        rows = [self._rows[key].group.as_dict() for key in self._changed]
+        rows = [self._mark_own(self._rows[key].group.as_dict()) for key in self._changed]
         self._changed.clear()
         names = ["time_ns" if name == "time" else name for name in COLUMNS[self.name]]
-        return [[to_ms(row[name]) if name == "time_ns" else row[name] for name in names] for row in rows]  # type: ignore[arg-type]
+        return [[to_ms(row[name]) if name == "time_ns" else row[name] for name in names] for row in rows]
+
+    def _mark_own(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        file = row["file"]
+        return {**row, "is_own": None if file is None else self._own.is_own(file, row["function"])}
 
 
-def make_group_tables() -> dict[type[Event], GroupTable]:
+def make_group_tables(own: OwnCode) -> dict[type[Event], GroupTable]:
     """Kind of event -> the table that groups it, all of them empty."""
     kinds: dict[str, type[Event]] = {
         "cache_groups": CacheLookup,
         "tunings": AutotuneChoice,
         "graph_functions": CudaGraphAction,
     }
-    return {kind: GroupTable(name, kind) for name, kind in kinds.items()}
+    return {kind: GroupTable(name, kind, own) for name, kind in kinds.items()}
 
 
 def get_group_columns() -> dict[str, list[PageColumn]]:

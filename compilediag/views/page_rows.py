@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
+from ..diagnosis.causes.call_sites import read_own_code
 from ..diagnosis.rules.cache_misses import MISSES, has_key_parts, list_miss_reasons
 from ..events import (
     KINDS,
@@ -77,7 +78,7 @@ class PageRows:
         self._lost_s: dict[int | None, float | None] = {}
         self._states: dict[tuple[int | None, int | None, str | None], SourceStatus] = {}
         self._state_ids: dict[tuple[int | None, int | None, str | None], int] = {}
-        self._groups = make_group_tables()
+        self._groups = make_group_tables(read_own_code(data))
 
     @property
     def states(self) -> list[SourceStatus]:

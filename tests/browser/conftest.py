@@ -326,6 +326,17 @@ def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
     return open_it
 
 
+def open_tab(page: Page, name: str) -> None:
+    """Show a table, also one that is in the menu behind the tabs."""
+    tab = page.locator(f'[data-tab="{name}"]')
+    if not tab.is_visible():
+        page.click(".cdiag-tab-strip .cdiag-menu > button")
+        page.click(f'.cdiag-menu-item[data-command="{name}"]')
+    else:
+        tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
+
+
 def expect_value(page: Page, read: str | Callable[[], Any], expected: Any) -> Any:
     """Wait until the value that is read is `expected`, or is accepted by it if it is a function; return the value.
 

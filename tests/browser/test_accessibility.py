@@ -55,7 +55,10 @@ def test_the_live_dashboard(run, open_widget):
     page = open_widget(run.snapshot())
     own = "document.querySelector('.cdiag')"  # the page around it is the host's
     check_both_themes(page, own)
-    page.locator(".cdiag-row").first.click()
+    page.click(".cdiag-tab-strip .cdiag-menu > button")
+    check_both_themes(page, own)
+    page.keyboard.press("Escape")
+    page.locator(".cdiag-row", has_text="0/2").click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre")
     for summary in page.locator(".cdiag summary:visible").all():

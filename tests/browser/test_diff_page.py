@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 import compilediag as cd
-from tests.browser.conftest import expect_value
+from tests.browser.conftest import expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
 from tests.unit.log_builder import golden
 
@@ -33,7 +33,7 @@ def test_each_kind_of_change_has_a_tab_and_the_costly_ones_come_first(page_of):
     page = page_of(b"", golden())
     expect(page.locator("h1")).to_have_text("before.log → after.log")
     expect(page.locator("header")).to_contain_text("compiles 0 -> ")
-    page.click('[data-tab="panel:compile"]')
+    open_tab(page, "panel:compile")
     expect(page.locator(".cdiag-row [data-column=verdict]").first).to_have_text("▲ worse")
     cells = page.locator('.cdiag-row [data-column="seconds more"]')
     expect_value(

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import lab as jupyter
-from tests.browser.conftest import expect_value, read_totals
+from tests.browser.conftest import expect_value, open_tab, read_totals
 from tests.browser.lab import Lab, total, wait_for_total
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,7 +281,7 @@ def test_each_compile_has_its_row_before_the_cell_ends(lab, lab_page):
     page = lab_page
     notebook = lab.open(page, [MANY])
     notebook.begin(0)
-    page.locator('[data-tab="compiles"]').click()
+    open_tab(page, "compiles")
     page.wait_for_selector('[data-tab="compiles"] .cdiag-count:text-is("30")')
     page.wait_for_selector('.cdiag-row:has-text("small_29")')
     shown = expect_value(

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from compilediag.events import Compile
 from compilediag.views import page_json
 from compilediag.views.report import write_report
+from tests.browser.conftest import open_tab
 
 from .conftest import expect_totals, expect_value
 from .many_events import MS, many_events, many_texts
@@ -35,7 +36,7 @@ def test_ten_thousand_rows_scroll(recorded, open_widget):
         )
     )
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.evaluate("() => { const s = document.querySelector('.cdiag-scroller'); s.scrollTop = s.scrollHeight; }")
     page.wait_for_selector('.cdiag-row:has-text("f 0/0")')
     expect_value(page, page.locator(".cdiag-row").count, lambda count: count < 60)

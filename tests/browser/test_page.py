@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
 from compilediag.views.patch_pump import split_patch
-from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, read_totals
+from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, open_tab, read_totals
 
 HOSTILE = [
     "</script><script>window.bitten = 1</script>",
@@ -45,7 +45,7 @@ def first_cells(page, column):
 def test_an_empty_session_says_what_is_not_there_yet(recorded, open_widget):
     page = open_widget(recorded.snapshot())
     expect_totals(page, recompiles="0")
-    expect(page.locator(".cdiag-note").first).to_have_text("no recompiles so far")
+    expect(page.locator(".cdiag-note").first).to_contain_text("no recompiles so far")
     expect(page.locator(".cdiag-now")).to_have_text("now: nothing is compiling")
     expect(page.locator(".cdiag-timeline")).to_be_hidden()
 
@@ -134,7 +134,7 @@ def test_columns_sort_both_ways_and_missing_values_stay_last(recorded, open_widg
         recorded.compile(number, seconds=seconds)
     recorded.add(Compile(time_ns=recorded.clock, compile_id="1/0", function="g", outcome="failed"))
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.click('[data-column="total"] button')
     expect_cells(page, "total", ["3.0 s", "1.0 s", "500 ms", "–"])
     page.click('[data-column="total"] button')
@@ -168,7 +168,7 @@ def test_the_detail_grows_while_its_compile_goes_on_and_keeps_a_text_open(record
     recorded.text("dynamo_output_graph", "graph()", compile_id="0/0")
     page = open_widget(recorded.snapshot())
     recorded.model.patch()
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre")
@@ -184,7 +184,7 @@ def test_compile_ids_that_restart_after_a_reset_are_distinguished(recorded, open
     recorded.clock += 10**9
     recorded.compile(0, function="after")
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row", has_text="after 0/0").click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("after 0/0")
     expect(page.locator('[data-section="graph_breaks"]')).to_have_count(0)
@@ -223,7 +223,7 @@ def test_a_finding_leads_to_its_evidence(recorded, open_widget):
     for number in range(4):
         recorded.compile(number)
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="sources"]')
+    open_tab(page, "sources")
     page.click("text=1 finding in the plan")
     page.locator(".cdiag-finding").first.click()
     expect(page.locator('[data-tab="recompiles"]')).to_have_attribute("aria-selected", "true")
@@ -313,17 +313,17 @@ def test_hostile_text_is_text(recorded, open_widget, name):
     recorded.add(*traced(name))
     recorded.in_flight(compile_id="0/9", function=name, file=name, line=1, phases=[name])
     page = open_widget(recorded.snapshot())
-    for tab in page.locator(".cdiag-tab").all():
-        tab.click()
-        expect(tab).to_have_attribute("aria-selected", "true")
+    names = page.locator(".cdiag-tab").evaluate_all("all => all.map((tab) => tab.dataset.tab)")
+    for tab in names:
+        open_tab(page, tab)
         for row in page.locator(".cdiag-row:visible").all()[:2]:
             row.click()
             expect(page.locator(".cdiag-detail")).to_be_visible()
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").last.click()
     page.locator(".cdiag-artifact-toggle").first.click()
     page.wait_for_selector(".cdiag-pages pre")
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     expect(page.locator(".cdiag-compile")).to_have_count(2)
     page.fill(".cdiag-search", name[:40])
     expect_value(page, "window.bitten", None)
@@ -361,7 +361,7 @@ def test_ten_megabytes_of_text_are_paged(recorded, open_widget):
     )
     snapshot = recorded.snapshot()
     page = open_widget(snapshot)
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").first.click()
     page.click(".cdiag-artifact-toggle")
     page.wait_for_selector(".cdiag-pages pre")
@@ -383,7 +383,7 @@ def test_what_was_not_observed_is_never_shown_as_nothing(recorded, open_widget):
     expect(page.locator(".cdiag-note").first).to_have_text(
         "not collected: recompiles is unavailable: off by detail='lean'"
     )
-    page.click('[data-tab="cache_groups"]')
+    open_tab(page, "cache_groups")
     expect(page.locator(".cdiag-note").first).to_contain_text("torch 9.9 has no ChromiumEventLogger")
     expect(page.locator('[data-tab="cache_groups"] .cdiag-count')).to_have_text("not collected")
 
@@ -393,7 +393,7 @@ def test_what_was_observed_for_a_while_is_a_lower_bound(recorded, open_widget):
     recorded.sources(compiles="switched off after 5 errors")
     page = open_widget(recorded.snapshot())
     expect_totals(page, compiles="≥ 1")
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     expect(page.locator(".cdiag-note").first).to_have_text(
         "not collected: compiles is unavailable: switched off after 5 errors"
     )

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.views.report import write_report
-from tests.browser.conftest import BEGIN_NS, expect_value
+from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 from tests.browser.conftest import SECOND as S
 from tests.browser.test_page import SPILLS, expect_cells, expect_contrast, first_cells, text
 from tests.unit.tables_builder import FORWARD, graph, kernel, lookup, tuning
@@ -67,14 +67,14 @@ def run(recorded):
     return recorded
 
 
-def open_tab(page, tab, row):
-    page.click(f'[data-tab="{tab}"]')
+def open_row(page, tab, row):
+    open_tab(page, tab)
     page.locator(".cdiag-row", has_text=row).first.click()
 
 
 def test_look_ups_stand_by_cache_and_function_and_open_to_why_they_missed(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="cache_groups"]')
+    open_tab(page, "cache_groups")
     row = page.locator(".cdiag-row", has_text=DIFF)
     for column, cell in {"last": "hit", "hits": "1", "misses": "2"}.items():
         expect(row.locator(f'[data-column="{column}"]')).to_have_text(cell)
@@ -94,7 +94,7 @@ def test_look_ups_stand_by_cache_and_function_and_open_to_why_they_missed(run, o
 
 def test_a_tuning_opens_to_its_choices_by_time_and_why_others_failed(run, open_widget):
     page = open_widget(run.snapshot())
-    open_tab(page, "tunings", "triton_mm_1")
+    open_row(page, "tunings", "triton_mm_1")
     expect(page.locator(".cdiag-detail h2")).to_have_text("mm")
     expect(page.locator(".cdiag-lead")).to_have_text("triton_mm_1 0.1 ms per call · 800 ms tuning compile 0/0")
     expect(page.locator(".cdiag-facts")).to_contain_text("vs. runner-up+2.0 % (mm)")
@@ -114,10 +114,10 @@ def test_a_tuning_opens_to_its_choices_by_time_and_why_others_failed(run, open_w
 
 def test_an_extern_kernel_that_wins_gains_nothing(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="tunings"]')
+    open_tab(page, "tunings")
     cells = page.locator(".cdiag-row", has_text="bmm").locator("[data-column]")
     expect_value(page, cells.all_text_contents, lambda found: {"winner", "+50 %"} <= set(found))
-    open_tab(page, "tunings", "bmm")
+    open_row(page, "tunings", "bmm")
     expect(page.locator(".cdiag-lead")).to_contain_text("from the local cache")
     expect(page.locator(".cdiag-facts")).not_to_contain_text("vs. extern kernel")
 
@@ -125,7 +125,7 @@ def test_an_extern_kernel_that_wins_gains_nothing(run, open_widget):
 def test_a_compile_shows_its_tunings_captures_and_kernels(run, open_widget):
     run.add(*shifted(1.5, graph("record", compile_id="0/0")))
     page = open_widget(run.snapshot())
-    open_tab(page, "compiles", "forward 0/0")
+    open_row(page, "compiles", "forward 0/0")
     expect(page.locator('[data-section="tunings"]')).to_contain_text(
         "mm triton_mm_1, 0.1 ms · 4 choices · 800 ms tuning"
     )
@@ -138,7 +138,7 @@ def test_a_compile_shows_its_tunings_captures_and_kernels(run, open_widget):
 
 def test_cuda_graphs_stand_by_function_and_open_to_each_action(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="graph_functions"]')
+    open_tab(page, "graph_functions")
     row = page.locator(".cdiag-row", has_text="forward")
     cells = {"state": "replayed", "captures": "2", "re-records": "1", "replays": "1,234"}
     for column, cell in cells.items():
@@ -148,7 +148,7 @@ def test_cuda_graphs_stand_by_function_and_open_to_each_action(run, open_widget)
     expect(actions).to_have_text(["replays", "rerecord", "record", "warmup"])
     expect(page.locator('[data-section="cudagraphs"]')).to_contain_text("StaticInputIdxMismatch")
     expect(page.locator('[data-section="cudagraphs"]')).to_contain_text("3 (primals_4)")
-    open_tab(page, "graph_functions", "train_step")
+    open_row(page, "graph_functions", "train_step")
     expect_value(page, lambda: text(page, ".cdiag-code"), "train.py:92   x.add_(1)")
     expect(page.locator(".cdiag-key.is-recapture")).to_be_visible()
 
@@ -169,7 +169,7 @@ def test_the_totals_have_tiles_of_their_own(run, open_widget):
 
 def test_the_search_finds_a_tuning_by_what_is_inside_of_it(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="tunings"]')
+    open_tab(page, "tunings")
     page.fill(".cdiag-search", "block_m=64 mm_2")
     expect_cells(page, "op", ["mm"])
     expect(page.locator('[data-tab="tunings"] .cdiag-count')).to_have_text("1 of 3")
@@ -180,7 +180,7 @@ def test_the_search_finds_a_tuning_by_what_is_inside_of_it(run, open_widget):
 
 def test_tunings_sort_by_margin_with_the_unknown_last(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="tunings"]')
+    open_tab(page, "tunings")
     page.click('[data-column="vs. runner-up"] button')
     expect_cells(page, "op", ["bmm", "mm", "_attn_fwd"])
     page.click('[data-column="vs. runner-up"] button')
@@ -190,7 +190,7 @@ def test_tunings_sort_by_margin_with_the_unknown_last(run, open_widget):
 def test_a_panel_grows_while_it_is_open(run, open_widget, deliver):
     page = open_widget(run.snapshot())
     run.model.patch()
-    open_tab(page, "graph_functions", "forward")
+    open_row(page, "graph_functions", "forward")
     run.add(*shifted(5.0, graph("rerecord", mismatch="CudagraphManagedIdxMismatch")))
     deliver(page, run.patch())
     actions = page.locator('[data-section="cudagraphs"] .cdiag-outcome')
@@ -202,8 +202,7 @@ def test_a_panel_grows_while_it_is_open(run, open_widget, deliver):
 def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget, width):
     page = open_widget(run.snapshot(), width=width)
     for tab in ("cache_groups", "tunings", "graph_functions", "kernels"):
-        page.click(f'[data-tab="{tab}"]')
-        expect(page.locator(f'[data-tab="{tab}"]')).to_have_attribute("aria-selected", "true")
+        open_tab(page, tab)
         expect_value(page, SPILLS, [])
         page.locator(".cdiag-row").first.click()
         expect(page.locator(".cdiag-detail")).to_be_visible()
@@ -217,8 +216,7 @@ def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget, width)
 @pytest.mark.parametrize("tab", ["cache_groups", "tunings", "graph_functions", "kernels"])
 def test_every_text_of_the_panels_can_be_read(run, open_widget, scheme, tab):
     page = open_widget(run.snapshot(), color_scheme=scheme)
-    page.click(f'[data-tab="{tab}"]')
-    expect(page.locator(f'[data-tab="{tab}"]')).to_have_attribute("aria-selected", "true")
+    open_tab(page, tab)
     for row in page.locator(".cdiag-row").all():
         row.click()
         expect(row).to_have_class(re.compile(r"\bis-open\b"))
@@ -227,15 +225,15 @@ def test_every_text_of_the_panels_can_be_read(run, open_widget, scheme, tab):
 
 def test_a_report_shows_the_panels_and_a_redacted_one_keeps_values_out(run, open_report, tmp_path):
     page = open_report(write_report(run.session.data, tmp_path / "report.html"))
-    open_tab(page, "tunings", "triton_mm_1")
+    open_row(page, "tunings", "triton_mm_1")
     expect(page.locator(".cdiag-facts")).to_contain_text("bf16[64, 64]")
     path = write_report(run.session.data, tmp_path / "redacted.html", redact=True)
     assert not [
         s for s in ("bf16[64", "epilogue_fusion", "x.add_(1)", "data pointer", "/home") if s in path.read_text()
     ]
     page = open_report(path)
-    open_tab(page, "tunings", "triton_mm_1")
+    open_row(page, "tunings", "triton_mm_1")
     expect(page.locator(".cdiag-bar-row")).to_have_count(3)
     expect(page.locator(".cdiag-facts")).not_to_contain_text("bf16")
-    open_tab(page, "graph_functions", "forward")
+    open_row(page, "graph_functions", "forward")
     expect(page.locator(".cdiag-detail-body")).to_contain_text("StaticInputIdxMismatch")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.views.report import render_report
-from tests.browser.conftest import expect_value
+from tests.browser.conftest import expect_value, open_tab
 from tests.browser.plan_builder import (
     PATCH,
     make_cost,
@@ -255,7 +255,7 @@ def test_a_step_leads_to_its_recompiles_and_to_its_guard(recorded, open_widget):
     evidence = [row[0] for row in snapshot["rows"]["recompiles"]]
     page = open_widget({**snapshot, "plan": make_plan(make_step(evidence=evidence))})
     show = step(page, 1).locator(".cdiag-step-evidence")
-    page.click('[data-tab="sources"]')
+    open_tab(page, "sources")
     show.focus()
     page.keyboard.press("Enter")
     expect(page.locator('[data-tab="recompiles"]')).to_have_attribute("aria-selected", "true")

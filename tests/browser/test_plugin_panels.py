@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.views.report import write_report
-from tests.browser.conftest import expect_value
+from tests.browser.conftest import expect_value, open_tab
 from tests.unit.sample_plugin import on_the_path
 
 
@@ -25,7 +25,7 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
         recorded.compile(number)
     recorded.compile(0, function="<b>other</b>")
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    page.click('[data-tab="panel:by_function"]')
+    open_tab(page, "panel:by_function")
     expect(page.locator('[data-tab="panel:by_function"]')).to_have_text("by function2")
     expect_value(page, lambda: [row[:2] for row in cells(page)], [["<b>other</b>", "1"], ["forward", "3"]])
     page.click('.cdiag-head [data-column="compiles"] button')
@@ -40,18 +40,18 @@ def test_a_panel_is_sorted_searched_and_opened_as_any_table(recorded, plugged, o
 def test_a_panel_that_fails_says_why_in_its_tab(recorded, plugged, open_report, tmp_path):
     recorded.compile(0)
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    page.click('[data-tab="panel:broken_panel"]')
+    open_tab(page, "panel:broken_panel")
     expect(page.locator(".cdiag-note").first).to_have_text(
         "panel broken_panel of sample-plugin: ValueError: no such table"
     )
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     expect(page.locator(".cdiag-row")).to_have_count(1)
 
 
 def test_a_live_page_has_the_panel_anew_when_there_is_more(recorded, plugged, open_widget, deliver):
     recorded.compile(0)
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="panel:by_function"]')
+    open_tab(page, "panel:by_function")
     expect_value(page, lambda: [row[:2] for row in cells(page)], [["forward", "1"]])
     recorded.compile(1)
     recorded.stop()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from compilediag.errors import CompilediagError
 from compilediag.views.report import write_report
-from tests.browser.conftest import expect_totals, expect_value
+from tests.browser.conftest import expect_totals, expect_value, open_tab
 
 SECRET = "SECRET_VALUE_9137"
 
@@ -49,7 +49,7 @@ def test_hostile_text_in_every_place_stays_text(recorded, open_report, tmp_path)
     recorded.graph_break(evil, user_code=evil)
     recorded.text(evil, evil, compile_id="0/0")
     page = open_report(write_report(recorded.session.data, tmp_path / "report.html"))
-    page.click('[data-tab="graph_breaks"]')
+    open_tab(page, "graph_breaks")
     reason = page.locator('.cdiag-row [data-column="reason"]').first
     expect(reason).to_contain_text(evil.split("\u2028", maxsplit=1)[0])
     expect_value(page, "window.bitten", None)
@@ -72,7 +72,7 @@ def test_a_redacted_report_has_no_code_value_or_path_of_the_user(recorded, open_
     assert SECRET not in path.read_text() and "/home/me" not in path.read_text()
     page = open_report(path)
     expect(page.locator(".cdiag-badge", has_text="redacted")).to_be_visible()
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").first.click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/0")
 
@@ -86,7 +86,7 @@ def test_long_texts_are_cut_to_the_budget_and_the_page_says_so(recorded, open_re
     path = write_report(recorded.session.data, tmp_path / "report.html")
     assert path.stat().st_size < 3_000_000
     page = open_report(path)
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").first.click()
     page.locator(".cdiag-artifact-toggle", has_text="long").click()
     page.wait_for_selector("text=cut to fit; the whole text in Python: session.artifact(")

@@ -10,7 +10,7 @@ import compilediag as cd
 from compilediag.events import Compile, StackFrame
 from compilediag.views.model import ViewModel
 from compilediag.views.report import write_report
-from tests.browser.conftest import BEGIN_NS, expect_value
+from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -59,7 +59,7 @@ def run(recorded):
 
 def test_compiles_stand_where_they_were_called_from(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     expect(chips(page)).to_have_count(3)
     expect(chips(page)).to_have_text(["↻ 0/0 1.5 s", "✓ 1/0 1.5 s", "✕ 2/0 1.5 s"])
     for chip, outcome in zip(chips(page).all(), ("restarted", "ok", "failed"), strict=True):
@@ -77,7 +77,7 @@ def test_compiles_stand_where_they_were_called_from(run, open_widget):
 def test_a_branch_closes_and_stays_closed_while_compiles_come(run, open_widget, deliver):
     run.model.patch()
     page = open_widget(run.snapshot())
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     page.locator(".cdiag-way", has_text="epoch").press("Enter")
     expect(chips(page)).to_have_count(1)
     called(run, 3, MAIN, EVALUATE)
@@ -89,7 +89,7 @@ def test_a_branch_closes_and_stays_closed_while_compiles_come(run, open_widget, 
 
 def test_a_compile_opens_from_where_it_was_called(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     chips(page).last.click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("step 2/0")
     expect(chips(page).last).to_have_attribute("aria-pressed", "true")
@@ -99,7 +99,7 @@ def test_a_compile_opens_from_where_it_was_called(run, open_widget):
 
 def test_the_search_finds_a_compile_by_its_callers(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     page.fill(".cdiag-search", "train.py:70 evaluate")
     page.wait_for_function("document.querySelectorAll('.cdiag-where .cdiag-compile').length === 1")
     expect(chips(page)).to_have_text("✕ 2/0 1.5 s")
@@ -108,20 +108,41 @@ def test_the_search_finds_a_compile_by_its_callers(run, open_widget):
     expect(chips(page)).to_have_count(0)
 
 
-def test_failures_and_what_began_again_have_a_tab_of_their_own(run, open_widget):
+def test_a_restart_is_no_failure(run, open_widget):
     page = open_widget(run.snapshot())
-    page.click('[data-tab="failures"]')
-    rows = page.locator(".cdiag-row")
-    page.wait_for_function("document.querySelectorAll('.cdiag-row').length === 2")
-    expect(page.locator('[data-tab="failures"] .cdiag-count')).to_have_text("2")
-    for row, parts in ((rows.first, ("failed", "no room")), (rows.last, ("restarted once", "a break"))):
-        for part in parts:
-            expect(row).to_contain_text(part)
+    open_tab(page, "failures")
+    expect(page.locator(".cdiag-row")).to_have_count(1)
+    expect(page.locator('[data-tab="failures"] .cdiag-count')).to_have_text("1")
+    for part in ("failed", "no room"):
+        expect(page.locator(".cdiag-row")).to_contain_text(part)
+    open_tab(page, "compiles")
+    expect(page.locator(".cdiag-row", has_text="restarted once")).to_have_count(1)
+
+
+KERNEL = [
+    ("/usr/lib/python3.11/asyncio/base_events.py", 608, "run_forever"),
+    ("/venv/lib/python3.11/site-packages/ipykernel/ipkernel.py", 450, "do_execute"),
+    ("/venv/lib/python3.11/site-packages/IPython/core/interactiveshell.py", 3577, "run_code"),
+]
+
+
+def test_frames_of_the_kernel_are_left_out_and_can_be_shown(recorded, open_widget):
+    called(recorded, 0, *KERNEL, ("Cell In[3]", 1, "<module>"), EPOCH)
+    called(recorded, 1, *KERNEL, ("Cell In[4]", 1, "<module>"))
+    page = open_widget(recorded.snapshot())
+    open_tab(page, "where")
+    frames = page.locator(".cdiag-where .cdiag-frame-line:visible")
+    expect(page.locator(".cdiag-way").first).to_contain_text("Cell In[3]:1")
+    expect(frames.filter(has_text="run_code")).to_have_count(0)
+    page.click("text=show 3 frames above your code")
+    expect(frames.filter(has_text="run_code")).to_have_count(1)
+    page.click("text=hide the frames above your code")
+    expect(frames.filter(has_text="run_code")).to_have_count(0)
 
 
 def test_symbolic_shapes_with_both_stacks(session, open_widget):
     page = open_widget(ViewModel(session("shapes").data).snapshot())
-    page.click('[data-tab="symbolic_shapes"]')
+    open_tab(page, "symbolic_shapes")
     page.fill(".cdiag-search", "specialized")
     page.locator(".cdiag-row").click()
     item = page.locator('[data-section="symbolic_shapes"] .cdiag-item', has_text="specialized")
@@ -133,7 +154,7 @@ def test_symbolic_shapes_with_both_stacks(session, open_widget):
 
 def test_problems_of_an_export(session, open_widget):
     page = open_widget(ViewModel(session("export").data).snapshot())
-    page.click('[data-tab="export_problems"]')
+    open_tab(page, "export_problems")
     expect(page.locator(".cdiag-row")).to_have_count(3)
     page.locator(".cdiag-row", has_text="data dependent").click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("u4 > 2")
@@ -145,7 +166,7 @@ def test_problems_of_an_export(session, open_widget):
 
 def test_collectives_of_two_ranks(session, open_widget):
     page = open_widget(ViewModel(session("rank0", "rank1").data).snapshot())
-    page.click('[data-tab="collectives"]')
+    open_tab(page, "collectives")
     expect(page.locator(".cdiag-row")).to_have_count(8)
     page.locator(".cdiag-row", has_text="all_gather").first.click()
     items = page.locator('[data-section="collectives"] .cdiag-item')
@@ -154,7 +175,7 @@ def test_collectives_of_two_ranks(session, open_widget):
     expect(items.nth(2)).to_contain_text("float32 8")
 
 
-def test_rare_tabs_are_there_with_rows_only(run, open_widget):
+def test_tabs_without_rows_are_in_the_menu(run, open_widget):
     page = open_widget(run.snapshot())
     expect(page.locator('[data-tab="failures"]')).to_be_visible()
     for name in ("export_problems", "collectives"):
@@ -162,7 +183,7 @@ def test_rare_tabs_are_there_with_rows_only(run, open_widget):
 
 
 def open_graphs(page):
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").last.click()
     page.click(".cdiag-to-provenance")
     page.wait_for_selector(".cdiag-pane-lines .is-linked")
@@ -197,7 +218,7 @@ def test_a_graph_that_torch_did_not_trace_still_shows_the_users_lines(session, o
 
 def test_texts_stand_in_the_order_of_the_pipeline_and_code_is_coloured(session, open_report, tmp_path):
     page = open_report(write_report(session("provenance").data, tmp_path / "r.html"))
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").last.click()
     section = page.locator('[data-section="artifacts"]')
     expect_value(
@@ -229,7 +250,7 @@ def test_a_link_can_be_followed_and_nothing_else_can(recorded, open_widget):
     recorded.text("link: profile", "https://example.org/p?a=1", compile_id="0/0")
     recorded.text("link: bad", "javascript:window.bitten=1", compile_id="0/0")
     page = open_widget(recorded.snapshot())
-    page.click('[data-tab="compiles"]')
+    open_tab(page, "compiles")
     page.locator(".cdiag-row").click()
     for toggle in page.locator(".cdiag-artifact-toggle").all():
         toggle.click()
@@ -249,7 +270,7 @@ def test_every_text_can_be_read_at_any_width(session, open_report, tmp_path, sch
         page.set_viewport_size({"width": width, "height": 900})
         expect_value(page, SPILLS, [])
         expect_contrast(page)
-    page.click('[data-tab="where"]')
+    open_tab(page, "where")
     expect(chips(page).first).to_be_visible()
     expect_contrast(page)
     expect_value(page, SPILLS, [])

@@ -7,6 +7,13 @@ import { formatAmount, formatFunction, formatPlace } from "./format.js";
 /** @typedef {{isTorch: boolean, frames: Frame[]}} Run consecutive frames that are shown together */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
+// What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
+const HOST_FILE = new RegExp([
+  /(?:site|dist)-packages[\\/](?:ipykernel|IPython|tornado|traitlets|zmq|jupyter_\w+|nbclient|marimo|uvicorn|starlette|anyio)\b/,
+  /(?:site|dist)-packages[\\/](?:ipykernel_launcher|debugpy|_pytest|pytest|pluggy|accelerate[\\/]commands)\b/,
+  /[\\/]lib[\\/]python[\d.]+t?[\\/](?:asyncio|concurrent|multiprocessing|runpy|threading|contextlib|bdb|pdb)\b/,
+  /[\\/]compilediag[\\/](?:cli|frontends|trials|__main__)\b|^<frozen /,
+].map((pattern) => pattern.source).join("|"));
 const MOST_FRAMES = 1000; // frames of one stack
 
 /**
@@ -15,6 +22,15 @@ const MOST_FRAMES = 1000; // frames of one stack
  */
 function isTorchFrame(frame) {
   return frame.file !== null && TORCH_FILE.test(frame.file);
+}
+
+/**
+ * How many of the outermost frames belong to what runs the program, such as a notebook's kernel.
+ * @param {Frame[]} frames
+ */
+export function countHostFrames(frames) {
+  const first = frames.findIndex(({ file }) => file !== null && !HOST_FILE.test(file));
+  return Math.max(first, 0);
 }
 
 /** The frames of all stacks. A stack is named by the key of its innermost frame. */

@@ -388,6 +388,7 @@ export interface CacheGroupsRow {
   other: number | null;
   saved_s: number | null;
   taken_s: number | null;
+  is_own: boolean | null;
 }
 
 export interface TuningsRow {

@@ -37,7 +37,7 @@ export class ArtifactView {
     this.toggle = makeButton("cdiag-artifact-toggle", "", () => void this.setOpen(!this.isOpen));
     this.toggle.append(make("span", "cdiag-caret"), label, make("span", "cdiag-dim", formatBytes(size)));
     this.toggle.setAttribute("aria-expanded", "false");
-    this.pages = make("div", "cdiag-pages");
+    this.pages = make("section", "cdiag-pages");
     this.pages.tabIndex = 0;
     this.note = make("span", "cdiag-dim");
     this.more = makeButton("cdiag-link", "show more", () => this.addPage(PAGE));

@@ -1,6 +1,6 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
-import { makeFrame, makeRun, splitRuns } from "../core/call-stacks.js";
-import { make, makeButton, setShown } from "../core/dom.js";
+import { countHostFrames, makeFrame, makeRun, splitRuns } from "../core/call-stacks.js";
+import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes } from "../core/format.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
 /** @import { Cells, Get } from "../core/page-types" */
@@ -83,7 +83,15 @@ export class CallSiteTree {
     this.note = make("div", "cdiag-note");
     const signs = [...Object.values(OUTCOME_SIGNS), [RESTARTED, "restarted"]];
     const legend = signs.map(([sign, word]) => `${sign} ${word}`).join("   ");
-    this.node = make("div", "cdiag-where", this.note, make("p", "cdiag-dim cdiag-where-legend", legend), this.box);
+    this.showsHost = false;
+    this.hostFrames = 0; // outermost frames that are left out, at most, of one stack
+    this.host = makeButton("cdiag-link", "", () => {
+      this.showsHost = !this.showsHost;
+      this.repaint();
+    });
+    const top = make("p", "cdiag-where-legend", make("span", "cdiag-dim", legend), this.host);
+    this.node = make("div", "cdiag-where", this.note, top, this.box);
+    this.repaint = () => {};
     /** @type {unknown[] | null} what was painted last */
     this.shape = null;
   }
@@ -101,7 +109,10 @@ export class CallSiteTree {
     const found = [];
     table.rows.forEach((row, i) => {
       const key = table.get(row, "stack");
-      const frames = key === null ? [] : this.stacks.framesOf(key);
+      const whole = key === null ? [] : this.stacks.framesOf(key);
+      const hidden = countHostFrames(whole);
+      this.hostFrames = Math.max(this.hostFrames, hidden);
+      const frames = this.showsHost ? whole : whole.slice(hidden);
       if (!frames.length || !(passed.has(i) || (searches && filter.matches(() => writeFrames(frames))))) return;
       const seconds = table.name === "compiles" ? this.store.table("compiles").get(row, "duration_s") : 0;
       found.push({ frames, table, row, seconds: seconds ?? 0 });
@@ -117,14 +128,19 @@ export class CallSiteTree {
   show(positions, filter, note) {
     const [compiles, artifacts] = [this.store.table("compiles"), this.store.table("artifacts")];
     const versions = [compiles.version, artifacts.version, this.store.table("stacks").version];
-    const shape = [compiles, ...versions, positions.length, filter.terms.join(" "), filter.evidence?.label, note];
+    this.repaint = () => this.show(positions, filter, note);
+    const shape = [this.showsHost, compiles, ...versions, positions.length, filter.terms.join(" "), filter.evidence?.label, note];
     if (this.shape && shape.every((item, i) => item === this.shape?.[i])) return;
     this.shape = shape;
+    this.hostFrames = 0;
     const others = filter.isActive ? [] : artifacts.rows.keys();
     const tree = buildTree(this.findEnds(compiles, positions, filter));
     const outside = buildTree(this.findEnds(artifacts, others, filter));
     this.box.replaceChildren(...this.makeBranch(tree, ""));
     if (outside.count) this.box.append(this.makeOutside(outside));
+    setShown(this.host, this.hostFrames > 0);
+    const amount = formatAmount(this.hostFrames, "frame");
+    setText(this.host, this.showsHost ? "hide the frames above your code" : `show ${amount} above your code`);
     const absent = note ?? (filter.isActive ? "nothing matches" : "no call stack was recorded");
     this.note.textContent = tree.count ? "" : absent;
     setShown(this.note, !tree.count);

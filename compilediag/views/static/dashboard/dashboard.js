@@ -14,7 +14,8 @@ import { InFlightPanel } from "./in-flight-panel.js";
 import { PlanCard } from "./plan-card.js";
 import { ProvenanceView } from "./provenance-view.js";
 import { TabBar } from "./tab-bar.js";
-import { allTabs, explainGap, SEARCHED, TABS } from "./tabs.js";
+import { TabRows } from "./tab-rows.js";
+import { allTabs, SEARCHED, TABS } from "./tabs.js";
 import { TimelineLanes } from "./timeline-lanes.js";
 import { Timeline } from "./timeline.js";
 /** @import { Cells, Place } from "../core/page-types" */
@@ -47,8 +48,6 @@ export class Dashboard {
     this.root = root;
     this.store = store;
     this.tab = TABS[0];
-    /** @type {Map<Tab, WeakMap<Cells, boolean>>} tab with `only` -> row -> whether it is one of its rows */
-    this.shownBy = new Map();
     /** @type {number | null} the frame that will paint */
     this.painting = null;
     /** @type {ReturnType<typeof setTimeout> | null} the timer of a rest */
@@ -57,7 +56,7 @@ export class Dashboard {
     this.isWarming = false;
     this.groups = new CompileGroups(store);
     this.filter = new Filter(store, this.groups);
-    this.result = this.filter.run([]);
+    this.rows = new TabRows(store, this.filter);
     this.lanes = new TimelineLanes(store, this.groups);
     this.header = new Header(store, (text) => this.onQuery(text));
     this.inFlight = new InFlightPanel(store, (flight) => this.openCompile(keyOfFlight(flight), null));
@@ -76,6 +75,7 @@ export class Dashboard {
       showProvenance: (title, graphs) => this.showProvenance(title, graphs),
     });
     this.callSites = new CallSiteTree(store, this.detail.stacks, (table, row) => this.openRow(table, row));
+    this.minor = makeButton("cdiag-link cdiag-minor", "", () => this.toggleMinor());
     const main = make("div", "cdiag-main", this.table.node, this.callSites.node, this.provenance.node, this.detail.node);
     count += 1;
     main.id = `cdiag-panel-${count}`;
@@ -92,7 +92,7 @@ export class Dashboard {
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     root.addEventListener("keydown", (event) => this.onKey(event));
     const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
-    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, main, this.foot);
+    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, this.minor, main, this.foot);
     this.unfollow = followTheme(root, () => this.timeline.paint());
     /** @param {boolean} isUrgent */
     this.listener = (isUrgent) => this.planPaint(isUrgent);
@@ -158,8 +158,8 @@ export class Dashboard {
   }
 
   paintFiltered() {
-    this.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
-    this.timeline.setLit(this.result.lit);
+    this.rows.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
+    this.timeline.setLit(this.rows.result.lit);
     this.timeline.paint();
     this.paintTable();
     const { evidence } = this.filter;
@@ -171,10 +171,11 @@ export class Dashboard {
     const tabs = allTabs(this.store);
     const tab = tabs.find((known) => tabName(known) === tabName(this.tab)) ?? TABS[0];
     this.tab = tab;
-    this.tabs.paint(tabs, tabName(tab), this.countRows(tabs));
+    this.tabs.paint(tabs, tabName(tab), this.rows.count(tabs));
+    this.paintMinor();
     const table = this.store.table(tab.table);
-    const passed = this.passingRows(tab);
-    const { note, isWarning } = this.describeRows(table, passed);
+    const passed = this.rows.pass(tab);
+    const { note, isWarning } = this.rows.describe(tab, passed);
     const isCovered = !this.provenance.node.hidden;
     setShown(this.table.node, !tab.view && !isCovered);
     setShown(this.callSites.node, tab.view === "call-sites" && !isCovered);
@@ -183,51 +184,17 @@ export class Dashboard {
     this.table.setNote(note, isWarning);
   }
 
-  /**
-   * Positions of a tab's rows that passed the filter.
-   * @param {Tab} tab
-   */
-  passingRows(tab) {
-    const [table, found] = [this.store.table(tab.table), this.result.passed.get(tab.table) ?? []];
-    return tab.only ? found.filter((i) => this.isOf(tab, table, table.rows[i])) : found;
+  /** Says how many rows the tab leaves out, with a button that shows them. */
+  paintMinor() {
+    const count = this.rows.countMinor(this.tab);
+    setShown(this.minor, count > 0 && !this.filter.isActive);
+    const action = this.rows.hidesMinor(this.tab) ? "show" : "hide";
+    setText(this.minor, `${action} ${this.tab.minor?.describe(count) ?? ""}`);
   }
 
-  /**
-   * True if a tab that shows some rows of its table shows this one; checked once per row.
-   * @param {Tab} tab
-   * @param {Table<any>} table
-   * @param {Cells} row
-   */
-  isOf(tab, table, row) {
-    const known = this.shownBy.get(tab) ?? new WeakMap();
-    this.shownBy.set(tab, known);
-    if (!known.has(row)) known.set(row, tab.only?.(table.reader(row)) ?? true);
-    return known.get(row) === true;
-  }
-
-  /** @param {Tab[]} tabs */
-  countRows(tabs) {
-    return new Map(tabs.map((tab) => {
-      const table = this.store.table(tab.table);
-      const all = tab.only ? table.rows.filter((row) => this.isOf(tab, table, row)).length : table.rows.length;
-      const isBlind = this.store.observed[tab.table] === false;
-      return [tabName(tab), { shown: this.passingRows(tab).length, all, isBlind }];
-    }));
-  }
-
-  /**
-   * What is said above the rows of the current tab.
-   * @param {Table<any>} table
-   * @param {number[]} passed
-   */
-  describeRows(table, passed) {
-    if (this.store.observed[table.name] === false) {
-      const gap = explainGap(this.store.feeds[table.name] ?? [], this.store);
-      return { note: `not collected: ${gap}`, isWarning: true };
-    }
-    if (passed.length) return { note: this.tab.note ?? null, isWarning: false };
-    const isFiltered = this.filter.isActive && table.rows.length > 0;
-    return isFiltered ? { note: "nothing matches", isWarning: false } : { note: this.tab.empty, isWarning: Boolean(this.tab.note) };
+  toggleMinor() {
+    this.rows.toggleMinor(this.tab);
+    this.paintTable();
   }
 
   /** What was recorded with which versions; a report has that in its head. */
@@ -357,7 +324,7 @@ export class Dashboard {
 
   /** @param {KeyboardEvent} event */
   onKey(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || this.detail.target === null) return;
+    if (event.key !== "Escape" || event.defaultPrevented || this.detail.node.hidden) return;
     event.stopPropagation();
     this.closeDetail();
   }

@@ -46,7 +46,11 @@ export class ProvenanceView {
     this.back = makeButton("cdiag-link cdiag-up", "‹ back", onClose);
     const head = make("div", "cdiag-page-head", this.back, this.title);
     this.node = make("div", "cdiag-provenance", head, this.picks, this.note, this.user, this.panes);
-    this.node.addEventListener("keydown", (event) => event.key === "Escape" && onClose());
+    this.node.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation(); // the detail that it covers stays open
+      onClose();
+    });
     setShown(this.node, false);
   }
 

@@ -1,9 +1,9 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
-import { formatCode, formatOutcome, formatPlace, formatTimes, formatValue } from "../core/format.js";
+import { formatAmount, formatCode, formatOutcome, formatPlace, formatTimes, formatValue } from "../core/format.js";
 import { COMPILE, countColumn, FUNCTION, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Get } from "../core/page-types" */
-/** @import { CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/rows" */
+/** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/rows" */
 /** @import { Store } from "../core/store.js" */
 /** @import { Tab } from "./tab-types" */
 
@@ -57,30 +57,41 @@ function restartReasons(get) {
 }
 
 /**
- * "failed", "restarted once".
+ * "ok, recompile", "failed, restarted once".
  * @param {Get<CompilesRow>} get
  */
-function writeFailure(get) {
+function writeOutcome(get) {
   const restarts = restartReasons(get).length;
-  const parts = [get("outcome") === "ok" ? null : get("outcome"), restarts ? `restarted ${formatTimes(restarts)}` : null];
-  return parts.filter(Boolean).join(", ") || get("outcome");
+  const parts = [get("outcome"), get("is_recompile") && "recompile", restarts && `restarted ${formatTimes(restarts)}`];
+  return parts.filter(Boolean).join(", ") || null;
 }
 
 /**
- * True for a compile that failed, was skipped, or was restarted.
+ * True for a lookup of code that torch did not compile and that is not the user's, such as the kernel's own.
+ * @param {Get<CacheGroupsRow>} get
+ */
+function isForeignBypass(get) {
+  return get("is_own") === false && Boolean(get("bypassed")) && !get("hits") && !get("stored");
+}
+
+/**
+ * True for a compile that failed or was skipped. torch restarts many compiles that then succeed: these are no failures.
  * @param {Get<CompilesRow>} get
  */
 function hasFailed(get) {
   const outcome = get("outcome");
-  return outcome === "failed" || outcome === "skipped" || get("fail_type") !== null || restartReasons(get).length > 0;
+  return outcome === "failed" || outcome === "skipped" || get("fail_type") !== null;
 }
+
+const NOTHING = "nothing compiled so far: call a function that torch.compile returned, and it appears here while it compiles";
 
 /** @type {Tab[]} */
 export const TABS = [
   defineTab({
     table: "recompiles",
     label: "Recompiles",
-    empty: "no recompiles so far",
+    isMain: true,
+    empty: "no recompiles so far: each function was compiled once for all calls",
     sort: ["time", -1],
     columns: [
       TIME,
@@ -104,7 +115,8 @@ export const TABS = [
   defineTab({
     table: "compiles",
     label: "Compiles",
-    empty: "nothing compiled so far",
+    isMain: true,
+    empty: NOTHING,
     sort: ["time", -1],
     columns: [
       TIME,
@@ -119,7 +131,7 @@ export const TABS = [
       { label: "trigger", name: "trigger", type: "text", width: "100px", from: 980 },
       {
         label: "outcome",
-        text: (get) => [get("outcome"), get("is_recompile") ? "recompile" : null].filter(Boolean).join(", ") || null,
+        text: writeOutcome,
         width: "minmax(92px, .8fr)",
       },
       secondsColumn("total", "duration_s"),
@@ -136,7 +148,7 @@ export const TABS = [
     name: "where",
     view: "call-sites",
     label: "Call sites",
-    empty: "nothing compiled so far",
+    empty: NOTHING,
     only: (get) => get("stack") !== null,
     sort: ["", 1],
     columns: [],
@@ -145,17 +157,17 @@ export const TABS = [
     table: "compiles",
     name: "failures",
     label: "Failures",
-    empty: "no compile failed or was restarted so far",
+    empty: "no compile failed so far",
     sort: ["time", -1],
     only: hasFailed,
     columns: [
       TIME,
       COMPILE,
-      { label: "outcome", text: writeFailure, width: "minmax(92px, .8fr)" },
+      { label: "outcome", text: writeOutcome, width: "minmax(92px, .8fr)" },
       { label: "exception", name: "fail_type", type: "text", width: "minmax(90px, .9fr)", from: 760 },
       {
         label: "reason",
-        text: (get) => get("fail_reason") ?? (restartReasons(get).join("; ") || null),
+        name: "fail_reason",
         width: "minmax(140px, 2.4fr)",
       },
       LINE,
@@ -164,8 +176,12 @@ export const TABS = [
   }),
   defineTab({
     table: "cache_groups",
+    minor: {
+      is: isForeignBypass,
+      describe: (count) => `${formatAmount(count, "function")} of libraries that torch did not compile`,
+    },
     label: "Caches",
-    empty: "no cache lookups so far",
+    empty: "no cache lookups so far: compiles with the backend inductor have them",
     sort: ["time", -1],
     columns: [
       TIME,
@@ -183,8 +199,8 @@ export const TABS = [
   }),
   defineTab({
     table: "tunings",
-    label: "Autotune",
-    empty: "nothing tuned so far",
+    label: "Autotuning",
+    empty: 'nothing tuned so far: torch.compile(mode="max-autotune") times several kernels for an operation',
     sort: ["time", -1],
     columns: [
       TIME,
@@ -203,7 +219,7 @@ export const TABS = [
   defineTab({
     table: "graph_functions",
     label: "CUDA graphs",
-    empty: "no CUDA graphs so far",
+    empty: 'no CUDA graphs so far: torch.compile(mode="reduce-overhead") records them',
     sort: ["time", -1],
     columns: [
       TIME,
@@ -227,7 +243,7 @@ export const TABS = [
   defineTab({
     table: "kernels",
     label: "Kernels",
-    empty: "no kernel compiled so far",
+    empty: "no kernel compiled so far: the backend inductor compiles them",
     sort: ["time", -1],
     columns: [
       TIME,
@@ -244,7 +260,7 @@ export const TABS = [
   defineTab({
     table: "graph_breaks",
     label: "Graph breaks",
-    empty: "no graph breaks so far",
+    empty: "no graph breaks so far: each compiled function is one graph",
     sort: ["time", -1],
     columns: [
       TIME,
@@ -257,7 +273,7 @@ export const TABS = [
   }),
   defineTab({
     table: "dynamic_decisions",
-    label: "Dynamic",
+    label: "Dynamic sizes",
     empty: "torch made no dimension dynamic so far",
     sort: ["time", -1],
     columns: [
@@ -276,7 +292,7 @@ export const TABS = [
   }),
   defineTab({
     table: "symbolic_shapes",
-    label: "Shapes",
+    label: "Symbolic shapes",
     empty: "no symbolic shape so far",
     sort: ["time", -1],
     columns: [
@@ -292,10 +308,9 @@ export const TABS = [
   }),
   defineTab({
     table: "export_problems",
-    label: "Export",
-    empty: "no export problem so far",
+    label: "Export problems",
+    empty: "no export problem so far: torch.export reports them",
     sort: ["time", -1],
-    isRare: true,
     columns: [
       TIME,
       {
@@ -312,9 +327,8 @@ export const TABS = [
   defineTab({
     table: "collectives",
     label: "Collectives",
-    empty: "no collective so far",
+    empty: "no collective so far: distributed jobs have them",
     sort: ["position", 1],
-    isRare: true,
     columns: [
       { label: "rank", name: "rank", type: "int", width: "60px" },
       COMPILE,
@@ -327,6 +341,7 @@ export const TABS = [
   defineTab({
     table: "sources",
     label: "Sources",
+    isAside: true,
     empty: "no source has reported yet",
     sort: ["source", 1],
     columns: [
