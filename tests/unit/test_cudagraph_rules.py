@@ -162,3 +162,5 @@ def test_outputs_that_are_kept_past_the_next_run_are_reported_until_they_are_use
     assert [f.rule for f in both] == ["cudagraph_overwritten"]
     (gradient,) = diagnose_events(graph("invalidated", mode="backward"))
     assert ".grad tensors beforehand" in gradient.suggestion
+    (used,) = diagnose_events(graph("invalidated", mode="backward", **LINE), graph("overwritten", 2, **LINE))
+    assert used.rule == "cudagraph_overwritten" and ".grad tensors beforehand" in used.suggestion

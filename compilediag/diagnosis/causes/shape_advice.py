@@ -174,8 +174,8 @@ def _advise_zero_one(cause: Cause) -> Advice:
     if cause.facts.has_conditions or is_specialized(cause):
         explanation += " Its code depends on the size, so the size cannot be unbacked."
         return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
-    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.is_beside_number:
-        explanation += " Numbers that change too may meet the size in a slice, where it cannot be unbacked before 2.13."
+    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
+        explanation += " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
         return _advise_larger_sizes(cause, Advice("size_zero_one", pad, explanation, list_changes(pad), ceiling))
     marks = _list_marks(cause, UNBACKED)
     can_be_set = split_property(cause.source)[1] and not cause.facts.has_tensor_conditions and not _is_made(cause)

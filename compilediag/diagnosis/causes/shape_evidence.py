@@ -7,7 +7,7 @@ import itertools
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
@@ -15,7 +15,7 @@ from ...events import Compile, GraphBreak, GuardFailure, Recompile, Rows, Symbol
 from ...formatting import format_expression, format_line, format_place, is_resumed
 from ..evidence import Place, get_place, group_by
 from ..stack_walk import StackWalk
-from .source_paths import normalize_source, split_property
+from .source_paths import is_size, normalize_source, split_property
 from .thread_names import ThreadIndex
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
@@ -83,20 +83,20 @@ class ValueFacts:
     `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the values
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
-    `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it. `is_parameter` is true
-    for a size of a Parameter, `is_sometimes_absent` for a value that does not exist at some calls, and
-    `is_beside_number` if an integer changed at the same calls. `torch_version` is (major, minor) of the session; (0,
-    0) if it is not known. `graph_breaks` are those before the code that recompiled, and `thread` is the function of
-    the thread that it ran in; None for the main thread.
+    `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it; with
+    `has_number_conditions` for some sums and the like of the size and a number. `is_parameter` is true for a size of a
+    Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version` is (major,
+    minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled, and
+    `thread` is the function of the thread that it ran in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
     exclusions: tuple[ShapeNeed, ...] = ()
     has_conditions: bool = False
     has_tensor_conditions: bool = False
+    has_number_conditions: bool = False
     is_parameter: bool = False
     is_sometimes_absent: bool = False
-    is_beside_number: bool = False
     torch_version: tuple[int, int] = (0, 0)
     graph_breaks: tuple[GraphBreak, ...] = ()
     thread: str | None = None
@@ -109,9 +109,9 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         exclusions=tuple(need for one in facts for need in one.exclusions),
         has_conditions=any(one.has_conditions for one in facts),
         has_tensor_conditions=any(one.has_tensor_conditions for one in facts),
+        has_number_conditions=any(one.has_number_conditions for one in facts),
         is_parameter=any(one.is_parameter for one in facts),
         is_sometimes_absent=any(one.is_sometimes_absent for one in facts),
-        is_beside_number=any(one.is_beside_number for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
         graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
         thread=next((one.thread for one in facts if one.thread), None),
@@ -132,9 +132,6 @@ class FactIndex:
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
         self._absent = _list_absent(rows)
-        self._with_numbers = {
-            row.compile_key for row in failures if row.guard_kind == "value" and _INTEGER.fullmatch(row.expected or "")
-        }
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
@@ -142,11 +139,15 @@ class FactIndex:
         return ValueFacts(
             value_need=self._shapes.find_value_need(rows, source),
             exclusions=self._shapes.find_exclusions(rows, source),
-            has_conditions=self._shapes.has_conditions(rows, source.__eq__),
-            has_tensor_conditions=self._shapes.has_conditions(rows, lambda one: split_property(one)[0] in tensors),
+            has_conditions=self._shapes.has_conditions(rows, lambda names: names <= {source}),
+            has_tensor_conditions=self._shapes.has_conditions(
+                rows, lambda names: {split_property(one)[0] for one in names} <= tensors
+            ),
+            has_number_conditions=self._shapes.has_conditions(
+                rows, lambda names: source in names and not all(map(is_size, names)), also_optional=True
+            ),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_absent=any(_is_part_of(one, absent) for one in (source, *beside) for absent in self._absent),
-            is_beside_number=any(row.compile_key in self._with_numbers for row in rows),
             torch_version=self._version,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
@@ -229,15 +230,17 @@ class ShapeIndex:
         found = (self._find_exclusion(row, source) for row in rows)
         return tuple(need for need in found if need is not None)
 
-    def has_conditions(self, rows: Iterable[Recompile], is_meant: Callable[[str], bool]) -> bool:
-        """True if an entry of a function that recompiled would be valid for some values only of what is meant, alone,
-        if that was unbacked.
+    def has_conditions(
+        self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
+    ) -> bool:
+        """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
+        that are meant, together, if they were unbacked. `also_optional`: conditions count that torch does without then.
         """
         places = {get_place(row) for row in rows}
         return any(
             row.action == "guarded"
-            and all(map(is_meant, _get_sources(row).values()))
-            and row not in self._is_optional
+            and are_meant(set(_get_sources(row).values()))
+            and (also_optional or row not in self._is_optional)
             and not _is_of_two_tensors(row)
             for place in places
             for key in self._keys.get(place, ())

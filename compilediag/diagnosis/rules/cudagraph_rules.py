@@ -44,7 +44,7 @@ def find_cudagraph_problems(data: Rows) -> list[Finding]:
         *map(_report_limit, _group(rows, "limit", _get_function)),
         *map(_report_stuck, _group(rows, "stuck", _get_function)),
         *map(_report_invalidated, _group_invalidated(rows)),
-        *map(_report_overwritten, _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))),
+        *_report_overwritten(rows),
         *map(_report_failed, _group(rows, "failed", lambda row: (*_get_function(row), row.reason))),
     ]
 
@@ -189,8 +189,16 @@ def _report_invalidated(rows: Actions) -> Finding:
     return _make_finding("cudagraph_invalidated", "low", what, rows, suggestion, count=count)
 
 
-def _report_overwritten(rows: Actions) -> Finding:
-    is_gradient = "gradient" in (find_first(row.reason for row in rows) or "")
+def _report_overwritten(rows: Sequence[CudaGraphAction]) -> list[Finding]:
+    """Uses of outputs whose memory a later run took. Before torch 2.13 its message does not name a gradient as such."""
+    groups = _group(rows, "overwritten", lambda row: (*_get_function(row), *_get_user_line(row)))
+    gradients = {_get_user_line(row) for row in rows if row.action == "invalidated" and row.mode == "backward"}
+    others = {_get_user_line(row) for row in rows if row.action == "invalidated" and row.mode != "backward"}
+    return [_report_use(group, _get_user_line(group[0]) in gradients - others) for group in groups]
+
+
+def _report_use(rows: Actions, is_gradient: bool) -> Finding:
+    is_gradient = is_gradient or "gradient" in (find_first(row.reason for row in rows) or "")
     what = "returned a gradient" if is_gradient else "returned a tensor"
     return _make_finding(
         "cudagraph_overwritten",
