@@ -19,6 +19,7 @@ from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
 from .example_command import ExampleCommand
 from .export_command import ExportCommand
+from .help_format import CommandHelpFormatter
 from .ingest_command import IngestCommand
 from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
@@ -71,6 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="compilediag",
         description="Why torch.compile recompiled, what it cost and what to change.",
+        epilog="Start with `compilediag run train.py`. `compilediag COMMAND --help` explains a command.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"compilediag {compilediag.__version__}")
@@ -81,7 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
             command.name,
             help=text.partition("\n")[0].rstrip("."),
             description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=CommandHelpFormatter,
             allow_abbrev=False,
         )
         command.add_arguments(subparser)

@@ -34,7 +34,9 @@ class CheckCommand:
         parser.add_argument("--max-graph-breaks", type=int, metavar="N", help="most graph breaks allowed")
         parser.add_argument("--no-silent-eager", action="store_true", help="fail if a function falls back to eager")
         parser.add_argument(
-            "--baseline", metavar="FILE", help="fail on causes that this session, or these logs, do not have"
+            "--baseline",
+            metavar="FILE",
+            help="fail on causes of recompiles that are not in this session, or in these logs",
         )
         parser.add_argument("--report", metavar="OUT.html", help="write the report, whether or not the check fails")
 
@@ -54,7 +56,7 @@ class CheckCommand:
         with tempfile.TemporaryDirectory(prefix="compilediag-") as folder:
             session, code = _load_or_run(args.paths, Path(folder, "run.cdiag"), args.no_silent_eager)
             if args.report:
-                session.report(args.report)
+                print(f"compilediag: wrote {session.report(args.report)}", file=sys.stderr)
             broken = check(session.data, limits)
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")

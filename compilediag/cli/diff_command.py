@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from compilediag.files import check_output
 
@@ -29,5 +30,5 @@ class DiffCommand:
         found = cd.diff(args.before, args.after)
         print(found.summary(), end="")
         if args.report:
-            found.report(args.report)
+            print(f"compilediag: wrote {found.report(args.report)}", file=sys.stderr)
         return 0

@@ -28,8 +28,9 @@ class DoctorCommand:
             print(f"{package:<12} {_find_version(package) or 'not installed'}")
         print()
         sources, problem = _probe_sources()
+        width = max((len(name) for name, _, _ in sources), default=0)
         for name, status, reason in sources:
-            print(f"source {name:<16} {status}{f': {reason}' if reason else ''}")
+            print(f"source {name:<{width}} {status}{f': {reason}' if reason else ''}")
         available = sum(status == "available" for _, status, _ in sources)
         works = f"works, with {available} of {len(sources)} sources" if available else f"does not work: {problem}"
         print(f"recording        {works}")

@@ -44,7 +44,7 @@ class ExportCommand:
 
         session = load_any(args.session)
         if args.output is not None:
-            session.export(args.output, args.format, redact)
+            print(f"compilediag: wrote {session.export(args.output, args.format, redact)}", file=sys.stderr)
             return 0
         from compilediag.views.markdown import make_markdown
         from compilediag.views.text_layout import escape_unprintable

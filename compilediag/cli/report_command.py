@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from compilediag.files import check_output
 
@@ -27,5 +28,6 @@ class ReportCommand:
 
         import compilediag as cd
 
-        cd.load(args.session).report(args.output, redact=args.redact)
+        written = cd.load(args.session).report(args.output, redact=args.redact)
+        print(f"compilediag: wrote {written}", file=sys.stderr)
         return 0

@@ -40,7 +40,7 @@ class RunCommand:
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
         )
         parser.add_argument("--replays", action="store_true", help="count the replays of each CUDA graph")
-        parser.add_argument("--calls", action="store_true", help="count the calls of compiled code (Python 3.12)")
+        parser.add_argument("--calls", action="store_true", help="count calls of compiled code (Python 3.12 or later)")
         parser.add_argument(
             "--my-code",
             metavar="PATH",

@@ -29,8 +29,8 @@ class TryCommand:
 
     The script runs in fresh processes with empty compile caches: without the plan, with it, and again. The plan is that
     of the first run, or of the session that --plan names. No file is changed: settings are applied when the process
-    starts, and edits to a copy of the files that it imports. What the script prints is captured and compared. A
-    terminal is not read; other standard input is given to each run.
+    starts, and edits to a copy of the files that it imports. What the script prints is captured and compared.
+    Standard input is given to each run unless it is a terminal.
 
     The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run.
     """
@@ -39,10 +39,16 @@ class TryCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--plan", metavar="PATH", help="try the plan of this session file (.cdiag)")
-        parser.add_argument("--runs", metavar="N", type=_read_count, default=2, help="runs each way (default: 2)")
+        parser.add_argument(
+            "--runs",
+            metavar="N",
+            type=_read_count,
+            default=2,
+            help="number of runs without the plan, and with it (default: 2)",
+        )
         parser.add_argument("--fast", action="store_true", help="use the backend eager and compare only recompiles")
-        parser.add_argument("--timeout", metavar="S", type=_read_seconds, help="end a run after so many seconds")
-        parser.add_argument("--save", metavar="PATH", help="save the first run, with the outcome (.cdiag)")
+        parser.add_argument("--timeout", metavar="S", type=_read_seconds, help="end each run after S seconds")
+        parser.add_argument("--save", metavar="PATH", help="save the first run with the outcome to this file (.cdiag)")
         parser.add_argument(
             "--detail", choices=("lean", "full"), default="full", help="what to record (default: %(default)s)"
         )

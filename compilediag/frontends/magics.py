@@ -31,6 +31,7 @@ from ..files import check_output
 from ..formatting import format_bytes
 from ..session import Session
 from ..views.explorer.explorer_text import format_explorer
+from ..views.status_text import format_status
 from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
@@ -134,9 +135,7 @@ class CompileWatch(Magics):
     def _show(self, action: str) -> None:
         session = self._find_session()
         if action == "status":
-            for source in session.status():
-                reason = f": {source['reason']}" if source["reason"] else ""
-                print(f"{source['name']:<14}{source['events'] or 0:>7} events  {source['status']}{reason}")
+            print(format_status(session.status()))
         elif action == "plan":
             display(session.plan())
         elif action == "findings":

@@ -23,7 +23,8 @@ def make_subparser(command):
     return parser
 
 
-def test_the_help_of_a_command_says_what_it_does_and_takes(command, capsys):
+def test_the_help_of_a_command_says_what_it_does_and_takes(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
     with pytest.raises(SystemExit) as ended:
         main([command.name, "--help"])
     shown = capsys.readouterr().out
@@ -41,6 +42,19 @@ def test_the_list_of_commands_has_a_line_for_each(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for command in COMMANDS:
         assert f"{command.name} {command.__doc__.partition('.')[0]}" in shown
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_the_help_of_a_command_fits_the_terminal(command, columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        main([command.name, "--help"])
+    shown = capsys.readouterr().out
+    description = shown.split("\n\n", 1)[1].partition("\n\npositional arguments:")[0].partition("\n\noptions:")[0]
+    paragraphs = [part for part in description.split("\n\n") if not re.search(r"^(?: +\S|\w+: +\S)", part, re.M)]
+    lines = [line for part in paragraphs for line in part.splitlines()]
+    assert lines and max(map(len, lines)) <= columns
+    assert all(line.strip() in shown for line in command.__doc__.splitlines() if line.startswith("      ")), "examples"
 
 
 def test_the_documentation_has_every_command_and_option(command):

@@ -171,6 +171,16 @@ def test_a_recompile_that_made_no_entry_is_a_line_all_the_same(tmp_path):
     assert found["rows"][0]["made"] is None and len(found["entries"]) == 1
 
 
+def test_an_entry_without_a_graph_was_made_by_the_watch_too(tmp_path):
+    """A function that begins with a graph break has guards, and an entry, but nothing in its first graph."""
+    empty = {"outcome": "empty", "guard_count": 24}
+    events = recompiled(1, {"0/0": [(K, "1", "2")]})
+    details, failure, made = events
+    session = keyed(tmp_path, compiled(0, **empty), details, failure, replace(made, **empty))
+    text = format_explorer(session.data, "utf-8")
+    assert "0/0  first compile" in text and "0/1  k: 1 -> 2" in text and "before the watch" not in text
+
+
 VERDICTS = {
     "alone": (
         [{"0/0": [(K, "1", "2")]}],
@@ -329,7 +339,7 @@ def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
     text = format_explorer(keyed(tmp_path, compiled(0), *events).data, "utf-8")
     assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
     assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.size(0)]" in text
-    assert "Fixing this guard alone would not have helped: x.size(0) also failed" in " ".join(text.split())
+    assert "values: 1, 2. Fixing this guard alone would not have helped: x.size(0) also" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -167,7 +167,7 @@ def _describe_saving(
     beside = [other for other in others if rows & {row.event_id for row in other.rows}]
     if not beside:
         return together
-    fails = "fails" if len(beside) == 1 else "fail"
+    fails = "fails" if len(beside) == 1 and ", " not in beside[0].name else "fail"
     names = format_names([f"`{other.name}`" for other in beside])
     if saved and is_first:
         return f"{together} {names} {fails} at some of the same calls."

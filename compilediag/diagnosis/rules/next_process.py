@@ -178,6 +178,11 @@ def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
     return NOT_STORED if has_backward or not outer.is_looked_up else NO_BACKWARD
 
 
+def _format_part(again: float, total: float) -> str:
+    part, whole = format_seconds(again), format_seconds(total)
+    return f"all {whole}" if part == whole else f"{part} of these {whole}"
+
+
 def find_next_process_cost(data: Rows) -> CompileCost | None:
     """What the next process pays again, in all; None if lookups were not collected, or it is next to nothing."""
     times = find_repeated_time(data)
@@ -190,8 +195,7 @@ def find_next_process_cost(data: Rows) -> CompileCost | None:
     return CompileCost(
         kind="next_process",
         seconds=again,
-        what=f"The next process pays {format_seconds(again)} of these {format_seconds(total)} again{_list_parts(most)}"
-        f"{hits}",
+        what=f"The next process pays {_format_part(again, total)} again{_list_parts(most)}{hits}",
         advice=_advise(most),
         evidence=tuple(number for time in most for number in time.evidence),
         details=tuple(time.text for time in most[:SHOWN] if time.again_s >= WORTH_REPORTING_S),

@@ -137,6 +137,5 @@ def _format_guard(guard: GuardDocument) -> list[str]:
         f"{guard['name']} ({', '.join(guard['kinds']).replace('_', ' ')})",
         f"at {where}" if where else None,
         f"values: {seen}" if seen else None,
-        guard["verdict"],
     ]
-    return wrap("; ".join(filter(None, parts)), "     ", "       ")
+    return wrap(f"{'; '.join(filter(None, parts))}. {guard['verdict']}", "     ", "       ")

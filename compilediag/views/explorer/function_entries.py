@@ -26,11 +26,16 @@ class CompileCosts(Protocol):
         """The event id of the guard tree of the entry that it made."""
 
 
+def _has_entry(compile: Compile) -> bool:
+    """True if a compile made an entry: also one that only has guards, because its graph is empty."""
+    return compile.outcome in ("ok", None) or (compile.outcome == "empty" and bool(compile.guard_count))
+
+
 class FunctionEntries:
     """Numbers the entries of a function, the compiled ones first, in order of time."""
 
     def __init__(self, compiles: Iterable[Compile]):
-        made = [compile for compile in compiles if compile.outcome in ("ok", None)]
+        made = [compile for compile in compiles if _has_entry(compile)]
         made.sort(key=lambda compile: (compile.time_ns, compile.event_id or 0))
         self._compiles: list[Compile | None] = list(made[-MAX_ITEMS:])
         self._compile_ids = [compile.compile_id for compile in made[-MAX_ITEMS:]]
