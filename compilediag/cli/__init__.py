@@ -21,6 +21,7 @@ from .example_command import ExampleCommand
 from .export_command import ExportCommand
 from .help_format import CommandHelpFormatter
 from .ingest_command import IngestCommand
+from .live_command import LiveCommand
 from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
 from .report_command import ReportCommand
@@ -43,6 +44,7 @@ class Command(Protocol):
 
 COMMANDS: tuple[Command, ...] = (
     RunCommand(),
+    LiveCommand(),
     PlanCommand(),
     TryCommand(),
     ReportCommand(),

@@ -43,7 +43,8 @@ class FollowedFile:
     copied: CopiedPart = field(default_factory=CopiedPart)
     meta: dict[str, Any] = field(default_factory=dict)
     progress: dict[int, States] = field(default_factory=dict)
-    #: The ranks of its processes, and the processes with events that have none.
+    #: Its processes, the ranks of those that have one, and those with events that have none.
+    pids: set[int] = field(default_factory=set)
     ranks: dict[int, int] = field(default_factory=dict)
     unranked: set[int] = field(default_factory=set)
     #: True while the process that began it runs and has not ended its recording.
@@ -53,6 +54,11 @@ class FollowedFile:
     def pid(self) -> int | None:
         """The process that began the file."""
         return self.meta.get("pid")
+
+    @property
+    def began_ns(self) -> int:
+        """When its recording began, in ns since 1970; 0 if that is not known."""
+        return self.meta.get("created_ns") or 0
 
     @property
     def was_killed(self) -> bool:
@@ -162,6 +168,7 @@ class FollowedFiles(SessionData):
         file.meta, file.progress = meta, progress
         query = "SELECT DISTINCT pid, rank FROM events WHERE id > ? AND pid IS NOT NULL"
         for pid, rank in self._writer.connection.execute(query, (last,)):
+            file.pids.add(pid)
             if rank is None:
                 file.unranked.add(pid)
             else:

@@ -51,7 +51,8 @@ def add_news(
     current = open_current(part)
     current.connection.close()
     try:
-        db.execute("ATTACH ? AS part", (f"{current.path.absolute().as_uri()}?mode=ro",))
+        # As it could be opened: a process that is killed while it ends can leave a file that only reads as immutable.
+        db.execute("ATTACH ? AS part", (current.uri,))
     except sqlite3.DatabaseError as error:
         raise CompilediagError(f"{part} can't be read: {error}") from None
     try:

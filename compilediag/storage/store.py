@@ -194,7 +194,7 @@ class Store:
     """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
 
     def __init__(self, uri: str, path: Path):
-        self._uri = uri
+        self.uri = uri
         self.path = path
         self.schema_version = SCHEMA_VERSION
         #: First parts of the compile keys in the file; None where they are not known.
@@ -207,7 +207,7 @@ class Store:
 
     def reopen(self) -> None:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is gone."""
-        self.connection = _connect(self._uri)
+        self.connection = _connect(self.uri)
         self.connection.execute(NORMAL)
         self.connection.execute(CHECKPOINT)
 

@@ -1,6 +1,8 @@
 """Session files that other processes write: their news, later files, and what becomes of a process that ends."""
 
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -166,3 +168,22 @@ def test_a_file_that_is_no_session_yet_is_read_when_it_is_one(tmp_path, write):
     add(write(1), compiled())
     assert look(session).compiles["rank"].tolist() == [1]
     assert session.sources.set_index("name").loc["files", "reason"] == "read from 2 of 2 files"
+
+
+def test_a_file_of_a_process_that_was_killed_while_it_ended_is_read(tmp_path, write, processes):
+    """Its journal says that a transaction has to be undone, and who only reads cannot do that."""
+    recorder = write(0)
+    add(recorder, compiled())
+    recorder.close()
+    file = tmp_path / "rank-0.cdiag"
+    with sqlite3.connect(file, isolation_level=None) as db:
+        db.execute("PRAGMA cache_size=1")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO progress VALUES (1, 1, hex(randomblob(100000)))")
+        copy = tmp_path / "killed"
+        copy.mkdir()
+        for left in tmp_path.glob("rank-0.cdiag*"):
+            shutil.copy(left, copy)
+        db.execute("ROLLBACK")
+    assert (copy / "rank-0.cdiag-journal").stat().st_size > 0
+    assert len(cd.load(copy).compiles) == 1

@@ -1,0 +1,127 @@
+"""`compilediag live SESSION`: follow a running job in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compilediag.errors import CompilediagError, NotASession
+
+if TYPE_CHECKING:
+    from compilediag.logs import FollowedFiles
+    from compilediag.views.live_status import JobReader, JobStatus
+
+#: Seconds between two looks at the job.
+INTERVAL_S = 0.5
+#: The exit code of a command that was interrupted, as a shell reports it.
+INTERRUPTED = 130
+
+
+class LiveCommand:
+    """Follow a running job: what each process compiles, for how long, and the plan so far.
+
+    SESSION is the file that a job records to, or the folder that its ranks record to. The screen shows for each process
+    the function and phase in flight, and whether the job compiles or stands still for another reason. It needs rich:
+    pip install 'compilediag[live]'. Without a terminal, or with --plain, one line is printed per change.
+
+    The command ends with the job and prints its summary; exit code 1 if a process was killed. Ctrl-C stops only the
+    display (exit code 130). Examples:
+
+      compilediag live run.cdiag
+      compilediag live ranks/ --wait
+      compilediag live ranks/ --plain > live.log
+    """
+
+    name = "live"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help="a session file (.cdiag), or a folder of ranks")
+        parser.add_argument("--plain", action="store_true", help="print lines, also on a terminal")
+        parser.add_argument("--wait", action="store_true", help="wait until the job begins to record")
+
+    def run(self, args: argparse.Namespace) -> int:
+        show_screen = sys.stdout.isatty() and not args.plain
+        if show_screen:
+            _require_rich()
+        try:
+            data = _open(Path(args.session), args.wait)
+            job = _follow(data, args.session, show_screen)
+        except KeyboardInterrupt:
+            print("compilediag: stopped following; the job continues", file=sys.stderr)
+            return INTERRUPTED
+        return _print_end(data, args.session, job)
+
+
+def _require_rich() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("rich") is None:
+        raise CompilediagError("the live screen needs rich: pip install 'compilediag[live]', or use --plain")
+
+
+def _open(path: Path, wait: bool) -> FollowedFiles:
+    """Open what is recorded at `path`; wait until there is something, if asked to."""
+    from compilediag.logs import FollowedFiles, find_sessions
+
+    def find() -> list[Path]:
+        return find_sessions(path) if path.is_dir() else [path]
+
+    is_announced = False
+    while True:
+        try:
+            if path.is_dir() and not find():
+                raise NotASession(f"{path} has no session files (*.cdiag) yet; --wait waits for them")
+            return FollowedFiles(path.name, find)
+        except CompilediagError as error:
+            if not wait:
+                raise
+            if not is_announced:
+                print(f"compilediag: waiting: {error}", file=sys.stderr)
+            is_announced = True
+            time.sleep(INTERVAL_S)
+
+
+def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
+    """Show the job until it ends; its last state."""
+    from compilediag.views.live_status import JobReader
+
+    reader = JobReader(data, title)
+    if show_screen:
+        from .live_screen import LiveScreen
+
+        with LiveScreen() as screen:
+            return _repeat(reader, data, screen.show)
+    from .live_lines import LiveLines
+
+    lines = LiveLines()
+
+    def print_lines(job: JobStatus) -> None:
+        for line in lines.describe(job):
+            print(line, flush=True)
+
+    return _repeat(reader, data, print_lines)
+
+
+def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], None]) -> JobStatus:
+    while True:
+        job = reader.read(data.files.values())
+        show(job)
+        if not job.is_live:
+            return job
+        time.sleep(INTERVAL_S)
+
+
+def _print_end(data: FollowedFiles, path: str, job: JobStatus) -> int:
+    """Print the summary, and the line that `compilediag run` ends with."""
+    from compilediag.views.closing_line import format_closing_line
+    from compilediag.views.summary import format_summary
+    from compilediag.views.text_layout import escape_unprintable
+
+    killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
+    print(format_summary(data))
+    print(escape_unprintable(format_closing_line(data, path, ", ".join(killed) or None)))
+    return 1 if killed else 0

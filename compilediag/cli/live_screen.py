@@ -1,0 +1,135 @@
+"""A running job as a screen that rich draws. This module is imported when a screen is shown: rich is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from compilediag.formatting import format_amount, format_count, format_line, format_seconds
+from compilediag.views.live_status import (
+    JobStatus,
+    ProcessStatus,
+    answer_hung_or_compiling,
+    describe_activity,
+    describe_recompile,
+)
+
+#: Rows that the other parts of the screen take; the table of processes gets the rest.
+OTHER_ROWS = 20
+MIN_PROCESSES = 4
+#: Below so many columns the table of processes has fewer.
+NARROW = 90
+
+
+class LiveScreen:
+    """The screen, from `with` to the end of the block; it is removed then."""
+
+    def __init__(self, console: Console | None = None):
+        self._console = console or Console()
+        self._live = Live(console=self._console, transient=True, auto_refresh=False)
+
+    def __enter__(self) -> LiveScreen:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def show(self, job: JobStatus) -> None:
+        """Draw the state of the job."""
+        most = max(MIN_PROCESSES, self._console.height - OTHER_ROWS)
+        self._live.update(draw_job(job, most, self._console.width), refresh=True)
+
+
+def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
+    """The whole screen: processes, the answer to "hung or compiling?", the last recompiles, and the plan so far."""
+    compiles, recompiles = (sum(len(getattr(p, n)) for p in job.processes) for n in ("compiles", "recompiles"))
+    counts = f"{format_amount(compiles, 'compile')}, {format_amount(recompiles, 'recompile')}"
+    parts: list[RenderableType] = [
+        Text.assemble(("compilediag live ", "bold"), job.title, f"  {counts}"),
+        _draw_processes(job, max_processes, width < NARROW),
+        Text(answer_hung_or_compiling(job), "bold"),
+    ]
+    if job.recompiles:
+        parts += ["", _draw_recompiles(job)]
+    parts += ["", *_draw_plan(job)]
+    return Group(*parts)
+
+
+def _draw_processes(job: JobStatus, most: int, is_narrow: bool) -> RenderableType:
+    """One row per process; of many, those that compile longest or were killed."""
+    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
+    table.add_column("process", no_wrap=True)
+    table.add_column("now", ratio=1, overflow="fold")
+    table.add_column("for", justify="right", no_wrap=True)
+    table.add_column("compiles", justify="right", no_wrap=True)
+    if not is_narrow:
+        table.add_column("recompiles", justify="right", no_wrap=True)
+        table.add_column("compiling", justify="right", no_wrap=True)
+        table.add_column("phase", overflow="fold", max_width=30)
+    shown = sorted(job.processes, key=_get_rank_key)[:most] if len(job.processes) > most else job.processes
+    for process in shown:
+        table.add_row(*_make_row(process, job)[: len(table.columns)], style=_get_style(process))
+    if len(shown) < len(job.processes):
+        table.add_row("", f"... and {len(job.processes) - len(shown)} more processes")
+    return table
+
+
+def _get_rank_key(process: ProcessStatus) -> tuple[bool, bool, int]:
+    started = process.in_flight[0].started_ns if process.in_flight else process.quiet_since_ns
+    return not process.was_killed, not process.in_flight, started
+
+
+def _get_style(process: ProcessStatus) -> str:
+    if process.was_killed:
+        return "red"
+    return "bold cyan" if process.is_live and process.in_flight else ""
+
+
+def _make_row(process: ProcessStatus, job: JobStatus) -> tuple[RenderableType, ...]:
+    """The cells in the order of the columns; a narrow screen shows the first four."""
+    frame = process.in_flight[0] if process.in_flight and process.is_live else None
+    seconds = job.measure(frame.started_ns if frame else process.quiet_since_ns)
+    return (
+        Text(process.name),
+        Text(describe_activity(process)),
+        Text(_format_clock(seconds) if process.is_live else ""),
+        Text(format_count(len(process.compiles))),
+        Text(format_count(len(process.recompiles))),
+        Text(format_seconds(process.compile_s)),
+        Text((frame.phase if frame else None) or ""),
+    )
+
+
+def _format_clock(seconds: float) -> str:
+    """A time that counts up: `0:07`, `12:30`, `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _draw_recompiles(job: JobStatus) -> RenderableType:
+    table = Table(title="last recompiles", box=None, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
+    for _ in range(3):
+        table.add_column()
+    for name, row in job.recompiles:
+        lost = "" if row.lost_s is None else format_seconds(row.lost_s)
+        table.add_row(Text(name), Text(lost), Text(describe_recompile(row)))
+    table.show_header = False
+    return table
+
+
+def _draw_plan(job: JobStatus) -> Iterable[RenderableType]:
+    yield Text(f"plan so far: {job.plan.headline}", "bold")
+    for number, step in enumerate(job.plan.steps[:3], 1):
+        where = ": ".join(filter(None, (step.place, format_line(step.code or "", 60))))
+        yield Text(f"{number}. {where or 'place not known'}")
+        yield Text(f"   {format_line(step.what)}")
+        yield Text(f"   {format_line(step.change.splitlines()[0] if step.change else '')}", "green")
+    if len(job.plan.steps) > 3:
+        yield Text(f"... and {len(job.plan.steps) - 3} more steps")

@@ -1,0 +1,223 @@
+"""The state of a running job: what each process compiles now, whether it is alive, what it compiled, and the plan."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..diagnosis.plan import Plan, make_plan
+from ..events import Compile, Recompile
+from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
+from ..storage.data import SessionData
+from .model import Pace
+
+#: Seconds without a compile after which a job may hang outside of torch.compile.
+QUIET_S = 30.0
+NS_PER_S = 1e9
+_RANK_FILE = re.compile(r"rank-(\d+)")
+#: Recompiles that are shown.
+SHOWN_RECOMPILES = 5
+
+
+class LiveFile(Protocol):
+    """A session file that a process may be writing."""
+
+    path: Path
+    progress: dict[int, dict[int, dict[str, Any]]]
+    pids: set[int]
+    ranks: dict[int, int]
+    is_live: bool
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def began_ns(self) -> int: ...
+    @property
+    def was_killed(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class CompileInFlight:
+    """A compile that runs: its function in words, the innermost phase, and what the last one of it took, in s."""
+
+    function: str
+    phase: str | None
+    started_ns: int
+    before_s: float | None
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    """One process, usually a rank, with its children. `quiet_since_ns` is when its last compile ended, or it began."""
+
+    path: Path
+    name: str
+    pid: int | None
+    is_live: bool
+    was_killed: bool
+    in_flight: tuple[CompileInFlight, ...]
+    quiet_since_ns: int
+    compiles: tuple[Compile, ...]
+    recompiles: tuple[Recompile, ...]
+
+    @property
+    def compile_s(self) -> float:
+        """Seconds of its compiles."""
+        return sum(row.duration_s or 0.0 for row in self.compiles)
+
+    @property
+    def ending(self) -> str:
+        """`ended`, or `killed while it compiled forward (train.py:28)`."""
+        if not self.was_killed:
+            return "ended"
+        return f"killed while it compiled {self.in_flight[0].function}" if self.in_flight else "killed"
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """The job as a whole, at `now_ns`."""
+
+    title: str
+    processes: tuple[ProcessStatus, ...]
+    plan: Plan
+    now_ns: int
+    is_live: bool
+
+    @property
+    def recompiles(self) -> list[tuple[str, Recompile]]:
+        """The last recompiles with the names of their processes, the latest first."""
+        found = [(process.name, row) for process in self.processes for row in process.recompiles]
+        return sorted(found, key=lambda pair: pair[1].time_ns, reverse=True)[:SHOWN_RECOMPILES]
+
+    def measure(self, since_ns: int) -> float:
+        """Seconds since then."""
+        return max(0.0, (self.now_ns - since_ns) / NS_PER_S)
+
+
+@dataclass
+class JobReader:
+    """Reads the state of a job again and again. The plan is made when there are new recompiles and time for it."""
+
+    data: SessionData
+    title: str
+    _plan: Plan = field(default_factory=Plan)
+    _planned: int = -1
+    _pace: Pace = field(default_factory=Pace)
+
+    def read(self, files: Collection[LiveFile]) -> JobStatus:
+        """The state now; `files` are the session's."""
+        with self.data.settled():
+            compiles, recompiles = self.data.rows(Compile), self.data.rows(Recompile)
+            is_live = self.data.state == "watching"
+            if len(recompiles) != self._planned and (self._pace.begin() or not is_live):
+                self._plan, self._planned = make_plan(self.data), len(recompiles)
+                self._pace.end()
+        before = {_get_kind(row): row.duration_s for row in compiles if row.duration_s is not None}
+        processes = [_describe(file, len(files), compiles, recompiles, before) for file in files]
+        processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
+        return JobStatus(self.title, tuple(processes), self._plan, time.time_ns(), is_live)
+
+
+def _describe(
+    file: LiveFile,
+    count: int,
+    compiles: Iterable[Compile],
+    recompiles: Iterable[Recompile],
+    before: Mapping[tuple[Any, ...], float | None],
+) -> ProcessStatus:
+    own = tuple(row for row in compiles if row.pid in file.pids)
+    ends = [row.time_ns + int((row.duration_s or 0.0) * NS_PER_S) for row in own]
+    states = [state for threads in file.progress.values() for state in threads.values()]
+    return ProcessStatus(
+        path=file.path,
+        name=_name(file, count),
+        pid=file.pid,
+        is_live=file.is_live,
+        was_killed=file.was_killed,
+        in_flight=tuple(_describe_state(state, before) for state in states if state.get("started_ns")),
+        quiet_since_ns=max([file.began_ns, *ends]),
+        compiles=own,
+        recompiles=tuple(row for row in recompiles if row.pid in file.pids),
+    )
+
+
+def _name(file: LiveFile, count: int) -> str:
+    named = _RANK_FILE.fullmatch(file.path.stem)  # A launcher named the rank before the first event had one.
+    rank = int(named[1]) if named else file.ranks.get(file.pid or 0)
+    if rank is not None:
+        return f"rank {rank}"
+    return f"process {file.pid}" if count == 1 else file.path.stem
+
+
+def _describe_state(state: Mapping[str, Any], before: Mapping[tuple[Any, ...], float | None]) -> CompileInFlight:
+    names = ("function", "file", "line", "trigger")
+    function, path, line, _ = (state.get(name) for name in names)
+    phases = state.get("phases") or []
+    return CompileInFlight(
+        function=format_function(function, path, line),
+        phase=phases[-1] if phases else None,
+        started_ns=state["started_ns"],
+        before_s=before.get(tuple(state.get(name) for name in names)),
+    )
+
+
+def _get_kind(row: Compile) -> tuple[Any, ...]:
+    return row.function, row.file, row.line, row.trigger
+
+
+# In words
+
+
+def describe_compile(row: Compile) -> str:
+    """`compiled forward (train.py:28) in 1.3 s`."""
+    function = format_function(row.function, row.file, row.line)
+    backward = ", backward" if row.trigger == "lazy_backward" else ""
+    took = f" in {format_seconds(row.duration_s)}" if row.duration_s is not None else ""
+    failed = "" if row.outcome in (None, "ok") else f" ({row.outcome})"
+    return f"compiled {function}{backward}{took}{failed}"
+
+
+def describe_recompile(row: Recompile) -> str:
+    """`forward (train.py:28): x.size(0) was 4, then 6`."""
+    function = format_function(row.function, row.file, row.line)
+    if not row.guard_source:
+        return function
+    values = [value for value in (row.expected, row.actual) if value is not None]
+    change = format_change(values) if len(values) > 1 else "changed"
+    return f"{function}: {format_expression(row.guard_source)} {change}"
+
+
+def describe_activity(process: ProcessStatus) -> str:
+    """What a process does now: `compiling forward (train.py:28)`, `no compile in flight`, `ended`."""
+    if not process.is_live:
+        return process.ending
+    return f"compiling {process.in_flight[0].function}" if process.in_flight else "no compile in flight"
+
+
+def answer_hung_or_compiling(job: JobStatus) -> str:
+    """One or two sentences on whether the job compiles, or stands still for another reason."""
+    live = [process for process in job.processes if process.is_live]
+    compiling = [process for process in live if process.in_flight]
+    waiting = [process for process in live if not process.in_flight]
+    killed = [process.name for process in job.processes if process.was_killed]
+    first = [f"{format_names(killed)} {'was' if len(killed) == 1 else 'were'} killed."] if killed else []
+    if compiling:
+        longest = min(compiling, key=lambda process: process.in_flight[0].started_ns)
+        frame = longest.in_flight[0]
+        names = format_names([process.name for process in compiling])
+        took = format_seconds(job.measure(frame.started_ns))
+        usual = f" (the last time: {format_seconds(frame.before_s)})" if frame.before_s else ""
+        first.append(f"Compiling: {names}; {frame.function} for {took}{usual}.")
+        if waiting:
+            others = format_amount(len(waiting), "other process", "other processes")
+            first.append(f"{others} may wait for {'it' if len(compiling) == 1 else 'them'}.")
+    elif live:
+        quiet = min(job.measure(process.quiet_since_ns) for process in live)
+        since = f"no compile in flight for {format_seconds(quiet)}"
+        hangs = "; if the job makes no progress, the reason is not a compile" if quiet >= QUIET_S else ""
+        first.append(f"Not compiling: {since}{hangs}.")
+    return " ".join(first)
