@@ -240,7 +240,7 @@ def test_the_keys_lead_to_each_compile_and_say_what_it_is(recorded, new_page):
     for key, words in (
         ("ArrowRight", ["forward 0/0", "2.0 s", "first compile", "Dynamo 2.0 s"]),
         ("ArrowRight", ["forward 0/1", "recompile"]),
-        ("ArrowDown", ["other 0/0", "first compile, failed"]),
+        ("ArrowDown", ["other 0/0", "first compile: failed"]),
         ("Home", ["forward 0/0"]),
         ("End", ["other 0/0"]),
         ("ArrowUp", ["forward 0/1"]),

@@ -1,7 +1,7 @@
 // The compiles in flight: a line each, its seconds counted here in the browser.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatFunction, formatPlace, formatSeconds } from "../core/format.js";
-import { phaseLabel } from "./phases.js";
+import { phaseKind, phaseLabel, PHASE_MEANINGS } from "./phases.js";
 /** @import { Flight } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
@@ -34,8 +34,9 @@ class FlightLine {
     const place = formatPlace(flight.file, flight.line);
     setText(this.what, `now: ${formatFunction(flight.function) ?? "?"}${place ? ` (${place})` : ""}`);
     setText(this.id, flight.compile_id ?? "");
+    this.id.title = "torch's id of this compile: the number of the function / the number of its version";
     setText(this.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
-    this.phase.title = (flight.phases ?? []).join(" › ");
+    this.phase.title = flight.phase ? describePhase(flight.phase, flight.phases ?? []) : "";
     setText(this.elapsed, formatSeconds(Math.floor(elapsed * 10) / 10));
     this.paintProgress(elapsed, flight.before_s ?? 0);
   }
@@ -46,11 +47,21 @@ class FlightLine {
    */
   paintProgress(elapsed, before) {
     setText(this.before, before ? `before: ${formatSeconds(before)}` : "first compile");
+    this.before.title = before ? "what the last compile of this function took" : "this function was not compiled before";
     this.bar.classList.toggle("is-open-ended", !before);
     this.bar.classList.toggle("is-late", before > 0 && elapsed > before);
     const share = before ? Math.min(1, elapsed / before) : 0;
     this.fill.style.width = `${(share * 100).toFixed(1)}%`;
   }
+}
+
+/**
+ * What a phase does, and the phases that it runs in: "Inductor turns a graph into kernels ... Dynamo › Inductor".
+ * @param {string} phase
+ * @param {string[]} phases torch's names, the outermost first
+ */
+function describePhase(phase, phases) {
+  return [PHASE_MEANINGS[phaseKind(phase)], phases.map(phaseLabel).join(" › ")].filter(Boolean).join("\n");
 }
 
 export class InFlightPanel {

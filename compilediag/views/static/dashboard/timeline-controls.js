@@ -29,17 +29,15 @@ export class TimelineControls {
     this.fold = makeButton("cdiag-switch", "", () => flip("isFolded"));
     this.table = makeButton("cdiag-switch", "as a table", () => flip("hasTable"));
     this.more = makeButton("cdiag-link cdiag-more-lanes", "", () => flip("isOpen"));
-    const controls = make("div", "cdiag-controls", this.reset, this.fold, this.table);
+    const controls = make("div", "cdiag-controls", this.fold, this.table);
     this.strip = make("div", "cdiag-strip", make("h2", "", "Timeline"), this.legend.node, controls);
-    this.hint = make("p", "cdiag-hint", makeHints("cdiag-for-mouse", HINTS), makeHints("cdiag-for-touch", TOUCH_HINTS));
+    const hints = [makeHints("cdiag-for-mouse", HINTS), makeHints("cdiag-for-touch", TOUCH_HINTS)];
+    this.hint = make("div", "cdiag-hint", ...hints, this.reset);
   }
 
-  /**
-   * @param {TimelineModel} model
-   * @param {boolean} hasCaptures
-   */
-  paint({ state, lanes, hiddenCount, idleSeconds }, hasCaptures) {
-    this.legend.paint(hasCaptures, lanes.hasFailures);
+  /** @param {TimelineModel} model */
+  paint({ state, lanes, hiddenCount, idleSeconds }) {
+    this.legend.paint(lanes.signs);
     this.reset.style.visibility = state.zoom === null ? "hidden" : ""; // it keeps its place, so nothing moves under the pointer
     setShown(this.fold, idleSeconds > 0);
     setText(this.fold, `fold ${formatSeconds(idleSeconds)} without compiles`);

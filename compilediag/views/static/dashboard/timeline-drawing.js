@@ -195,18 +195,19 @@ function eachInView(frame, items, paint) {
 }
 
 /**
- * Bars that the search does not match, pale, then those that it matches, which thus stay visible among many.
+ * Items that the search does not match, pale, then those that it matches, which thus stay visible among many.
+ * @template {{start: number, end: number, key: string | null}} Item
  * @param {Frame} frame
- * @param {Lane} lane
- * @param {(x: number, width: number, bar: CompileBar) => void} paint
+ * @param {Item[]} items
+ * @param {(x: number, width: number, item: Item) => void} paint
  */
-function eachBar(frame, lane, paint) {
+function eachByMatch(frame, items, paint) {
   const { context, lit } = frame;
-  if (lit === null) return eachInView(frame, lane.bars, paint);
+  if (lit === null) return eachInView(frame, items, paint);
   context.globalAlpha = DIM;
-  eachInView(frame, lane.bars.filter(({ key }) => !lit.has(key)), paint);
+  eachInView(frame, items.filter(({ key }) => !lit.has(key)), paint);
   context.globalAlpha = 1;
-  eachInView(frame, lane.bars.filter(({ key }) => lit.has(key)), paint);
+  eachInView(frame, items.filter(({ key }) => lit.has(key)), paint);
 }
 
 /**
@@ -216,7 +217,7 @@ function eachBar(frame, lane, paint) {
  */
 function drawBars(frame, lane, y) {
   const { context, palette } = frame;
-  eachBar(frame, lane, (x, wide, bar) => {
+  eachByMatch(frame, lane.bars, (x, wide, bar) => {
     context.fillStyle = bar.isFailed ? palette.failed : palette.dynamo;
     context.fillRect(x, y, Math.max(2, wide), BAR);
   });
@@ -230,10 +231,9 @@ function drawBars(frame, lane, y) {
 function drawPhases(frame, lane, y) {
   const { context, palette, width } = frame;
   const top = new Int32Array(Math.ceil(width)); // pixel -> 1 + position of the phase that is seen there
-  context.globalAlpha = frame.lit === null ? 1 : 0.35;
   /** @type {PhaseBar[]} */
   const painted = [];
-  eachInView(frame, lane.phases, (x, wide, phase) => {
+  eachByMatch(frame, lane.phases, (x, wide, phase) => {
     if (wide < 0.7) return;
     const drop = dropOf(phase);
     context.fillStyle = palette[phase.kind];
@@ -243,8 +243,10 @@ function drawPhases(frame, lane, y) {
     context.fillStyle = palette.surface;
     context.fillRect(x, y + drop, 0.75, BAR - drop);
   });
-  eachWideRun(top, frame.gutter, (x, wide, position) => drawPhaseName(frame, painted[position - 1], x, wide, y));
-  context.globalAlpha = 1;
+  eachWideRun(top, frame.gutter, (x, wide, position) => {
+    const phase = painted[position - 1];
+    if (frame.lit === null || frame.lit.has(phase.key)) drawPhaseName(frame, phase, x, wide, y);
+  });
 }
 
 /** @param {PhaseBar} phase */
@@ -313,7 +315,7 @@ function chooseInk(color) {
  */
 function drawOutlines(frame, lane, y) {
   const { context, palette } = frame;
-  eachBar(frame, lane, (x, wide, bar) => {
+  eachByMatch(frame, lane.bars, (x, wide, bar) => {
     const shown = Math.max(2, wide);
     if (bar.isRecompile) {
       context.fillStyle = palette.recompile;

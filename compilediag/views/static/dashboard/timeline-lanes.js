@@ -9,7 +9,7 @@ import { phaseKind } from "./phases.js";
 /** @import { Range, Span } from "./timeline-view.js" */
 
 /** @typedef {{start: number, end: number, row: Cells, key: string | null, isRecompile: boolean, isFailed: boolean}} CompileBar */
-/** @typedef {{start: number, end: number, depth: number, kind: string, name: string}} PhaseBar */
+/** @typedef {{start: number, end: number, depth: number, kind: string, name: string, key: string | null}} PhaseBar */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
 /** @typedef {CompileBar & {lane: Lane}} PlacedBar a compile with the lane that it is in */
 /** @typedef {{start: number, key: string | null, flight: Flight}} FlightBar */
@@ -63,6 +63,8 @@ export class TimelineLanes {
     this.extent = { from: 0, to: 0 };
     /** @type {Span[]} when something happened, sorted by start */
     this.spans = [];
+    /** @type {Set<string>} the signs that occur */
+    this.signs = new Set();
     this.version = 0;
   }
 
@@ -82,11 +84,15 @@ export class TimelineLanes {
     this.list = [...this.byFunction.values()].sort(compareLanes);
     this.spans = this.list.flatMap(spansOf).sort((a, b) => a.start - b.start);
     this.extent = this.findExtent();
+    this.signs = this.findSigns();
     this.version += 1;
   }
 
-  get hasFailures() {
-    return this.list.some((lane) => lane.bars.some((bar) => bar.isFailed));
+  findSigns() {
+    const signs = new Set(this.list.flatMap((lane) => lane.marks.map((mark) => mark.shape)));
+    if (this.list.some((lane) => lane.bars.some((bar) => bar.isRecompile))) signs.add("recompile");
+    if (this.list.some((lane) => lane.bars.some((bar) => bar.isFailed))) signs.add("failed");
+    return signs;
   }
 
   /** All compiles in order of time. */
@@ -144,10 +150,11 @@ export class TimelineLanes {
     const table = this.store.table("phases");
     for (const row of table.rows) {
       const get = table.reader(row);
-      const lane = this.byCompile.get(this.groups.keyOf(table, row) ?? "");
+      const key = this.groups.keyOf(table, row);
+      const lane = this.byCompile.get(key ?? "");
       const [start, seconds, name] = [get("time"), get("duration_s"), get("name") ?? "?"];
       if (!lane || seconds === null) continue;
-      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind: phaseKind(name), name });
+      lane.phases.push({ start, end: start + seconds * 1e3, depth: get("depth") ?? 0, kind: phaseKind(name), name, key });
     }
     this.byFunction.forEach((lane) => lane.phases.sort((a, b) => a.depth - b.depth || a.start - b.start));
   }

@@ -3,7 +3,7 @@ import { make, setShown } from "../core/dom.js";
 import { PHASE_MEANINGS, PHASE_WORDS } from "./phases.js";
 
 /** @type {Record<string, [word: string, meaning: string]>} */
-const MARKS = {
+const SIGNS = {
   recompile: ["recompile", "A function that was compiled before is compiled again, because a guard of each earlier version failed."],
   failed: ["failed", "The compile ended with an error; the function runs without torch.compile, or the error is raised."],
   hit: ["cache hit", "The compiled graph was in a cache of an earlier run or compile, so it was loaded and not built."],
@@ -13,27 +13,18 @@ const MARKS = {
   recapture: ["CUDA graph re-recorded", "A recorded CUDA graph could not be replayed, so it was recorded again."],
   skip: ["CUDA graphs skipped", "The function runs without CUDA graphs; the mark says why."],
 };
-const CAPTURE_MARKS = ["capture", "recapture", "skip"];
 
 export class Legend {
   constructor() {
     const phases = Object.entries(PHASE_WORDS).map(([kind, word]) => makeKey(kind, word, PHASE_MEANINGS[kind]));
-    const marks = Object.entries(MARKS).map(([name, [word, meaning]]) => makeKey(name, word, meaning));
-    this.node = make("div", "cdiag-legend", ...phases, ...marks);
     /** @type {Map<string, HTMLElement>} */
-    this.keys = new Map([...Object.keys(PHASE_WORDS), ...Object.keys(MARKS)].map((name, i) => [name, [...phases, ...marks][i]]));
+    this.signs = new Map(Object.entries(SIGNS).map(([name, [word, meaning]]) => [name, makeKey(name, word, meaning)]));
+    this.node = make("div", "cdiag-legend", ...phases, ...this.signs.values());
   }
 
-  /**
-   * Leaves out what this session does not have.
-   * @param {boolean} hasCaptures
-   * @param {boolean} hasFailures
-   */
-  paint(hasCaptures, hasFailures) {
-    this.keys.forEach((key, name) => {
-      if (CAPTURE_MARKS.includes(name)) setShown(key, hasCaptures);
-      if (name === "failed") setShown(key, hasFailures);
-    });
+  /** @param {Set<string>} signs those that this session has */
+  paint(signs) {
+    this.signs.forEach((key, name) => setShown(key, signs.has(name)));
   }
 }
 

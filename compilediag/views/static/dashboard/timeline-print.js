@@ -5,7 +5,7 @@ import { drawTimeline, makeLayout } from "./timeline-drawing.js";
 /** @import { Frame } from "./timeline-drawing.js" */
 /** @import { Lane } from "./timeline-lanes.js" */
 
-const WIDTH = 1000; // px
+const WIDTH = 820; // px
 const PIECE = 16; // lanes
 const MANY = 100; // lanes: beyond, the pieces have a lower resolution, because memory is limited
 
@@ -27,6 +27,9 @@ export function drawForPrint(frame, lanes) {
     if (!context) continue;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawTimeline({ ...frame, context, width: WIDTH, height, layout, gutter: layout.gutter, scroll: 0 }, some);
+    context.globalCompositeOperation = "destination-over"; // under what is drawn
+    context.fillStyle = frame.palette.surface;
+    context.fillRect(0, 0, WIDTH, height);
     pieces.push(canvas);
   }
   return pieces;

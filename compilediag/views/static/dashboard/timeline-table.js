@@ -44,10 +44,10 @@ export class TimelineTable {
   plan(range, isShown) {
     const wasShown = this.wanted?.isShown;
     this.wanted = { range, isShown };
-    if (isShown !== wasShown) this.setShown(isShown);
-    if (this.timer !== null) return;
-    if (!this.painted || isShown !== wasShown) this.update();
-    else this.timer = setTimeout(() => this.update(), REST_MS);
+    if (isShown !== wasShown) {
+      this.setShown(isShown);
+      this.update();
+    } else this.timer ??= setTimeout(() => this.update(), REST_MS);
   }
 
   /** @param {boolean} isShown */
@@ -61,6 +61,7 @@ export class TimelineTable {
   }
 
   update() {
+    if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     if (!this.wanted) return;
     const { range, isShown } = this.wanted;

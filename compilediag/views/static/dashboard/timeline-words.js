@@ -10,6 +10,9 @@ const MOST_PHASES = 8; // lines of a tooltip
 /** @type {Record<string, string>} what started a compile, where that is not a call */
 const TRIGGERS = { lazy_backward: "backward, at its first call", compiled_autograd: "compiled autograd" };
 
+/** @type {Record<string, string>} */
+const OUTCOMES = { skipped: "skipped, runs eagerly", empty: "nothing to compile" };
+
 /** @type {[keyof CompilesRow & string, string][]} column, kind */
 const PARTS = [
   ["dynamo_s", "dynamo"],
@@ -20,13 +23,13 @@ const PARTS = [
 ];
 
 /**
- * What a compile was: "failed", "recompile", "first compile".
+ * What a compile was: "recompile", "first compile", "first compile: failed".
  * @param {Get<CompilesRow>} get
  */
 export function nameCompile(get) {
   const outcome = get("outcome");
   const what = get("is_recompile") ? "recompile" : TRIGGERS[get("trigger") ?? ""] ?? "first compile";
-  return outcome === null || outcome === "ok" ? what : `${what}, ${outcome}`;
+  return outcome === null || outcome === "ok" ? what : `${what}: ${OUTCOMES[outcome] ?? outcome}`;
 }
 
 /**

@@ -144,7 +144,7 @@ export class Timeline {
     const width = this.scroller.clientWidth;
     if (!hasLanes || !width) return;
     model.refresh(width);
-    this.controls.paint(model, this.store.table("cudagraphs").rows.length > 0);
+    this.controls.paint(model);
     const height = AXIS + model.shown.length * model.layout.lane;
     const visible = Math.min(height, AXIS + TALLEST);
     this.scroller.style.height = `${visible}px`;
