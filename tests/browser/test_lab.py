@@ -211,12 +211,25 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     expect_value(page, lambda: (total(page, "compiles"), total(report, "compiles")), (compiles, compiles))
 
 
+#: True if the timeline is painted in the colors that the page has now.
+FOLLOWS_THEME = """() => {
+  const canvas = document.querySelector(".cdiag-canvas");
+  const copy = new OffscreenCanvas(2, 1).getContext("2d", { willReadFrequently: true });
+  copy.fillStyle = getComputedStyle(canvas).getPropertyValue("--cd-surface");
+  copy.fillRect(0, 0, 1, 1);
+  copy.drawImage(canvas, 2, 2, 1, 1, 1, 0, 1, 1);
+  const [wanted, painted] = [0, 1].map((x) => copy.getImageData(x, 0, 1, 1).data.join());
+  return wanted === painted;
+}"""
+
+
 def take_pictures(page: Page, picture: Callable[[str], Path]) -> None:
     """Light and dark, while something compiles."""
     for theme, name in (("JupyterLab Light", "dashboard.png"), ("JupyterLab Dark", "dashboard-dark.png")):
         wanted = "dark" if "Dark" in theme else "light"
         page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
         page.wait_for_selector(f".cdiag[data-theme={wanted}]")
+        page.wait_for_function(FOLLOWS_THEME)
         page.locator(".cdiag").evaluate("node => node.scrollIntoView({ block: 'start' })")
         page.wait_for_selector(".cdiag-flight")
         page.screenshot(path=picture(name))

@@ -195,19 +195,18 @@ function eachInView(frame, items, paint) {
 }
 
 /**
- * Items that the search does not match, pale, then those that it matches, which thus stay visible among many.
- * @template {{start: number, end: number, key: string | null}} Item
+ * Bars that the search does not match, pale, then those that it matches, which thus stay visible among many.
  * @param {Frame} frame
- * @param {Item[]} items
- * @param {(x: number, width: number, item: Item) => void} paint
+ * @param {Lane} lane
+ * @param {(x: number, width: number, bar: CompileBar) => void} paint
  */
-function eachByMatch(frame, items, paint) {
+function eachBar(frame, lane, paint) {
   const { context, lit } = frame;
-  if (lit === null) return eachInView(frame, items, paint);
+  if (lit === null) return eachInView(frame, lane.bars, paint);
   context.globalAlpha = DIM;
-  eachInView(frame, items.filter(({ key }) => !lit.has(key)), paint);
+  eachInView(frame, lane.bars.filter(({ key }) => !lit.has(key)), paint);
   context.globalAlpha = 1;
-  eachInView(frame, items.filter(({ key }) => lit.has(key)), paint);
+  eachInView(frame, lane.bars.filter(({ key }) => lit.has(key)), paint);
 }
 
 /**
@@ -217,23 +216,24 @@ function eachByMatch(frame, items, paint) {
  */
 function drawBars(frame, lane, y) {
   const { context, palette } = frame;
-  eachByMatch(frame, lane.bars, (x, wide, bar) => {
+  eachBar(frame, lane, (x, wide, bar) => {
     context.fillStyle = bar.isFailed ? palette.failed : palette.dynamo;
     context.fillRect(x, y, Math.max(2, wide), BAR);
   });
 }
 
 /**
+ * The phases of the compiles that the search matches. Outer ones are below inner ones.
  * @param {Frame} frame
  * @param {Lane} lane
  * @param {number} y
  */
 function drawPhases(frame, lane, y) {
-  const { context, palette, width } = frame;
+  const { context, palette, width, lit } = frame;
   const top = new Int32Array(Math.ceil(width)); // pixel -> 1 + position of the phase that is seen there
   /** @type {PhaseBar[]} */
   const painted = [];
-  eachByMatch(frame, lane.phases, (x, wide, phase) => {
+  eachInView(frame, lit === null ? lane.phases : lane.phases.filter(({ key }) => lit.has(key)), (x, wide, phase) => {
     if (wide < 0.7) return;
     const drop = dropOf(phase);
     context.fillStyle = palette[phase.kind];
@@ -243,10 +243,7 @@ function drawPhases(frame, lane, y) {
     context.fillStyle = palette.surface;
     context.fillRect(x, y + drop, 0.75, BAR - drop);
   });
-  eachWideRun(top, frame.gutter, (x, wide, position) => {
-    const phase = painted[position - 1];
-    if (frame.lit === null || frame.lit.has(phase.key)) drawPhaseName(frame, phase, x, wide, y);
-  });
+  eachWideRun(top, frame.gutter, (x, wide, position) => drawPhaseName(frame, painted[position - 1], x, wide, y));
 }
 
 /** @param {PhaseBar} phase */
@@ -315,7 +312,7 @@ function chooseInk(color) {
  */
 function drawOutlines(frame, lane, y) {
   const { context, palette } = frame;
-  eachByMatch(frame, lane.bars, (x, wide, bar) => {
+  eachBar(frame, lane, (x, wide, bar) => {
     const shown = Math.max(2, wide);
     if (bar.isRecompile) {
       context.fillStyle = palette.recompile;
