@@ -16,6 +16,7 @@ from tests.advice.runs import run_original
 
 PROGRAMS = load_programs()
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs" / "cookbook"
+GPU_TESTS = Path(__file__).resolve().parents[1] / "gpu"
 #: Kinds of guards that no program has, and why.
 KINDS_WITHOUT_PROGRAM = {"other": "what is not understood", "default_device": "a device mode is reported as a mode"}
 #: The version of torch whose texts the cookbook shows.
@@ -28,6 +29,11 @@ def test_each_rule_has_a_program_or_a_reason_for_none():
     rules, executed = list_rules(), list_executed_rules(PROGRAMS)
     assert rules - set(NOT_HERE) == executed
     assert set(NOT_HERE) <= rules
+
+
+def test_each_rule_of_a_gpu_has_a_test_there():
+    followed = "".join(path.read_text() for path in sorted(GPU_TESTS.glob("test_*advice.py")))
+    assert [rule for rule, why in NOT_HERE.items() if "tests/gpu" in why and f'"{rule}"' not in followed] == []
 
 
 def test_what_the_programs_print_are_rules_that_were_found_in_the_code():

@@ -69,7 +69,7 @@ def parameter_moves():
     return compiled, [one for _, one in results]
 
 
-def two_graphs(choose, n=7):
+def two_graphs(choose, n=7, pass_on=lambda x: x):
     """The output of one graph is the input of another; `choose` says at each step which, and what stays alive."""
     first, second = captured(lambda x: (x + 1, x + 2, x + 3, x + 4)), captured(lambda y: y * 3)
     kept, results = [], []
@@ -80,7 +80,7 @@ def two_graphs(choose, n=7):
             outputs = list(first(ones()))
             chosen, keep = choose(step)
             kept += [outputs[i] for i in keep]
-            chosen = outputs[chosen]
+            chosen = pass_on(outputs[chosen])
             outputs.clear()
             results.append(copies(second(chosen)))
             del chosen
@@ -163,11 +163,11 @@ def unsafe_operation():
     return steps(captured(lambda x: unsafe(x.sin()).cos()), ones())
 
 
-def many_graphs():
+def many_graphs(**options):
     """More re-records of one function than are allowed."""
     limits = torch._inductor.config.patch({"triton.cudagraph_unexpected_rerecord_limit": 1})
     with limits, torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):  # torch 2.11 counts only without it
-        return two_graphs(lambda step: (max(0, step - 8), []), n=12)
+        return two_graphs(lambda step: (max(0, step - 8), []), n=12, **options)
 
 
 def pending_backward():

@@ -4,7 +4,18 @@ import pytest
 import torch
 
 import compilediag as cd
-from tests.gpu.graph_programs import DEVICE, captured, copies, ones, steps
+from tests.gpu.graph_programs import (
+    DEVICE,
+    captured,
+    copies,
+    many_graphs,
+    ones,
+    steps,
+    two_graphs,
+    unsafe,
+    unsafe_operation,
+    waits,
+)
 
 patched = torch._inductor.config.patch
 
@@ -102,7 +113,66 @@ def test_boolean_indexing_becomes_where():
     torch.testing.assert_close(second, result)
 
 
+def test_an_operation_that_is_not_captured_runs_between_two_functions():
+    def apart(x):
+        return captured(torch.cos)(unsafe(captured(torch.sin)(x)))
+
+    found = check_change("cudagraph_skip", lambda: unsafe_operation()[1], lambda: steps(apart, ones())[1])
+    assert found.suggestion.startswith("Move this operator out of the compiled function")
+
+
+def test_an_operation_that_waits_for_the_gpu_runs_between_two_functions():
+    def apart(x):
+        return captured(torch.cos)(waits(captured(torch.sin)(x)))
+
+    found = check_change(
+        "cudagraph_failed",
+        lambda: steps(captured(lambda x: waits(x.sin()).cos()), ones()),
+        lambda: steps(apart, ones())[1],
+    )
+    assert "something in the function waits for the GPU" in found.suggestion
+
+
 # Captures again, sizes, paths
+
+
+def test_what_another_graph_made_is_passed_as_a_copy():
+    found = check_change("cudagraph_limit", lambda: many_graphs()[2], lambda: many_graphs(pass_on=torch.clone)[2])
+    assert "pass x.clone(), which is copied" in found.suggestion
+
+
+def test_outputs_are_freed_before_the_next_call():
+    found = check_change(
+        "cudagraph_rerecord",
+        lambda: two_graphs(lambda step: (0, [[], [1], [2], [3]][step // 4]), n=16)[2],
+        lambda: two_graphs(lambda step: (0, []), n=16)[2],
+    )
+    assert found.suggestion.startswith("Free the outputs before the next call")
+
+
+def test_a_graph_after_several_others_begins_a_step():
+    def call(begin):
+        functions = (
+            lambda x: x + 1,
+            lambda x: x + 2,
+            lambda x: x + 3,
+            lambda x: x + 4,
+            lambda x: x + 5,
+            lambda x: x + 6,
+        )
+        others, last, found = [captured(f) for f in functions], captured(lambda x: x * 3), []
+        with torch.no_grad():
+            for other in others * 3:
+                torch.compiler.cudagraph_mark_step_begin()
+                before = other(ones())
+                if begin:
+                    before = before.clone()
+                    torch.compiler.cudagraph_mark_step_begin()
+                found.append(copies(last(ones()) + before))
+        return found
+
+    found = check_change("cudagraph_paths", lambda: call(False), lambda: call(True))
+    assert "cudagraph_mark_step_begin() at the start of each step" in found.suggestion
 
 
 def test_a_parameter_keeps_its_tensor():
