@@ -9,7 +9,7 @@ GPU_PYTHON ?= python3
 # A worker for each core. A file's tests stay together: they share servers, programs and sessions.
 PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast test-libraries gpu-test bench lab docs clean
+.PHONY: demo test test-all test-fast test-libraries gpu-test bench lab docs gallery clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
@@ -51,6 +51,9 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_row_types.py > compilediag/views/static/core/rows.d.ts
 	$(PY) docs/make_cookbook.py
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
+gallery: $(READY)  ## record sessions and take the pictures of docs/gallery.md; needs Chromium, takes minutes
+	$(PY) -m tests.browser.gallery
 
 clean:
 	rm -rf .venv .venv-libraries site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm

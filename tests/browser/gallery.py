@@ -1,0 +1,237 @@
+"""Writes the gallery of the documentation: `make gallery`.
+
+Real sessions are recorded on the CPU, opened with the recorded ones, and photographed as dashboard and as report, light
+and dark, 1300 and 400 px wide. Nothing here is made up: every page shows what torch.compile did in these programs.
+
+python -m tests.browser.gallery [--more NAME=run.cdiag ...] [--out docs/img/gallery] [--page docs/gallery.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import compilediag as cd
+from compilediag.session import Session
+from compilediag.views.model import ViewModel
+from tests.browser.conftest import ARGS, show_widget
+
+ROOT = Path(__file__).resolve().parents[2]
+#: All pictures together, in bytes: they are part of every clone of the repository.
+MAX_BYTES = 3_000_000
+#: Tried one after the other until all pictures fit.
+QUALITIES = (0.8, 0.6, 0.4)
+SIZES = {1300: 1000, 400: 800}
+SCHEMES = {"light": "#ffffff", "dark": "#111111"}
+
+MANY_FUNCTIONS = "import torch\n\n" + "\n".join(
+    f"""
+@torch.compile(backend="eager")
+def layer_{k}(x):
+    return torch.relu(x * {k} + 1).sum()
+
+
+layer_{k}(torch.randn(8, 8))
+"""
+    for k in range(40)
+)
+STORM = """
+import torch
+
+torch._dynamo.config.recompile_limit = 400
+torch._dynamo.config.accumulated_recompile_limit = 400
+
+@torch.compile(backend="eager", dynamic=False)
+def normalize(batch):
+    return (batch - batch.mean(0)) / (batch.std(0) + 1e-5)
+
+for size in range(2, 303):
+    normalize(torch.ones(size, 4))
+"""
+#: Encodes a picture as WebP in the browser, so that no other program is needed.
+TO_WEBP = """async ([picture, quality]) => {
+  const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  canvas.getContext("2d").drawImage(image, 0, 0);
+  const blob = await canvas.convertToBlob({ type: "image/webp", quality });
+  const address = await new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.readAsDataURL(blob);
+  });
+  return address.split(",")[1];
+}"""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A session of the gallery: the start of its pictures' names, its title, and what ran."""
+
+    name: str
+    title: str
+    text: str
+    session: Session
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of an exhibit, as PNG."""
+
+    exhibit: str
+    view: str
+    width: int
+    scheme: str
+    png: bytes
+
+    @property
+    def file(self) -> str:
+        """`storm-report-400-dark.webp`."""
+        return f"{self.exhibit}-{self.view}-{self.width}-{self.scheme}.webp"
+
+
+def record_exhibits(folder: Path, more: dict[str, Path]) -> Iterator[Exhibit]:
+    """Record what runs on a CPU, and open what was recorded elsewhere."""
+    yield Exhibit("functions", "40 functions", "Each is compiled once.", record(folder, "functions", MANY_FUNCTIONS))
+    yield Exhibit("storm", "300 recompiles", "Every batch has another size.", record(folder, "storm", STORM))
+    yield Exhibit("ranks", "Two ranks", "From one call on, their batches differ.", record_ranks(folder))
+    autotune, cudagraphs = (
+        cd.load(ROOT / "notebooks" / "data" / f"{name}.cdiag") for name in ("autotune", "cudagraphs")
+    )
+    yield Exhibit("autotune", "Max-autotune on an H200", "Matrix products and other kernels are tuned.", autotune)
+    yield Exhibit("cudagraphs", "CUDA graphs on an H200", "Some graphs are captured again or skipped.", cudagraphs)
+    for name, path in more.items():
+        yield Exhibit(name, name.replace("_", " "), "Recorded elsewhere.", cd.load(path))
+
+
+def record(folder: Path, name: str, program: str) -> Session:
+    """The session of a program that runs in a process of its own, in a folder of its own."""
+    script = folder / f"{name}.py"
+    script.write_text(program.lstrip())
+    run_python(folder, "-m", "compilediag", "run", "--quiet", "--save", f"{name}.cdiag", script.name)
+    return cd.load(folder / f"{name}.cdiag")
+
+
+def record_ranks(folder: Path) -> Session:
+    """The session of a job of two ranks."""
+    ranks = folder / "ranks"
+    ranks.mkdir()
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.live.two_ranks", str(rank), str(folder / "meeting"), str(ranks)],
+            cwd=ROOT,
+            env=make_environment(folder),
+        )
+        for rank in range(2)
+    ]
+    codes = [job.wait(600) for job in jobs]
+    if any(codes):
+        raise RuntimeError("a rank failed")
+    return cd.load(ranks)
+
+
+def run_python(folder: Path, *arguments: str) -> None:
+    subprocess.run([sys.executable, *arguments], cwd=folder, env=make_environment(folder), check=True, timeout=600)
+
+
+def make_environment(folder: Path) -> dict[str, str]:
+    """The caches of the user stay as they are."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
+
+
+def take_pictures(browser: Browser, exhibit: Exhibit, folder: Path) -> Iterator[Picture]:
+    """Dashboard and report of a session, in both sizes and themes."""
+    report = exhibit.session.report(folder / f"{exhibit.name}.html")
+    snapshot = ViewModel(exhibit.session.data).snapshot()
+    for width, height in SIZES.items():
+        for scheme, back in SCHEMES.items():
+            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page = context.new_page()
+            show_widget(page, snapshot)
+            page.evaluate("(color) => Object.assign(document.body.style, { background: color })", back)
+            yield Picture(exhibit.name, "dashboard", width, scheme, take(page))
+            page.goto(report.as_uri())
+            page.wait_for_selector(".cdiag [data-total]", state="attached")
+            yield Picture(exhibit.name, "report", width, scheme, take(page))
+            context.close()
+
+
+def take(page: Page) -> bytes:
+    """The page after two frames, when everything has its size."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return page.screenshot()
+
+
+def write_pictures(browser: Browser, pictures: list[Picture], out: Path) -> int:
+    """Write all pictures as WebP with the best quality with which they fit; returns their bytes."""
+    page = browser.new_page()
+    encoded: dict[str, bytes] = {}
+    for quality in QUALITIES:
+        for picture in pictures:
+            text = page.evaluate(TO_WEBP, [base64.b64encode(picture.png).decode(), quality])
+            encoded[picture.file] = base64.b64decode(text)
+        if sum(map(len, encoded.values())) <= MAX_BYTES:
+            break
+    else:
+        raise RuntimeError(f"the pictures have more than {MAX_BYTES:,} bytes; leave some out")
+    page.close()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    for name, content in encoded.items():
+        (out / name).write_bytes(content)
+    return sum(map(len, encoded.values()))
+
+
+def format_page(exhibits: list[Exhibit], folder: str) -> str:
+    """The page of the documentation; `folder` is that of the pictures, as seen from the page."""
+    parts = [
+        "# Gallery",
+        "",
+        "Dashboard and report of real sessions, light and dark, on a wide and on a narrow page. `make gallery` records",
+        "the sessions and takes the pictures.",
+    ]
+    for exhibit in exhibits:
+        headline = exhibit.session.plan().headline
+        parts += ["", f"## {exhibit.title}", "", f"{exhibit.text} The plan: {headline}.", ""]
+        for view in ("dashboard", "report"):
+            names = [f"{exhibit.name}-{view}-{width}-{scheme}.webp" for width in SIZES for scheme in SCHEMES]
+            alts = [f"{exhibit.title}, {view}, {width} px, {scheme}" for width in SIZES for scheme in SCHEMES]
+            parts += [f"![{alt}]({folder}/{name})" for alt, name in zip(alts, names, strict=True)]
+    return "\n".join(parts) + "\n"
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Write the gallery of the documentation.")
+    parser.add_argument("--more", metavar="NAME=PATH", action="append", default=[], help="another session to show")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "img" / "gallery", help="folder of the pictures")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "gallery.md", help="page of the documentation")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_arguments()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    more = {name: Path(path) for name, _, path in (text.partition("=") for text in args.more)}
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        folder = Path(temporary)
+        exhibits = list(record_exhibits(folder, more))
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        pictures = [picture for exhibit in exhibits for picture in take_pictures(browser, exhibit, folder)]
+        size = write_pictures(browser, pictures, args.out)
+        args.page.write_text(format_page(exhibits, os.path.relpath(args.out, args.page.parent)))
+        browser.close()
+    print(f"wrote {len(pictures)} pictures ({size / 1e6:.1f} MB) to {args.out}, and {args.page}")
+
+
+if __name__ == "__main__":
+    main()
