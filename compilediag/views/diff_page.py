@@ -23,15 +23,8 @@ KINDS = {
     "autotune": "Autotuning winners",
     "phase": "Phases",
 }
-#: Column -> its width, and the width in px that the table needs to show it.
-COLUMNS = {
-    "verdict": ("80px", 0),
-    "change": ("84px", 760),
-    "what": ("minmax(120px, 4fr)", 0),
-    "before": ("minmax(70px, 1fr)", 560),
-    "after": ("minmax(70px, 1fr)", 560),
-    "seconds more": ("104px", 0),
-}
+#: Column -> the width in px that the table needs to show it.
+COLUMNS = {"verdict": 0, "change": 760, "what": 0, "before": 560, "after": 560, "seconds more": 0}
 VERDICTS = {True: "▲ worse", False: "▼ better", None: None}
 
 
@@ -71,8 +64,7 @@ def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> dict[str, A
     # The page puts later rows first where it sorts them alike.
     own = [change for change in reversed(changes) if change.kind == kind]
     rows = [[VERDICTS[c.worse], c.change, c.title, c.before, c.after, _round_seconds(c)] for c in own]
-    widths, least = zip(*COLUMNS.values(), strict=True)
-    fixed = {"columns": list(COLUMNS), "widths": widths, "from": least, "sort": ["seconds more", -1], "note": None}
+    fixed = {"columns": list(COLUMNS), "from": list(COLUMNS.values()), "sort": ["seconds more", -1], "note": None}
     return {"name": f"panel:{kind}", "label": label, "rows": rows, **fixed}
 
 

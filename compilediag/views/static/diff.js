@@ -1,6 +1,7 @@
 // The entry of the page that compares two sessions: a tab per kind of change, in the report's own tables.
 import { CompileGroups } from "./core/compile-groups.js";
 import { make, makeSearch, setShown } from "./core/dom.js";
+import { Hints } from "./core/hints.js";
 import { findRoot, readPageData } from "./core/page-data.js";
 import { Store } from "./core/store.js";
 import { followTheme } from "./core/theme.js";
@@ -46,6 +47,7 @@ class DiffPage {
     root.classList.add("cdiag");
     root.replaceChildren(this.makeHead(data), strip, main, foot);
     [strip, main, this.search].forEach((part) => setShown(part, this.kinds.length > 0));
+    new Hints(root);
     followTheme(root, () => {});
     this.paint();
   }

@@ -1,5 +1,7 @@
 // The blocks that details are made of: sections, facts, bars, lines of code.
 import { make } from "./dom.js";
+import { explain } from "./glossary.js";
+import { makeTerm, setHint } from "./hints.js";
 import { formatCount, formatValue } from "./format.js";
 /** @import { Child } from "./dom.js" */
 /** @import { Finding } from "./page-types" */
@@ -54,13 +56,15 @@ export function makeFacts(entries) {
  * @param {number | null} total
  * @param {string} kind names the color
  * @param {string} text
+ * @param {number} [depth]
+ * @param {string | null} [hint]
  */
-export function makeBar(label, value, total, kind, text, depth = 0) {
+export function makeBar(label, value, total, kind, text, depth = 0, hint = null) {
   const fill = make("span", `cdiag-part is-${kind}`);
   fill.style.width = `${total ? Math.min(100, ((value ?? 0) / total) * 100).toFixed(1) : 0}%`;
-  const name = make("span", "cdiag-bar-name", label);
+  const name = makeTerm(label, hint);
+  name.classList.add("cdiag-bar-name");
   name.style.paddingLeft = `${Math.min(depth, 8) * 10}px`;
-  name.title = label;
   const track = make("span", "cdiag-track", fill);
   const node = make("div", "cdiag-bar-row", name, track, make("span", "cdiag-bar-value", text));
   return { node, name };
@@ -94,9 +98,20 @@ export function makeSection(name, heading, ...children) {
  * @param {Finding} finding
  */
 export function makeFindingMark({ step, is_cost, is_expected }) {
-  if (step !== null) return make("span", "cdiag-mark is-step", `step ${formatCount(step)}`);
-  if (is_cost) return make("span", "cdiag-mark", "compile time");
-  return is_expected ? make("span", "cdiag-mark", "expected") : null;
+  if (step !== null) return makeMark("cdiag-mark is-step", `step ${formatCount(step)}`, "step");
+  if (is_cost) return makeMark("cdiag-mark", "compile time", "compile time");
+  return is_expected ? makeMark("cdiag-mark", "expected", "expected") : null;
+}
+
+/**
+ * @param {string} className
+ * @param {string} text
+ * @param {string} word that the glossary explains
+ */
+function makeMark(className, text, word) {
+  const mark = make("span", className, text);
+  setHint(mark, explain(word));
+  return mark;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Call stacks: put together from frames that are stored once each, and drawn with torch's own frames folded.
 import { make, makeButton, setShown } from "./dom.js";
+import { setHint } from "./hints.js";
 import { formatAmount, formatFunction, formatPlace } from "./format.js";
 /** @import { Store, Table } from "./store.js" */
 
@@ -89,7 +90,7 @@ export class CallStacks {
  */
 export function makeFrame(frame) {
   const place = make("span", "cdiag-frame-place", formatPlace(frame.file, frame.line) ?? "?");
-  place.title = `${frame.file ?? "?"}:${frame.line ?? "?"}`;
+  setHint(place, `${frame.file ?? "?"}:${frame.line ?? "?"}`);
   const name = make("span", "cdiag-frame-name", frame.name ?? "?");
   const code = frame.code === null ? null : make("code", "cdiag-frame-code", frame.code);
   return make("div", "cdiag-frame-line", place, name, code);

@@ -1,5 +1,6 @@
 // A button that copies a text, also where a page may not use the clipboard's own interface.
 import { makeButton, setText } from "./dom.js";
+import { setHint } from "./hints.js";
 
 const SHOWN_MS = 2000; // how long the button says what happened
 
@@ -17,7 +18,7 @@ export function makeCopyButton(label, read) {
     clearTimeout(timer);
     timer = setTimeout(() => setText(button, "Copy"), SHOWN_MS);
   });
-  button.title = label;
+  setHint(button, label);
   return button;
 }
 

@@ -185,6 +185,58 @@ export function formatDate(ms) {
   return `${day}, ${formatClock(ms)}`;
 }
 
+/** @type {Record<string, number>} type of a column -> its unit in s */
+const IN_SECONDS = { s: 1, us: 1e-6 };
+/** @type {[string, number][]} unit, and its size in s */
+const COLUMN_UNITS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+
+/** @typedef {{name: string, factor: number, decimals: number | null}} Unit what the numbers of a column are multiplied by */
+
+/**
+ * The unit that all durations of a column are written in: the largest of them is at least 0.1; null for other columns.
+ * @param {string | undefined} type of the column
+ * @param {number} largest
+ * @returns {Unit | null}
+ */
+export function chooseUnit(type, largest) {
+  if (type === "ms") return { name: "ms", factor: 1, decimals: null }; // four digits distinguish close kernels
+  const scale = IN_SECONDS[type ?? ""];
+  if (!scale || !(largest > 0)) return null;
+  const seconds = largest * scale;
+  const [name, size] = COLUMN_UNITS.find(([, each]) => seconds >= each / 10) ?? COLUMN_UNITS[COLUMN_UNITS.length - 1];
+  const shown = seconds / size;
+  return { name, factor: scale / size, decimals: shown < 10 ? 3 : shown < 100 ? 2 : shown < 1000 ? 1 : 0 };
+}
+
+/**
+ * A number in the unit of its column: "1.978", "<0.001".
+ * @param {number} value
+ * @param {Unit} unit
+ */
+export function formatInUnit(value, { factor, decimals }) {
+  if (decimals === null) return Math.abs(value) >= 1000 ? formatCount(value) : formatDigits(value, 4);
+  const scaled = value * factor;
+  const least = 10 ** -decimals;
+  if (scaled !== 0 && Math.abs(scaled) < least / 2) return `<${least.toFixed(decimals)}`;
+  return scaled.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}
+
+const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
+
+/**
+ * torch's range of a symbol in words: "[2, int_oo]" is "2 or more".
+ * @param {string | null} text
+ */
+export function formatRange(text) {
+  const [, low, high] = RANGE.exec(text ?? "") ?? [];
+  if (low === undefined) return text;
+  const [hasLow, hasHigh] = [low, high].map((end) => !/oo$/.test(end));
+  if (!hasLow && !hasHigh) return "any";
+  if (!hasHigh) return `${low} or more`;
+  if (!hasLow) return `${high} or less`;
+  return low === high ? `only ${low}` : `${low} to ${high}`;
+}
+
 /** @type {Record<string, string>} */
 const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file written" };
 

@@ -169,7 +169,6 @@ export interface Panel {
   columns: string[];
   rows: any[][];
   note: string | null;
-  widths?: string[];
   from?: number[];
   sort?: Sort;
 }

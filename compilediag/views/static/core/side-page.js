@@ -1,5 +1,6 @@
 // What the pages beside the dashboard share: a bar with the way back, a scrolled body, one painting per frame.
 import { make, makeButton } from "./dom.js";
+import { Hints } from "./hints.js";
 import { followTheme } from "./theme.js";
 /** @import { Child } from "./dom.js" */
 /** @import { Trail } from "./place.js" */
@@ -28,6 +29,8 @@ export class SidePage {
     this.page = make("div", "cdiag-page");
     this.page.tabIndex = -1;
     this.unfollow = followTheme(root, () => {});
+    /** @type {Hints | null} made with the first painting, after the page has its parts */
+    this.hints = null;
     this.listener = () => this.planPaint();
   }
 
@@ -43,6 +46,7 @@ export class SidePage {
   destroy() {
     this.store.listeners.delete(this.listener);
     this.cancelPaint();
+    this.hints?.destroy();
     this.unfollow();
   }
 
@@ -58,6 +62,7 @@ export class SidePage {
   /** Notes that the painting has begun, and which patch it shows. */
   beginPaint() {
     this.painting = null;
+    this.hints ??= new Hints(this.root);
     this.root.dataset.seq = String(this.store.seq ?? "");
   }
 

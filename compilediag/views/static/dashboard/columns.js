@@ -1,6 +1,7 @@
 // The columns that tabs share, and how a cell is written and sorted.
-import { formatCount, formatFunction, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
+import { formatCount, formatFunction, formatInUnit, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
+/** @import { Unit } from "../core/format.js" */
 /** @import { Cells, Get } from "../core/page-types" */
 /** @import { Table } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
@@ -17,7 +18,7 @@ export function writeChange(before, after) {
 }
 
 /** @type {TabColumn<{time: number}>} */
-export const TIME = { label: "time", name: "time", type: "time", width: "84px" };
+export const TIME = { label: "time", name: "time", type: "time" };
 
 /** @type {TabColumn} */
 export const COMPILE = {
@@ -27,7 +28,6 @@ export const COMPILE = {
     return name === null ? id : `${name} ${id ?? ""}`.trim();
   },
   sortBy: "compile_id",
-  width: "minmax(110px, 1.2fr)",
   isCode: true,
 };
 
@@ -35,7 +35,6 @@ export const COMPILE = {
 export const LINE = {
   label: "line",
   text: (get) => formatPlace(get("user_file"), get("user_line")) ?? formatPlace(get("file"), get("line")),
-  width: "minmax(130px, 1fr)",
   isCode: true,
   from: 620,
 };
@@ -47,7 +46,6 @@ export const FUNCTION = {
     const name = formatFunction(get("function"));
     return name === null || get("line") === null ? name : `${name}:${get("line")}`;
   },
-  width: "minmax(110px, 1fr)",
   isCode: true,
 };
 
@@ -58,18 +56,17 @@ export const FUNCTION = {
  * @param {number} [from]
  */
 export function secondsColumn(label, name, from) {
-  return { label, name, type: "s", width: "84px", from };
+  return { label, name, type: "s", from };
 }
 
 /**
  * @template {string} Name
  * @param {string} label
  * @param {Name} name
- * @param {string} width
  * @param {number} [from]
  */
-export function countColumn(label, name, width, from) {
-  return { label, name, type: "int", width, from };
+export function countColumn(label, name, from) {
+  return { label, name, type: "int", from };
 }
 
 /**
@@ -94,11 +91,22 @@ export function tabName(tab) {
  * @param {Table} table
  * @param {Cells} row
  * @param {CompiledFunction | null} owner
+ * @param {Unit | null} [unit] that all numbers of the column have
  */
-export function writeCell(column, table, row, owner) {
+export function writeCell(column, table, row, owner, unit = null) {
   const get = table.reader(row);
-  const text = column.text ? column.text(get, owner) : formatValue(get(column.name ?? ""), column.type);
+  const value = column.text ? null : get(column.name ?? "");
+  const text = column.text ? column.text(get, owner) : writeValue(value, column, unit);
   return text === null ? MISSING : oneLine(String(text), CELL_LIMIT);
+}
+
+/**
+ * @param {any} value
+ * @param {TabColumn} column
+ * @param {Unit | null} unit
+ */
+function writeValue(value, column, unit) {
+  return unit && typeof value === "number" ? formatInUnit(value, unit) : formatValue(value, column.type);
 }
 
 /**

@@ -6,12 +6,13 @@ import {
   formatCount,
   formatMicroseconds,
   formatPlace,
+  formatRange,
   formatSeconds,
   formatValue,
   MISSING,
 } from "../core/format.js";
 import { writeChange } from "./columns.js";
-import { phaseKind, phaseLabel } from "./phases.js";
+import { PHASE_MEANINGS, phaseKind, phaseLabel } from "./phases.js";
 import { writeSymbol } from "./tabs.js";
 /** @import { Get } from "../core/page-types" */
 /** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/rows" */
@@ -48,7 +49,7 @@ export function makeCompile(get) {
   const words = joinKnown(get("trigger"), get("outcome"), get("is_recompile") ? "recompile" : null, formatClock(get("time")));
   const bars = PARTS.filter(([key]) => get(key) !== null).map(([key, label, kind]) => {
     const seconds = Number(get(key));
-    return makeBar(label, seconds, total, kind, formatSeconds(seconds)).node;
+    return makeBar(label, seconds, total, kind, formatSeconds(seconds), 0, PHASE_MEANINGS[kind]).node;
   });
   const facts = makeFacts([
     ...FACTS.map(([key, label]) => /** @type {[string, unknown]} */ ([label, formatFact(get(key))])),
@@ -64,9 +65,9 @@ export function makePhases(readers) {
   return readers.map((get) => {
     const [torchName, seconds] = [get("name") ?? "?", get("duration_s")];
     const label = phaseLabel(torchName);
-    const { node, name } = makeBar(label, seconds, longest, phaseKind(torchName), formatSeconds(seconds), get("depth") ?? 0);
-    name.title = torchName;
-    return node;
+    const kind = phaseKind(torchName);
+    const hint = `${PHASE_MEANINGS[kind]}\ntorch calls this phase ${torchName}.`;
+    return makeBar(label, seconds, longest, kind, formatSeconds(seconds), get("depth") ?? 0, hint).node;
   });
 }
 
@@ -114,7 +115,7 @@ export function makeShape(get, stacks) {
   const text = writeSymbol(get("expression"), get("symbol"), get("value"));
   const what = make("code", "cdiag-source", longText(text ?? MISSING));
   const action = make("span", "cdiag-outcome", get("action") ?? MISSING);
-  const facts = makeFacts([["source", get("source")], ["range", get("range")], ["reason", get("reason")]]);
+  const facts = makeFacts([["source", get("source")], ["range", formatRange(get("range"))], ["reason", get("reason")]]);
   const code = makeCodeLine(get, formatPlace(get("user_file"), get("user_line")));
   return make("div", "cdiag-item", make("div", "", action, " ", what), code, facts, ...stacks);
 }

@@ -2,6 +2,7 @@
 import { CompileGroups, keyOfFlight } from "../core/compile-groups.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatClock } from "../core/format.js";
+import { Hints, setHint } from "../core/hints.js";
 import { followTheme } from "../core/theme.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
@@ -81,7 +82,7 @@ export class Dashboard {
     main.id = `cdiag-panel-${count}`;
     this.tabs = new TabBar(main, (tab) => this.showTab(tab));
     this.chip = makeButton("cdiag-chip", "", () => this.onPick(null));
-    this.chip.title = "show everything again";
+    setHint(this.chip, "show everything again");
     this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", onRanks);
     const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
     const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, this.toRanks, toExplorer);
@@ -93,6 +94,7 @@ export class Dashboard {
     root.addEventListener("keydown", (event) => this.onKey(event));
     const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
     root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, this.minor, main, this.foot);
+    this.hints = new Hints(root);
     this.unfollow = followTheme(root, () => this.timeline.paint());
     /** @param {boolean} isUrgent */
     this.listener = (isUrgent) => this.planPaint(isUrgent);
@@ -106,7 +108,7 @@ export class Dashboard {
     clearInterval(this.ticker);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     if (this.rest !== null) clearTimeout(this.rest);
-    [this.inFlight, this.timeline, this.table].forEach((part) => part.destroy());
+    [this.inFlight, this.timeline, this.table, this.hints].forEach((part) => part.destroy());
     this.unfollow();
   }
 

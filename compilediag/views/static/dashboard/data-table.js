@@ -1,8 +1,12 @@
 // A table of any length: only the rows in view are elements. One tab stop; arrow keys move, Enter opens.
 import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
-import { isNumeric } from "../core/format.js";
+import { chooseUnit, isNumeric } from "../core/format.js";
+import { explain } from "../core/glossary.js";
+import { setHint } from "../core/hints.js";
+import { fitColumns } from "./column-widths.js";
 import { sortKey, tabName, writeCell } from "./columns.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
+/** @import { Unit } from "../core/format.js" */
 /** @import { Cells, Sort } from "../core/page-types" */
 /** @import { Table } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
@@ -12,6 +16,7 @@ import { sortKey, tabName, writeCell } from "./columns.js";
 
 const ROW = 26; // px, as in the style sheet
 const SPARE = 4; // rows kept above and below the view
+const SAMPLE = 80; // rows that the widths of columns are taken from
 
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 
@@ -38,6 +43,15 @@ function sortPositions(positions, keys, direction) {
   return order.map((entry) => entry.position);
 }
 
+/**
+ * The label of a column, with the unit of its numbers.
+ * @param {TabColumn} column
+ * @param {Unit | null} unit
+ */
+function writeHead({ label }, unit) {
+  return unit ? `${label} (${unit.name})` : label;
+}
+
 export class DataTable {
   /**
    * @param {CompileGroups} groups names the function of a row's compile
@@ -59,6 +73,8 @@ export class DataTable {
     this.order = [];
     /** @type {TabColumn[]} */
     this.columns = [];
+    /** @type {(Unit | null)[]} of each column */
+    this.units = [];
     /** @type {Map<number, RowElement>} event id -> row element in view */
     this.elements = new Map();
     this.active = 0; // index in order that holds the tab stop
@@ -154,25 +170,52 @@ export class DataTable {
   layOut() {
     const columns = this.columnsThatFit();
     const sort = this.currentSort();
-    const shape = JSON.stringify([tabName(this.tab), columns.map((column) => column.label), sort]);
+    const size = Math.ceil(Math.log2(this.table.rows.length + 1)); // so that widths change rarely while rows come in
+    const shape = JSON.stringify([tabName(this.tab), columns.map((column) => column.label), sort, this.scroller.clientWidth, size]);
     if (shape === this.shape) return;
     this.shape = shape;
     this.columns = columns;
+    this.units = columns.map((column) => this.findUnit(column));
     this.hadFocus = this.canvas.contains(document.activeElement);
-    this.node.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
-    this.head.replaceChildren(...columns.map((column) => this.makeHeadCell(column, sort)));
+    this.head.replaceChildren(...columns.map((column, i) => this.makeHeadCell(column, sort, this.units[i])));
+    this.fitColumns();
     this.dropElements();
+  }
+
+  fitColumns() {
+    const { rows } = this.table;
+    const every = Math.max(1, Math.floor(rows.length / SAMPLE));
+    const texts = rows.filter((_, i) => i % every === 0).map((row) => {
+      const owner = this.ownerOf(row);
+      return this.columns.map((column, i) => writeCell(column, this.table, row, owner, this.units[i]));
+    });
+    const heads = this.columns.map((column, i) => writeHead(column, this.units[i]));
+    const widths = fitColumns(this.columns, heads, texts, this.scroller.clientWidth || 1000);
+    this.node.style.setProperty("--columns", widths.map((width) => `${width}px`).join(" "));
+    const total = `${widths.reduce((sum, width) => sum + width, 0)}px`;
+    for (const part of [this.head, this.canvas]) part.style.minWidth = total;
+  }
+
+  /**
+   * The unit of all numbers of a column, which its head names.
+   * @param {TabColumn} column
+   */
+  findUnit({ name, type, text }) {
+    if (text || !name) return null;
+    const largest = this.table.rows.reduce((most, row) => Math.max(most, Math.abs(this.table.get(row, name) ?? 0)), 0);
+    return chooseUnit(type, largest);
   }
 
   /**
    * @param {TabColumn} column
    * @param {Sort} sort
+   * @param {Unit | null} unit
    */
-  makeHeadCell(column, [label, direction]) {
+  makeHeadCell(column, [label, direction], unit) {
     const isSorted = column.label === label;
-    const text = isSorted ? `${column.label} ${direction > 0 ? "▲" : "▼"}` : column.label;
-    const button = makeButton("", text, () => this.sortBy(column));
-    button.title = this.table.columns.find((known) => known.name === column.name)?.doc ?? column.label;
+    const head = writeHead(column, unit);
+    const button = makeButton("", isSorted ? `${head} ${direction > 0 ? "▲" : "▼"}` : head, () => this.sortBy(column));
+    setHint(button, explain(column.label) ?? this.table.columns.find((known) => known.name === column.name)?.doc);
     const cell = make("div", isNumeric(column.type) ? "is-number" : "", button);
     cell.setAttribute("role", "columnheader");
     cell.setAttribute("aria-sort", isSorted ? (direction > 0 ? "ascending" : "descending") : "none");
@@ -270,7 +313,7 @@ export class DataTable {
     const element = this.elements.get(id) ?? this.makeRow(id);
     if (element.row !== row || element.lane !== owner?.lane) {
       Object.assign(element, { row, lane: owner?.lane });
-      element.node.replaceChildren(...this.columns.map((column) => this.makeCell(column, row, owner)));
+      element.node.replaceChildren(...this.columns.map((column, i) => this.makeCell(column, row, owner, this.units[i])));
     }
     const { node } = element;
     node.style.top = `${index * ROW}px`;
@@ -296,13 +339,13 @@ export class DataTable {
    * @param {TabColumn} column
    * @param {Cells} row
    * @param {CompiledFunction | null} owner
+   * @param {Unit | null} unit
    */
-  makeCell(column, row, owner) {
-    const text = writeCell(column, this.table, row, owner);
+  makeCell(column, row, owner, unit) {
+    const text = writeCell(column, this.table, row, owner, unit);
     const cell = make("div", column.isCode ? "is-code" : isNumeric(column.type) ? "is-number" : "", text);
     cell.setAttribute("role", "gridcell");
     cell.dataset.column = column.label;
-    cell.title = text;
     return cell;
   }
 

@@ -1,6 +1,7 @@
 // The findings, those first that can save most. Those that are steps of the plan are folded, because the plan says what to do.
 import { makeFindingMark } from "../core/blocks.js";
 import { make, makeButton, makeLink, makeProse, setShown, setText } from "../core/dom.js";
+import { setHint } from "../core/hints.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Fold } from "./code-block.js";
 import { ExampleFold } from "./example-view.js";
@@ -77,7 +78,7 @@ export class FindingsPanel {
     const top = make("span", "cdiag-finding-top", head, makeFindingMark(finding), title, describeSaving(finding));
     const button = makeButton("cdiag-finding", "", () => this.onPick(finding));
     button.dataset.rule = finding.rule;
-    button.title = writeTooltip(finding);
+    setHint(button, writeTooltip(finding));
     button.setAttribute("aria-pressed", String(this.picked === finding.title));
     button.append(top);
     const event = finding.evidence.find((id) => this.store.table("recompiles").byId(id));

@@ -1,6 +1,8 @@
 // The top line (state, search, pause), and the tiles with the totals.
 import { make, makeButton, makeSearch, setShown, setText } from "../core/dom.js";
 import { formatCount, formatSeconds, formatShare, MISSING } from "../core/format.js";
+import { explain } from "../core/glossary.js";
+import { makeTerm, setHint } from "../core/hints.js";
 /** @import { Store } from "../core/store.js" */
 
 /** @type {Record<string, (value: number) => string>} total -> its format; all others are counts */
@@ -119,7 +121,8 @@ export class Header {
   makeTotal(total, className) {
     const node = make("span", "cdiag-number", MISSING);
     node.dataset.total = total[0];
-    const words = make("span", className);
+    const words = makeTerm("", explain(total[0]));
+    if (className) words.classList.add(className);
     this.totals.push({ node, words, total });
     return total[1] ? [node, " ", words] : [node];
   }
@@ -166,7 +169,7 @@ export class Header {
     setText(node, known && isBlind ? `≥ ${shown}` : shown);
     setText(words, value === 1 ? one : many ?? one);
     node.dataset.value = known ? String(value) : "";
-    node.title = isBlind ? "not collected, or not all the time" : key;
+    setHint(node, isBlind ? "not collected, or not all the time" : null);
     node.classList.toggle("is-blind", isBlind);
   }
 

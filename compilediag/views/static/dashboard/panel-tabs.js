@@ -3,7 +3,6 @@
 /** @import { Store } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 
-const PANEL_WIDTH = "minmax(90px, 1fr)";
 /** @type {WeakMap<Panel, Tab>} panel -> its tab, the same while the panel is */
 const known = new WeakMap();
 
@@ -15,10 +14,9 @@ function makePanelTab(panel) {
   /** @type {TabColumn[]} */
   const columns = panel.columns.map((label, i) => {
     const isNumber = panel.rows.every((row) => row[i] === null || typeof row[i] === "number");
-    const [width, from] = [panel.widths?.[i] ?? PANEL_WIDTH, panel.from?.[i]];
-    return { label, name: `c${i + 1}`, type: isNumber ? "number" : "text", width, from };
+    return { label, name: `c${i + 1}`, type: isNumber ? "number" : "text", from: panel.from?.[i] };
   });
-  if (!columns.length) columns.push({ label: "", name: "c0", type: "id", width: PANEL_WIDTH });
+  if (!columns.length) columns.push({ label: "", name: "c0", type: "id" });
   const sort = panel.sort ?? [columns[0].label, 1];
   return { table: panel.name, label: panel.label, empty: panel.note ?? "nothing so far", note: panel.note, sort, columns };
 }

@@ -1,7 +1,9 @@
 // Details of a recompile: what changed, and every guard that failed.
 import { joinKnown, longText, makeCodeLine, makeDim, MOST, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
-import { formatAmount, formatPlace, formatSeconds, formatTimes, MISSING } from "../core/format.js";
+import { explain } from "../core/glossary.js";
+import { makeTerm } from "../core/hints.js";
+import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, MISSING } from "../core/format.js";
 /** @import { Get, Place } from "../core/page-types" */
 /** @import { GuardFailuresRow, RecompilesRow } from "../core/rows" */
 
@@ -53,10 +55,12 @@ export function makeFailures(readers) {
 
 /** @param {Get<GuardFailuresRow>} get */
 function makeFailure(get) {
-  const first = get("is_first") ? make("span", "cdiag-tag", "first") : null;
+  const first = get("is_first") ? makeTerm("first", explain("first")) : null;
   const count = get("fail_count") ?? 0;
   const words = joinKnown(count > 1 ? `failed ${formatTimes(count)}` : null, formatPlace(get("user_file"), get("user_line")));
-  const top = make("div", "cdiag-failure-top", makeChange(get), first, make("span", "cdiag-dim", words));
+  const code = get("guard_kind");
+  const kind = code === null ? null : makeTerm(formatCode(code), explain(code));
+  const top = make("div", "cdiag-failure-top", makeChange(get), first, kind, make("span", "cdiag-dim", words));
   const guard = whenKnown(get("guard"), (text) => make("code", "cdiag-guard", longText(text)));
   const node = make("div", "cdiag-failure", top, guard);
   node.dataset.eventId = String(get("event_id"));

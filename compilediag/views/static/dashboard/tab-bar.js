@@ -1,6 +1,8 @@
 // The tabs above the table, with counts. Those with nothing to say are in a menu behind them.
 import { make, makeButton, setShown, setText, targetOf } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
+import { explain } from "../core/glossary.js";
+import { setHint } from "../core/hints.js";
 import { Menu } from "../core/menu.js";
 import { tabName } from "./columns.js";
 /** @import { Command } from "../core/menu.js" */
@@ -50,6 +52,7 @@ export class TabBar {
     button.append(make("span", "", tab.label), count);
     button.setAttribute("role", "tab");
     button.setAttribute("aria-controls", this.panel.id);
+    setHint(button, explain(tabName(tab)));
     button.id = `${this.panel.id}-${tabName(tab)}`;
     button.dataset.tab = tabName(tab);
     return { button, count };

@@ -11,7 +11,6 @@ export interface TabColumn<Row = Record<string, any>> {
   text?(get: Get<Row>, owner: CompiledFunction | null): string | null;
   /** The column that a `text` is sorted by. */
   sortBy?: keyof Row & string;
-  width: string;
   isCode?: boolean;
   /** Least width of the table in px for the column to be shown. */
   from?: number;

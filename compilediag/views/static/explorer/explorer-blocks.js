@@ -1,7 +1,9 @@
 // The blocks that the explorer's pages share.
 import { makeFindingMark } from "../core/blocks.js";
 import { make, makeButton, makeProse } from "../core/dom.js";
-import { formatPlace, MISSING, oneLine } from "../core/format.js";
+import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
+import { explain } from "../core/glossary.js";
+import { makeTerm } from "../core/hints.js";
 /** @import { Child } from "../core/dom.js" */
 /** @import { Finding } from "../core/page-types" */
 /** @import { FunctionContext, FunctionDocument, RecompileLine } from "./document-types" */
@@ -53,6 +55,14 @@ export function makeFinding({ documents, go }, finding) {
 }
 
 /**
+ * The kinds of a guard, each with what it checks.
+ * @param {string[]} kinds
+ */
+export function makeKinds(kinds) {
+  return make("span", "", ...kinds.flatMap((kind, i) => [i ? ", " : "", makeTerm(formatCode(kind), explain(kind))]));
+}
+
+/**
  * A table; the columns in `numeric` are aligned to the right.
  * @param {string} name
  * @param {string[]} heads
@@ -68,7 +78,6 @@ export function makePlainTable(name, heads, rows, numeric) {
   const makeCell = (tag, content, i) => {
     const node = make(tag, numeric.has(i) ? "is-number" : "", content);
     node.dataset.column = heads[i];
-    if (tag === "td") node.title = node.textContent ?? "";
     return node;
   };
   const head = make("thead", "", make("tr", "", ...heads.map((text, i) => makeCell("th", text, i))));

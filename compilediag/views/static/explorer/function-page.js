@@ -1,9 +1,9 @@
 // The page of one function: its recompiles by entry, the guards that failed, its entries.
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
-import { formatAmount, formatClock, formatCode, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
+import { formatAmount, formatClock, formatCount, formatMicroseconds, formatSeconds, formatTimes, MISSING, oneLine } from "../core/format.js";
 import { guardTag } from "./documents.js";
-import { functionName, makeChange, makeFinding, makePageSection, makePlainTable, WIDEST } from "./explorer-blocks.js";
+import { functionName, makeChange, makeFinding, makeKinds, makePageSection, makePlainTable, WIDEST } from "./explorer-blocks.js";
 import { makeGrid } from "./recompile-grid.js";
 /** @import { Child } from "../core/dom.js" */
 /** @import { Entry, FunctionContext, FunctionDocument, Guard } from "./document-types" */
@@ -48,7 +48,7 @@ function makeGuardTable({ found, go, id }) {
     open.dataset.key = `guard ${guard.key}`;
     return [
       open,
-      formatCode(guard.kinds.join(", ")),
+      makeKinds(guard.kinds),
       formatCount(guard.recompiles),
       formatCount(guard.alone),
       formatSeconds(guard.lost_s),

@@ -1,9 +1,9 @@
 // The page of one guard: its values over time, the user's line that it comes from, what failed with it, what to change.
 import { joinKnown, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
-import { formatAmount, formatCode, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
+import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { guardTag } from "./documents.js";
-import { makeFinding, makePageSection, makePlainTable, makeUpLink, WIDEST } from "./explorer-blocks.js";
+import { makeFinding, makeKinds, makePageSection, makePlainTable, makeUpLink, WIDEST } from "./explorer-blocks.js";
 import { drawValues } from "./value-plot.js";
 /** @import { FunctionContext, Guard } from "./document-types" */
 
@@ -38,12 +38,11 @@ function makeGuardHead(context, at) {
   const { found } = context;
   const guard = found.guards[at];
   const facts = joinKnown(
-    formatCode(guard.kinds.join(", ")),
     `failed in ${formatCount(guard.recompiles)} of ${formatAmount(found.recompiles, "recompile")}`,
     whenKnown(guard.lost_s, (seconds) => `${formatSeconds(seconds)} lost where it was the reason`),
   );
   const title = make("h2", "cdiag-page-title", make("span", "cdiag-tagged", guardTag(at)), make("code", "", guard.name));
-  return make("div", "cdiag-page-head", makeUpLink(context), title, make("p", "cdiag-dim", facts));
+  return make("div", "cdiag-page-head", makeUpLink(context), title, make("p", "cdiag-dim", makeKinds(guard.kinds), ` · ${facts}`));
 }
 
 /**
@@ -57,7 +56,7 @@ function makeCompanions({ found, go, id }, guard) {
     const link = makeButton("cdiag-guard-link", "", () => go({ function: id, guard: other.key }));
     link.append(make("span", "cdiag-tagged", guardTag(at)), make("code", "", oneLine(other.name, WIDEST)));
     link.dataset.key = `guard ${other.key}`;
-    return [link, formatCode(other.kinds.join(", ")), `${formatCount(times)} of ${formatCount(guard.recompiles)}`];
+    return [link, makeKinds(other.kinds), `${formatCount(times)} of ${formatCount(guard.recompiles)}`];
   });
   return makePlainTable("cdiag-guards", ["guard", "kind", "recompiles"], rows, new Set([2]));
 }

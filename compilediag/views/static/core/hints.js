@@ -1,0 +1,142 @@
+// Explanations and whole texts on hover and on focus: one box per page, above everything. Escape hides it.
+import { make, setShown, targetOf } from "./dom.js";
+
+const WAIT_MS = 250; // of hovering before it opens
+const GAP = 6; // px between it and what it explains
+
+let count = 0;
+
+/**
+ * Gives an element an explanation.
+ * @param {HTMLElement} node
+ * @param {string | null | undefined} text
+ */
+export function setHint(node, text) {
+  if (text) node.dataset.hint = text;
+  else delete node.dataset.hint;
+}
+
+/**
+ * What is shown for an element: its explanation, or its text if that is cut off.
+ * @param {Element} start
+ * @returns {{node: HTMLElement, text: string} | null}
+ */
+function findHint(start) {
+  for (let node = /** @type {HTMLElement | null} */ (start); node && !node.classList.contains("cdiag"); node = node.parentElement) {
+    if (node.dataset.hint) return { node, text: node.dataset.hint };
+    if (isCut(node)) return { node, text: node.textContent ?? "" };
+  }
+  return null;
+}
+
+/** @param {HTMLElement} node */
+function isCut(node) {
+  return node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).textOverflow === "ellipsis";
+}
+
+/**
+ * The same for an element that has the focus: also the texts in it that are cut off.
+ * @param {HTMLElement} node
+ */
+function findFocusHint(node) {
+  const cut = [node, .../** @type {NodeListOf<HTMLElement>} */ (node.querySelectorAll("*"))].filter(isCut);
+  const text = [node.dataset.hint, ...cut.map((each) => each.textContent)].filter(Boolean).join("\n");
+  return text ? { node, text } : null;
+}
+
+/** Follows the pointer and the focus in an element, until it is destroyed. */
+export class Hints {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    count += 1;
+    this.box = make("div", "cdiag-tooltip");
+    this.box.id = `cdiag-tooltip-${count}`;
+    this.box.setAttribute("role", "tooltip");
+    setShown(this.box, false);
+    root.append(this.box);
+    /** @type {HTMLElement | null} what it explains now */
+    this.owner = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.timer = undefined;
+    root.addEventListener("mouseover", (event) => this.plan(findHint(targetOf(event))));
+    root.addEventListener("mouseleave", () => this.hide());
+    root.addEventListener("focusin", (event) => this.onFocus(targetOf(event)));
+    root.addEventListener("focusout", () => this.hide());
+    root.addEventListener("scroll", () => this.hide(), { capture: true, passive: true });
+    root.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
+  }
+
+  destroy() {
+    clearTimeout(this.timer);
+  }
+
+  /** @param {{node: HTMLElement, text: string} | null} hint */
+  plan(hint) {
+    clearTimeout(this.timer);
+    if (hint?.node === this.owner && hint) return;
+    if (hint) this.timer = setTimeout(() => this.show(hint.node, hint.text), WAIT_MS);
+    else this.hide();
+  }
+
+  /** @param {Element} node */
+  onFocus(node) {
+    if (!(node instanceof HTMLElement) || !node.matches(":focus-visible")) return;
+    const hint = findFocusHint(node);
+    if (hint) this.show(hint.node, hint.text);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.key !== "Escape" || this.box.hidden) return;
+    if (this.owner?.matches(".cdiag-term")) event.stopPropagation(); // the first Escape hides the explanation and nothing else
+    this.hide();
+  }
+
+  hide() {
+    clearTimeout(this.timer);
+    this.owner?.removeAttribute("aria-describedby");
+    this.owner = null;
+    setShown(this.box, false);
+  }
+
+  /**
+   * @param {HTMLElement} node
+   * @param {string} text
+   */
+  show(node, text) {
+    this.hide();
+    if (!node.isConnected) return;
+    this.owner = node;
+    this.box.textContent = text;
+    setShown(this.box, true);
+    node.setAttribute("aria-describedby", this.box.id);
+    this.place(node.getBoundingClientRect(), this.root.getBoundingClientRect());
+  }
+
+  /**
+   * Below the element, or above it where there is no room; inside of the page.
+   * @param {DOMRect} at
+   * @param {DOMRect} around
+   */
+  place(at, around) {
+    const { offsetWidth: width, offsetHeight: height } = this.box;
+    const left = Math.max(4, Math.min(at.left - around.left, around.width - width - 4));
+    const isBelow = at.bottom + GAP + height < Math.min(around.bottom, innerHeight);
+    const top = isBelow ? at.bottom + GAP : at.top - GAP - height;
+    Object.assign(this.box.style, { left: `${left}px`, top: `${top - around.top}px` });
+  }
+}
+
+/**
+ * A word with an explanation. It is a button, so that it can be reached by key and tapped.
+ * @param {string} text
+ * @param {string | null} hint
+ */
+export function makeTerm(text, hint) {
+  if (!hint) return make("span", "", text);
+  const node = make("button", "cdiag-term", text);
+  node.type = "button";
+  setHint(node, hint);
+  return node;
+}
