@@ -11,10 +11,13 @@ from ..storage.data import SessionData
 from .totals import TotalsDict, compute_totals
 
 
-def format_closing_line(data: SessionData, path: str | None, ending: str | None = None) -> str:
+def format_closing_line(
+    data: SessionData, path: str | None, ending: str | None = None, keep: str = "--save run.cdiag keeps it"
+) -> str:
     """`11 compiles, 4 recompiles, 2 min 46 s compiling; 3 changes save 1 min 20 s: compilediag plan run.cdiag`.
 
     `path`: the session as the user named it; None if it is not kept. `ending`: how the job ended, if not by itself.
+    `keep`: how to keep the session.
     """
     with data.settled():
         totals, missing, plan = compute_totals(data), find_gaps(data), make_plan(data)
@@ -26,7 +29,7 @@ def format_closing_line(data: SessionData, path: str | None, ending: str | None 
         parts.append(f"{saving}: compilediag plan {where}")
     else:
         parts += [saving] if saving else []
-        parts.append(f"session: {where}" if where else "the session was not kept (--save run.cdiag keeps it)")
+        parts.append(f"session: {where}" if where else f"the session was not kept ({keep})")
     return "compilediag: " + "; ".join(parts)
 
 

@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "watch": {"active_recording", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
+    "integrations": {"session", "views", "watch"},
     "cli": {
         *("comparison", "diagnosis", "errors", "files", "logs", "program", "session", "sources", "trials", "views"),
         *("watch", ""),
