@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..diagnosis.plan import Plan, make_plan
-from ..events import Compile, Recompile
+from ..events import Compile, Event, Recompile
 from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
 from ..storage.data import SessionData
 from .model import Pace
@@ -18,6 +19,7 @@ from .model import Pace
 #: Seconds without a compile after which a job may hang outside of torch.compile.
 QUIET_S = 30.0
 NS_PER_S = 1e9
+Row = TypeVar("Row", bound=Event)
 _RANK_FILE = re.compile(r"rank-(\d+)")
 #: Recompiles that are shown.
 SHOWN_RECOMPILES = 5
@@ -117,7 +119,8 @@ class JobReader:
                 self._plan, self._planned = make_plan(self.data), len(recompiles)
                 self._pace.end()
         before = {_get_kind(row): row.duration_s for row in compiles if row.duration_s is not None}
-        processes = [_describe(file, len(files), compiles, recompiles, before) for file in files]
+        by_pid = (_group_by_process(compiles), _group_by_process(recompiles))
+        processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
         return JobStatus(self.title, tuple(processes), self._plan, time.time_ns(), is_live)
 
@@ -125,11 +128,11 @@ class JobReader:
 def _describe(
     file: LiveFile,
     count: int,
-    compiles: Iterable[Compile],
-    recompiles: Iterable[Recompile],
+    compiles: Mapping[int | None, list[Compile]],
+    recompiles: Mapping[int | None, list[Recompile]],
     before: Mapping[tuple[Any, ...], float | None],
 ) -> ProcessStatus:
-    own = tuple(row for row in compiles if row.pid in file.pids)
+    own = _join_processes(compiles, file.pids)
     ends = [row.time_ns + int((row.duration_s or 0.0) * NS_PER_S) for row in own]
     states = [state for threads in file.progress.values() for state in threads.values()]
     return ProcessStatus(
@@ -141,8 +144,21 @@ def _describe(
         in_flight=tuple(_describe_state(state, before) for state in states if state.get("started_ns")),
         quiet_since_ns=max([file.began_ns, *ends]),
         compiles=own,
-        recompiles=tuple(row for row in recompiles if row.pid in file.pids),
+        recompiles=_join_processes(recompiles, file.pids),
     )
+
+
+def _group_by_process(rows: Iterable[Row]) -> dict[int | None, list[Row]]:
+    groups: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.pid].append(row)
+    return groups
+
+
+def _join_processes(groups: Mapping[int | None, list[Row]], pids: set[int]) -> tuple[Row, ...]:
+    """The rows of these processes in the order of their ids."""
+    rows = [row for pid in pids for row in groups.get(pid, ())]
+    return tuple(sorted(rows, key=lambda row: row.event_id or 0) if len(pids) > 1 else rows)
 
 
 def _name(file: LiveFile, count: int) -> str:

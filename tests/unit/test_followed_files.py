@@ -1,5 +1,6 @@
 """Session files that other processes write: their news, later files, and what becomes of a process that ends."""
 
+import json
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ import compilediag as cd
 from compilediag.events import Compile
 from compilediag.recording import Recorder
 from compilediag.views.model import ViewModel
+from compilediag.views.patch_pump import Pump
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, sizes
@@ -156,6 +158,24 @@ def test_a_live_page_follows_the_ranks(tmp_path, write):
     patch = model.patch()
     assert [row[2] for row in patch["rows"]["compiles"]] == [0, 1]
     assert patch["meta"]["state"] == "loaded" and patch["ranks"]["count"] == 2 and patch["totals"]["compiles"] == 2
+
+
+def test_the_dashboard_is_sent_what_ranks_add_until_they_end(tmp_path, write):
+    first = write(0)
+    session = cd.load(tmp_path)
+    sent = []
+    pump = Pump(ViewModel(session.data), sent.append)
+    pump.start()
+    second = write(1)
+    add(second, compiled(compile_id="0/0"))
+    first.close()
+    second.close()
+    pump._thread.join(timeout=300)
+    assert not pump._thread.is_alive(), "it ends with the job"
+    patches = [json.loads(message["patch"]) for message in sent if message["type"] == "patch"]
+    rows = [row for patch in patches for row in patch.get("rows", {}).get("compiles", [])]
+    assert [row[2] for row in rows] == [1] and patches[-1]["meta"]["state"] == "loaded"
+    assert [message for message in sent if message["type"] == "error"] == []
 
 
 def test_a_file_that_is_no_session_yet_is_read_when_it_is_one(tmp_path, write):
