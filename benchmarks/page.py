@@ -42,6 +42,24 @@ FRAMES = """() => {
   requestAnimationFrame(frame);
 }"""
 
+#: Turns the wheel over the timeline, once per frame, in and out; returns the ms that the painting of each took.
+TIMELINE_FRAMES = """async () => {
+  const lanes = document.querySelector(".cdiag-lanes");
+  const box = lanes.getBoundingClientRect();
+  const frame = () => new Promise((done) => requestAnimationFrame(() => done(performance.now())));
+  const costs = [];
+  for (let n = 0; n < 120; n += 1) {
+    await frame();
+    const at = { clientX: box.left + 700, clientY: box.top + 100, bubbles: true, cancelable: true };
+    const deltaY = Math.sin(n / 10) * 60;
+    lanes.dispatchEvent(new WheelEvent("wheel", { ...at, ctrlKey: true, deltaY }));
+    lanes.dispatchEvent(new PointerEvent("pointermove", at));
+    const began = await new Promise((done) => requestAnimationFrame(done)); // the timeline asked first and has painted
+    costs.push(performance.now() - began);
+  }
+  return costs;
+}"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,7 +71,8 @@ def main() -> None:
         return
     from playwright.sync_api import sync_playwright
 
-    measurements = [measure_search, measure_scrolling, measure_frames, measure_report, measure_log, measure_explorer]
+    measurements = [measure_search, measure_scrolling, measure_frames, measure_timeline, measure_report]
+    measurements += [measure_log, measure_explorer]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         figures = [figure for measure in measurements for figure in _measure_in_folder(measure, browser)]
@@ -142,6 +161,23 @@ def measure_frames(page: Any, folder: Path) -> list[Figure]:
     return [
         Figure("events per second that the page processes", rate, 4_500, "1/s", is_rate=True),
         Figure("a frame under this load, 95th percentile", frames[int(0.95 * len(frames))], 100, "ms"),
+    ]
+
+
+def measure_timeline(page: Any, folder: Path) -> list[Figure]:
+    """Measure how long the script of a frame runs while somebody zooms and moves over 50,000 events, all lanes open."""
+    from tests.browser.conftest import show_widget
+    from tests.browser.many_events import many_events
+
+    recorded = _record_session(folder)
+    recorded.add(*many_events(50_000, recorded.clock))
+    show_widget(page, recorded.snapshot())
+    page.click(".cdiag-more-lanes")
+    costs = sorted(page.evaluate(TIMELINE_FRAMES))
+    recorded.stop()
+    return [
+        Figure("a frame of the timeline of 50,000 events, median", costs[len(costs) // 2], 16, "ms"),
+        Figure("the same, 95th percentile", costs[int(0.95 * len(costs))], 33, "ms"),
     ]
 
 

@@ -1,5 +1,8 @@
 """The timeline: zoom, move, lanes, keys, table, paper. What the canvas shows is read from the texts drawn on it."""
 
+import re
+
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from compilediag.views import esm
@@ -268,6 +271,8 @@ def test_the_table_says_what_the_timeline_shows(recorded, new_page):
     )
     assert page.locator(".cdiag-timeline-table button").count() == 0, "a button that nobody sees gets the focus"
     page.click(".cdiag-switch >> text=as a table")
+    violations = Axe().run(page, context=".cdiag-timeline").response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
     page.locator(".cdiag-timeline-table button", has_text="forward 0/1").click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
     expect(page.locator(".cdiag-timeline-table caption")).to_have_text("2 compiles in view, in order of time")
@@ -331,6 +336,17 @@ def test_a_narrow_page_loses_nothing_to_the_right(recorded, new_page):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_what_compiles_now_is_the_first_lane(recorded, new_page, deliver):
+    record_functions(recorded, 9)
+    page = open_timeline(new_page, recorded)
+    recorded.model.patch()
+    recorded.in_flight(compile_id="9/0", function="cheap", file="/home/me/model.py", line=7)
+    deliver(page, recorded.patch())
+    expect_value(page, TEXTS, lambda texts: "cheap" in texts and texts.index("cheap") < texts.index("block_8"))
+    expect(page.locator(".cdiag-now-phase")).to_have_attribute("title", re.compile("Inductor turns a graph"))
+    expect(page.locator(".cdiag-key.is-aot")).to_have_attribute("title", re.compile("derives the graph"))
+
+
 def test_paper_gets_all_lanes_and_all_of_the_time(recorded, new_page):
     record_functions(recorded, 20)
     page = open_timeline(new_page, recorded, color_scheme="dark")
@@ -379,7 +395,7 @@ ARITHMETIC = """async (source) => {
   const [view, axis] = (await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default;
   const spans = [{ start: 1000, end: 2000 }, { start: 1500, end: 3000 }, { start: 9000, end: 10000 }];
   const extent = { from: 1000, to: 10000 };
-  const idle = view.findIdle(spans, extent);
+  const idle = view.findIdle((visit) => spans.forEach(({ start, end }) => visit(start, end)), extent);
   const folded = new view.TimeScale(extent, idle);
   const bounds = { from: 0, to: 1000 };
   const steps = [0.1, 100, 2999, 4000, 900e3, 5e7].map((ms) => axis.chooseTicks(ms, 1000));

@@ -1,35 +1,35 @@
 // The keys of the timeline: which compile an arrow leads to. No element is touched here.
-/** @import { CompileBar, Lane, PlacedBar } from "./timeline-lanes.js" */
+/** @import { CompileBar, Lane } from "./timeline-lanes.js" */
 /** @import { Range } from "./timeline-view.js" */
 
 /**
  * The compile that a key leads to; null if there is none in that direction.
  * @param {Lane[]} lanes in their order on the screen
- * @param {PlacedBar | null} current
+ * @param {CompileBar | null} current
  * @param {string} key
  * @param {Range} range Unix ms in view, where the way begins
- * @returns {PlacedBar | null}
+ * @returns {CompileBar | null}
  */
 export function findNext(lanes, current, key, range) {
   if (key === "Home" || key === "End") return findEnd(lanes, key === "End");
   if (!current) return findFirstInView(lanes, range);
   const { lane } = current;
   const position = lane.bars.findIndex((bar) => bar.row[0] === current.row[0]);
-  if (key === "ArrowLeft") return place(lane, lane.bars[position - 1]);
-  if (key === "ArrowRight") return place(lane, lane.bars[position + 1]);
+  if (key === "ArrowLeft") return lane.bars[position - 1] ?? null;
+  if (key === "ArrowRight") return lane.bars[position + 1] ?? null;
   return findNearest(lanes, current, key === "ArrowUp" ? -1 : 1);
 }
 
 /**
  * The compile nearest in time in the next lane that has any.
  * @param {Lane[]} lanes
- * @param {PlacedBar} current
+ * @param {CompileBar} current
  * @param {number} step
  */
 function findNearest(lanes, current, step) {
   for (let i = lanes.indexOf(current.lane) + step; lanes[i]; i += step) {
     const { bars } = lanes[i];
-    if (bars.length) return place(lanes[i], bars.reduce((best, bar) => (apart(bar, current) < apart(best, current) ? bar : best)));
+    if (bars.length) return bars.reduce((best, bar) => (apart(bar, current) < apart(best, current) ? bar : best));
   }
   return null;
 }
@@ -47,8 +47,8 @@ function apart(a, b) {
  * @param {boolean} isLast
  */
 function findEnd(lanes, isLast) {
-  const ends = lanes.map((lane) => place(lane, isLast ? lane.bars[lane.bars.length - 1] : lane.bars[0]));
-  const known = ends.filter((bar) => bar !== null);
+  const ends = lanes.map((lane) => (isLast ? lane.bars[lane.bars.length - 1] : lane.bars[0]));
+  const known = ends.filter((bar) => bar !== undefined);
   const [first] = known.sort((a, b) => (isLast ? b.start - a.start : a.start - b.start));
   return first ?? null;
 }
@@ -60,16 +60,7 @@ function findEnd(lanes, isLast) {
 function findFirstInView(lanes, { from, to }) {
   for (const lane of lanes) {
     const bar = lane.bars.find(({ start, end }) => end >= from && start <= to);
-    if (bar) return place(lane, bar);
+    if (bar) return bar;
   }
   return findEnd(lanes, false);
-}
-
-/**
- * @param {Lane} lane
- * @param {CompileBar | undefined} bar
- * @returns {PlacedBar | null}
- */
-function place(lane, bar) {
-  return bar ? { ...bar, lane } : null;
 }

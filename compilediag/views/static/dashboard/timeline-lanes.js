@@ -6,12 +6,20 @@ import { phaseKind } from "./phases.js";
 /** @import { CudagraphsRow } from "../core/rows" */
 /** @import { Store, Table } from "../core/store.js" */
 
-/** @import { Range, Span } from "./timeline-view.js" */
+/** @import { Range } from "./timeline-view.js" */
 
-/** @typedef {{start: number, end: number, row: Cells, key: string | null, isRecompile: boolean, isFailed: boolean}} CompileBar */
+/**
+ * @typedef {object} CompileBar
+ * @property {number} start Unix ms
+ * @property {number} end Unix ms
+ * @property {Cells} row
+ * @property {string | null} key
+ * @property {boolean} isRecompile
+ * @property {boolean} isFailed
+ * @property {Lane} lane that it is in
+ */
 /** @typedef {{start: number, end: number, depth: number, kind: string, name: string, key: string | null}} PhaseBar */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
-/** @typedef {CompileBar & {lane: Lane}} PlacedBar a compile with the lane that it is in */
 /** @typedef {{start: number, key: string | null, flight: Flight}} FlightBar */
 /**
  * @typedef {object} Lane
@@ -61,8 +69,6 @@ export class TimelineLanes {
     this.byCompile = new Map();
     /** @type {Range} Unix ms */
     this.extent = { from: 0, to: 0 };
-    /** @type {Span[]} when something happened, sorted by start */
-    this.spans = [];
     /** @type {Set<string>} the signs that occur */
     this.signs = new Set();
     this.version = 0;
@@ -77,36 +83,38 @@ export class TimelineLanes {
     this.tables = this.store.tables;
     this.byFunction.clear();
     this.byCompile.clear();
+    this.signs.clear();
     this.addCompiles();
     this.addFlights(flights);
     this.addPhases();
     this.addMarks();
     this.list = [...this.byFunction.values()].sort(compareLanes);
-    this.spans = this.list.flatMap(spansOf).sort((a, b) => a.start - b.start);
     this.extent = this.findExtent();
-    this.signs = this.findSigns();
     this.version += 1;
   }
 
-  findSigns() {
-    const signs = new Set(this.list.flatMap((lane) => lane.marks.map((mark) => mark.shape)));
-    if (this.list.some((lane) => lane.bars.some((bar) => bar.isRecompile))) signs.add("recompile");
-    if (this.list.some((lane) => lane.bars.some((bar) => bar.isFailed))) signs.add("failed");
-    return signs;
-  }
-
-  /** All compiles in order of time. */
-  placedBars() {
-    const bars = this.list.flatMap((lane) => lane.bars.map((bar) => ({ ...bar, lane })));
-    return bars.sort((a, b) => a.start - b.start);
+  /**
+   * When something happened, Unix ms; a compile in flight has no end.
+   * @param {(start: number, end: number) => void} visit
+   */
+  eachSpan(visit) {
+    for (const lane of this.list) {
+      for (const { start, end } of lane.bars) visit(start, end);
+      for (const { at } of lane.marks) visit(at, at);
+      for (const { start } of lane.flights) visit(start, Infinity);
+    }
   }
 
   /**
-   * The lane that has the compile of an event.
+   * The compile of an event.
    * @param {number} id
    */
-  laneWith(id) {
-    return this.list.find((lane) => lane.bars.some((bar) => bar.row[0] === id)) ?? null;
+  findBar(id) {
+    for (const lane of this.list) {
+      const bar = lane.bars.find(({ row }) => row[0] === id);
+      if (bar) return bar;
+    }
+    return null;
   }
 
   /** @param {CompiledFunction} what */
@@ -127,7 +135,9 @@ export class TimelineLanes {
       const [start, key] = [get("time"), this.groups.keyOf(table, row)];
       const end = start + (get("duration_s") ?? 0) * 1e3;
       const [isRecompile, isFailed] = [get("is_recompile") === true, get("outcome") === "failed"];
-      lane.bars.push({ start, end, row, key, isRecompile, isFailed });
+      lane.bars.push({ start, end, row, key, isRecompile, isFailed, lane });
+      if (isRecompile) this.signs.add("recompile");
+      if (isFailed) this.signs.add("failed");
       lane.first = Math.min(lane.first, start);
       lane.seconds += get("duration_s") ?? 0;
       if (key !== null) this.byCompile.set(key, lane);
@@ -186,6 +196,7 @@ export class TimelineLanes {
     const key = this.groups.keyOf(table, row);
     if (!shape) return;
     const lane = (key === null ? undefined : this.byCompile.get(key)) ?? this.laneOfFunction(table.reader(row));
+    if (lane) this.signs.add(shape);
     lane?.marks.push({ at: table.get(row, "time"), shape, label, key, saved });
   }
 
@@ -199,9 +210,12 @@ export class TimelineLanes {
 
   /** @returns {Range} */
   findExtent() {
-    if (!this.spans.length) return { from: 0, to: 0 };
     const from = this.list.reduce((low, lane) => Math.min(low, lane.first), Infinity);
-    const to = this.spans.reduce((high, { start, end }) => Math.max(high, end === Infinity ? start : end), from);
+    if (from === Infinity) return { from: 0, to: 0 };
+    let to = from;
+    this.eachSpan((start, end) => {
+      to = Math.max(to, end === Infinity ? start : end);
+    });
     return { from, to };
   }
 }
@@ -213,19 +227,6 @@ export class TimelineLanes {
  */
 function compareLanes(a, b) {
   return b.flights.length - a.flights.length || b.seconds - a.seconds || a.first - b.first;
-}
-
-/**
- * The compiles and marks of a lane; one in flight has no end.
- * @param {Lane} lane
- * @returns {Span[]}
- */
-function spansOf(lane) {
-  return [
-    ...lane.bars,
-    ...lane.marks.map(({ at }) => ({ start: at, end: at })),
-    ...lane.flights.map(({ start }) => ({ start, end: Infinity })),
-  ];
 }
 
 /**

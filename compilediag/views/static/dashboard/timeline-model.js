@@ -8,11 +8,11 @@ import { clampRange, findIdle, fitRange, makeBounds, revealRange, showsAll, Time
 /** @import { Store } from "../core/store.js" */
 /** @import { Layout } from "./timeline-drawing.js" */
 /** @import { Point } from "./timeline-input.js" */
-/** @import { FlightBar, Lane, Mark, PlacedBar, TimelineLanes } from "./timeline-lanes.js" */
+/** @import { CompileBar, FlightBar, Lane, Mark, TimelineLanes } from "./timeline-lanes.js" */
 /** @import { Range } from "./timeline-view.js" */
 
 /** @typedef {{from: number, to: number, range: Range, scale: TimeScale, origin: number, now: number, lit: Set<string | null> | null}} View */
-/** @typedef {{lane: Lane, bar: PlacedBar | null, flight: FlightBar | null, marks: Mark[], isName: boolean}} Hit */
+/** @typedef {{lane: Lane, bar: CompileBar | null, flight: FlightBar | null, marks: Mark[], isName: boolean}} Hit */
 
 const MOST_LANES = 7; // without "more"
 const REACH = 3; // px around the pointer that still count as on a bar
@@ -36,7 +36,7 @@ export class TimelineModel {
     this.lit = null;
     /** @type {number | null} event id of the compile that is open */
     this.selected = null;
-    /** @type {PlacedBar | null} the compile that the arrow keys have reached */
+    /** @type {CompileBar | null} the compile that the arrow keys have reached */
     this.current = null;
     /** @type {Lane[]} */
     this.ordered = [];
@@ -63,7 +63,8 @@ export class TimelineModel {
     if (made.some((each, i) => each !== this.made[i])) {
       this.made = made;
       this.ordered = putLitFirst(lanes.list, lit);
-      this.idle = findIdle(lanes.spans, lanes.extent);
+      this.idle = findIdle((visit) => lanes.eachSpan(visit), lanes.extent);
+      this.current = this.current && lanes.findBar(this.current.row[0]); // lanes are made anew
     }
     const isFlying = this.store.isLive() && this.store.now.length > 0;
     const { from, to } = lanes.extent;
@@ -185,6 +186,6 @@ export class TimelineModel {
     const near = lane.bars.filter((bar) => bar.start <= high && low <= bar.end);
     const bar = near.sort((a, b) => a.end - a.start - (b.end - b.start))[0];
     const flight = lane.flights.find(({ start }) => start <= high && low <= this.now) ?? null;
-    return bar ? { bar: { ...bar, lane }, flight: null } : { bar: null, flight };
+    return bar ? { bar, flight: null } : { bar: null, flight };
   }
 }

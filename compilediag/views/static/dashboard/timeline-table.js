@@ -3,18 +3,18 @@ import { make, makeButton, setText } from "../core/dom.js";
 import { formatAmount, formatSeconds } from "../core/format.js";
 import { describePhases, nameCompile } from "./timeline-words.js";
 /** @import { Store } from "../core/store.js" */
-/** @import { PlacedBar, TimelineLanes } from "./timeline-lanes.js" */
+/** @import { CompileBar, TimelineLanes } from "./timeline-lanes.js" */
 /** @import { Range } from "./timeline-view.js" */
 
-const MOST_ROWS = 200; // the costliest are listed
-const REST_MS = 1000; // between two updates, because few people read the table while it changes
+const MOST_ROWS = 100; // the costliest are listed
+const REST_MS = 2000; // between two updates, because few people read the table while it changes
 const HEADS = ["function", "start", "duration", "what it was", "time in phases, with what they call"];
 
 export class TimelineTable {
   /**
    * @param {Store} store
    * @param {TimelineLanes} lanes
-   * @param {(bar: PlacedBar) => void} onPick
+   * @param {(bar: CompileBar) => void} onPick
    */
   constructor(store, lanes, onPick) {
     this.store = store;
@@ -68,15 +68,15 @@ export class TimelineTable {
     const shape = JSON.stringify([this.lanes.version, range, isShown]);
     if (shape === this.painted) return;
     this.painted = shape;
-    const all = this.lanes.placedBars().filter(({ start, end }) => end >= range.from && start <= range.to);
-    const cost = all.length > MOST_ROWS ? [...all].sort((a, b) => b.end - b.start - (a.end - a.start)) : all;
-    const listed = new Set(cost.slice(0, MOST_ROWS));
+    const all = this.lanes.list.flatMap((lane) => lane.bars.filter(({ start, end }) => end >= range.from && start <= range.to));
+    all.sort((a, b) => b.end - b.start - (a.end - a.start));
     setText(this.caption, describeRows(all.length));
-    this.body.replaceChildren(...all.filter((bar) => listed.has(bar)).map((bar) => this.makeRow(bar, isShown)));
+    const listed = all.slice(0, MOST_ROWS).sort((a, b) => a.start - b.start);
+    this.body.replaceChildren(...listed.map((bar) => this.makeRow(bar, isShown)));
   }
 
   /**
-   * @param {PlacedBar} bar
+   * @param {CompileBar} bar
    * @param {boolean} isShown a button that nobody sees must not get the focus
    */
   makeRow(bar, isShown) {

@@ -4,7 +4,7 @@ import { AXIS, toX } from "./timeline-axis.js";
 import { describeBar, describeFlight, describeLane, describeMark } from "./timeline-words.js";
 /** @import { Store } from "../core/store.js" */
 /** @import { Point } from "./timeline-input.js" */
-/** @import { PlacedBar } from "./timeline-lanes.js" */
+/** @import { CompileBar } from "./timeline-lanes.js" */
 /** @import { TimelineModel } from "./timeline-model.js" */
 
 const MOST_MARKS = 4;
@@ -26,7 +26,7 @@ export class TimelineTip {
 
   /**
    * @param {Point | null} pointer null if it is elsewhere
-   * @param {PlacedBar | null} current the compile that the keys have reached
+   * @param {CompileBar | null} current the compile that the keys have reached
    * @param {number} scroll px
    */
   paint(pointer, current, scroll) {
@@ -49,7 +49,7 @@ export class TimelineTip {
   }
 
   /**
-   * @param {PlacedBar} bar
+   * @param {CompileBar} bar
    * @param {number | null} at Unix ms; null for the phases of the whole compile
    */
   linesOf(bar, at) {
@@ -72,7 +72,7 @@ export class TimelineTip {
 
   /**
    * Below the start of a bar.
-   * @param {PlacedBar} bar
+   * @param {CompileBar} bar
    * @param {number} scroll px
    * @returns {Point}
    */

@@ -3,10 +3,10 @@
 // The axis has units: a unit is a millisecond, except in idle stretches that are folded to a short width.
 
 /** @typedef {{from: number, to: number}} Range Unix ms, or units of the axis */
-/** @typedef {{start: number, end: number}} Span Unix ms */
 /** @typedef {{start: number, end: number, at: number, width: number, isFolded: boolean}} Stretch Unix ms, and units */
 
 export const SHORTEST = 0.05; // units, the closest zoom
+const SLOTS = 500; // so many that a pause worth folding has empty ones
 const LEAST_IDLE = 0.01; // of the whole: a shorter pause is never folded
 const FOLD_WIDTH = 0.02; // of the busy time: width of a folded stretch
 const ALL_FOLDS = 0.3; // of the busy time: width of all folded stretches
@@ -14,18 +14,32 @@ const PADDING = 0.01; // of the whole, at both ends
 const FIT_MARGIN = 0.08; // of a bar, at both of its ends
 
 /**
- * The stretches without any span that are long enough to fold.
- * @param {Span[]} spans sorted by start
+ * The stretches without any span that are long enough to fold. Spans are sorted into slots and not among themselves,
+ * because a live page does this at every patch.
+ * @param {(visit: (start: number, end: number) => void) => void} eachSpan gives Unix ms
  * @param {Range} extent Unix ms
  */
-export function findIdle(spans, extent) {
-  const least = (extent.to - extent.from) * LEAST_IDLE;
+export function findIdle(eachSpan, extent) {
+  const length = extent.to - extent.from;
+  if (length <= 0) return [];
+  const isBusy = new Uint8Array(SLOTS);
+  const [first, last] = [new Float64Array(SLOTS).fill(Infinity), new Float64Array(SLOTS).fill(-Infinity)];
+  /** @param {number} ms */
+  const slotOf = (ms) => Math.max(0, Math.min(SLOTS - 1, Math.floor(((ms - extent.from) / length) * SLOTS)));
+  eachSpan((start, end) => {
+    const [low, high] = [slotOf(start), slotOf(end)];
+    isBusy.fill(1, low, high + 1);
+    first[low] = Math.min(first[low], start);
+    last[high] = Math.max(last[high], end);
+  });
   /** @type {Range[]} */
   const idle = [];
-  let end = extent.from;
-  for (const span of spans) {
-    if (span.start - end > least) idle.push({ from: end, to: span.start });
-    end = Math.max(end, span.end);
+  for (let slot = 1; slot < SLOTS; slot += 1) {
+    if (isBusy[slot]) continue;
+    const before = slot - 1;
+    while (slot < SLOTS - 1 && !isBusy[slot]) slot += 1;
+    const [from, to] = [last[before], Math.min(first[slot], extent.to)];
+    if (to - from > length * LEAST_IDLE) idle.push({ from, to });
   }
   return idle;
 }

@@ -15,7 +15,7 @@ import { moveRange, zoomRange } from "./timeline-view.js";
 /** @import { Store } from "../core/store.js" */
 /** @import { Frame } from "./timeline-drawing.js" */
 /** @import { Point, Surface } from "./timeline-input.js" */
-/** @import { PlacedBar, TimelineLanes } from "./timeline-lanes.js" */
+/** @import { CompileBar, TimelineLanes } from "./timeline-lanes.js" */
 /** @import { Hit } from "./timeline-model.js" */
 /** @import { Range } from "./timeline-view.js" */
 
@@ -119,7 +119,7 @@ export class Timeline {
     const { model } = this;
     const isNew = id !== null && id !== model.selected;
     model.selected = id;
-    const lane = isNew ? this.lanes.laneWith(id) : null;
+    const lane = isNew ? this.lanes.findBar(id)?.lane : null;
     if (lane && !model.shown.includes(lane) && model.ordered.includes(lane)) model.state.isOpen = true;
     this.paint();
   }
@@ -319,7 +319,7 @@ export class Timeline {
     return isDone;
   }
 
-  /** @param {PlacedBar | null} bar */
+  /** @param {CompileBar | null} bar */
   setCurrent(bar) {
     const { model } = this;
     model.current = bar;
