@@ -1,6 +1,7 @@
 // The compiles in flight: a line each, its seconds counted here in the browser.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatFunction, formatPlace, formatSeconds } from "../core/format.js";
+import { setHint } from "../core/hints.js";
 import { phaseKind, phaseLabel, PHASE_MEANINGS } from "./phases.js";
 /** @import { Flight } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
@@ -17,6 +18,7 @@ class FlightLine {
     this.flight = flight;
     this.what = make("span", "cdiag-now-what");
     this.id = make("span", "cdiag-now-id");
+    setHint(this.id, "torch's id of this compile: the number of the function / the number of its version");
     this.phase = make("span", "cdiag-now-phase");
     this.elapsed = make("span", "cdiag-now-elapsed");
     this.before = make("span", "cdiag-now-before");
@@ -34,9 +36,8 @@ class FlightLine {
     const place = formatPlace(flight.file, flight.line);
     setText(this.what, `now: ${formatFunction(flight.function) ?? "?"}${place ? ` (${place})` : ""}`);
     setText(this.id, flight.compile_id ?? "");
-    this.id.title = "torch's id of this compile: the number of the function / the number of its version";
     setText(this.phase, flight.phase ? phaseLabel(flight.phase) : "starting");
-    this.phase.title = flight.phase ? describePhase(flight.phase, flight.phases ?? []) : "";
+    setHint(this.phase, flight.phase && describePhase(flight.phase, flight.phases ?? []));
     setText(this.elapsed, formatSeconds(Math.floor(elapsed * 10) / 10));
     this.paintProgress(elapsed, flight.before_s ?? 0);
   }
@@ -47,7 +48,7 @@ class FlightLine {
    */
   paintProgress(elapsed, before) {
     setText(this.before, before ? `before: ${formatSeconds(before)}` : "first compile");
-    this.before.title = before ? "what the last compile of this function took" : "this function was not compiled before";
+    setHint(this.before, before ? "What the last compile of this function took." : "This function was not compiled before.");
     this.bar.classList.toggle("is-open-ended", !before);
     this.bar.classList.toggle("is-late", before > 0 && elapsed > before);
     const share = before ? Math.min(1, elapsed / before) : 0;

@@ -1,5 +1,6 @@
-// What the colors and signs of the timeline mean; each explains itself in a sentence when the pointer rests on it.
+// What the colors and signs of the timeline mean; each explains itself in a sentence, on hover and on focus.
 import { make, setShown } from "../core/dom.js";
+import { makeTerm } from "../core/hints.js";
 import { PHASE_MEANINGS, PHASE_WORDS } from "./phases.js";
 
 /** @type {Record<string, [word: string, meaning: string]>} */
@@ -34,7 +35,7 @@ export class Legend {
  * @param {string} meaning
  */
 function makeKey(name, word, meaning) {
-  const key = make("span", `cdiag-key is-${name}`, word);
-  key.title = meaning;
+  const key = makeTerm(word, meaning);
+  key.classList.add("cdiag-key", `is-${name}`);
   return key;
 }
