@@ -31,6 +31,7 @@ STYLES = (
     "dashboard/tables.css",
     "dashboard/detail-pane.css",
     "dashboard/call-site-tree.css",
+    "dashboard/print.css",
     "explorer/explorer.css",
     "ranks/ranks.css",
 )

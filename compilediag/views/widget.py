@@ -18,6 +18,7 @@ import traitlets
 from . import esm, page_json
 from .model import ViewModel
 from .notebook_output import NotebookOutput, is_kernel
+from .page_exports import answer_export
 from .patch_pump import Pump
 from .record.record import WidgetTexts
 
@@ -110,7 +111,10 @@ class DashboardWidget(anywidget.AnyWidget):
                 output.finish(record)
 
     def _handle_message(self, _widget: object, message: object, _buffers: object) -> None:
-        self.pump.handle_message(message)
+        if isinstance(message, dict) and message.get("type") == "export":
+            self.send(answer_export(self.model.data, message))
+        else:
+            self.pump.handle_message(message)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)

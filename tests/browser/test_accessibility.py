@@ -72,6 +72,11 @@ def test_every_page_of_a_report(run, open_report, tmp_path):
         tab.click()
         assert find_violations(page) == []
     check_both_themes(page)
+    page.click(".cdiag-bar .cdiag-menu > button")
+    check_both_themes(page)
+    page.click('[data-command="print"]')
+    check_both_themes(page)
+    page.click("text=Cancel")
     page.click(".cdiag-to-explorer")
     check_both_themes(page)
     page.locator(".cdiag-guard-link").first.click()

@@ -13,7 +13,10 @@
 // Message to the kernel:
 //   {type: "resync", seq}   a patch was missed; the kernel answers with a patch that has everything, unless `seq` is
 //                           its last patch
+//   {type: "export", format, request}  write the session to a file; the kernel answers with
+//                           {type: "answer", request, path | error}
 import { followKernel } from "./core/kernel-life.js";
+import { KernelRequests } from "./core/kernel-requests.js";
 import { make } from "./core/dom.js";
 import { Trail } from "./core/place.js";
 import { Store } from "./core/store.js";
@@ -47,6 +50,7 @@ function readPatch(value) {
 function connect(model, store) {
   /** @param {Patch | null} patch */
   const receive = (patch) => patch && store.receive(patch);
+  store.kernel = new KernelRequests((message) => model.send(message));
   store.onGap = () => model.send({ type: "resync" });
   receive(readPatch(model.get("snapshot")));
   let hasNews = false;
@@ -55,6 +59,7 @@ function connect(model, store) {
     store.noteMessage(message.sent_ms);
     if (message.type === "patch") receive(readPatch(message.patch));
     if (message.type === "error") store.setProblem(message.text);
+    if (message.type === "answer") store.kernel?.receive(message);
   });
   // What a host has stored can be from before the end of the watch.
   const ask = () => hasNews || model.send({ type: "resync", seq: store.seq });

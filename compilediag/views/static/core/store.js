@@ -1,5 +1,6 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
 import { formatValue } from "./format.js";
+/** @import { KernelRequests } from "./kernel-requests.js" */
 /** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText } from "./page-types" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
@@ -120,6 +121,8 @@ export class Store {
     /** @type {Set<(isUrgent: boolean) => void>} */
     this.listeners = new Set();
     this.onGap = () => {};
+    /** @type {KernelRequests | null} null in a report */
+    this.kernel = null;
     this.paused = false;
     /** @type {Patch[]} */
     this.waiting = [];

@@ -3,16 +3,19 @@ import { CompileGroups, keyOfFlight } from "../core/compile-groups.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatClock } from "../core/format.js";
 import { Hints, setHint } from "../core/hints.js";
+import { followPrint } from "../core/print.js";
 import { followTheme } from "../core/theme.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
 import { DataTable } from "./data-table.js";
 import { DetailPane } from "./detail-pane.js";
 import { Filter } from "./filter.js";
+import { ExportMenu } from "./export-menu.js";
 import { FindingsPanel } from "./findings-panel.js";
 import { Header } from "./header.js";
 import { InFlightPanel } from "./in-flight-panel.js";
 import { PlanCard } from "./plan-card.js";
+import { PrintTables } from "./print-tables.js";
 import { ProvenanceView } from "./provenance-view.js";
 import { TabBar } from "./tab-bar.js";
 import { TabRows } from "./tab-rows.js";
@@ -87,14 +90,19 @@ export class Dashboard {
     const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
     const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, this.toRanks, toExplorer);
     this.foot = make("div", "cdiag-foot");
+    this.paper = new PrintTables(store, this.groups, this.rows, () => allTabs(store));
+    this.exports = new ExportMenu(store, () => this.readTable(), () => this.paper.open());
+    this.header.line.append(this.exports.node);
+    this.header.node.append(this.exports.status, this.paper.dialog);
     root.classList.add("cdiag");
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "torch.compile dashboard");
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's command mode would take our arrow keys
     root.addEventListener("keydown", (event) => this.onKey(event));
     const panels = [this.inFlight, this.findings, this.timeline].map((part) => part.node);
-    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, this.minor, main, this.foot);
+    root.replaceChildren(this.header.node, this.plan.node, this.header.tiles, ...panels, strip, this.minor, main, this.paper.paper, this.foot);
     this.hints = new Hints(root);
+    this.unprint = followPrint(() => this.preparePrint(), () => this.endPrint());
     this.unfollow = followTheme(root, () => this.timeline.paint());
     /** @param {boolean} isUrgent */
     this.listener = (isUrgent) => this.planPaint(isUrgent);
@@ -110,6 +118,7 @@ export class Dashboard {
     if (this.rest !== null) clearTimeout(this.rest);
     [this.inFlight, this.timeline, this.table, this.hints].forEach((part) => part.destroy());
     this.unfollow();
+    this.unprint();
   }
 
   /**
@@ -184,6 +193,23 @@ export class Dashboard {
     if (tab.view) return this.callSites.show(passed, this.filter, note);
     this.table.show(tab, table, passed);
     this.table.setNote(note, isWarning);
+  }
+
+  /** The table that is shown, with the rows that passed the filter. */
+  readTable() {
+    return { name: tabName(this.tab), table: this.store.table(this.tab.table), positions: this.rows.pass(this.tab) };
+  }
+
+  /** Paper is white: everything is drawn in the light theme. */
+  preparePrint() {
+    this.screenTheme = this.root.dataset.theme;
+    this.root.dataset.theme = "light";
+    this.paper.fill();
+  }
+
+  endPrint() {
+    this.root.dataset.theme = this.screenTheme;
+    this.paper.empty();
   }
 
   /** Says how many rows the tab leaves out, with a button that shows them. */

@@ -11,6 +11,7 @@ export class ExampleFold {
     this.fold = new Fold(this.content);
     this.fold.setTitle("Example");
     this.node = this.fold.node;
+    this.node.classList.add("cdiag-example");
     setShown(this.node, false);
   }
 

@@ -55,8 +55,11 @@ export class FindingsPanel {
 
   /** @param {Finding[]} findings */
   paintOthers(findings) {
-    const shown = this.showsAll ? findings : findings.slice(0, FIRST);
-    this.list.replaceChildren(...shown.map((finding, i) => this.makeItem(finding, formatCount(i + 1))));
+    this.list.replaceChildren(...findings.map((finding, i) => {
+      const item = this.makeItem(finding, formatCount(i + 1));
+      item.classList.toggle("is-later", i >= FIRST && !this.showsAll); // still printed
+      return item;
+    }));
     setShown(this.list, findings.length > 0);
     setShown(this.more, findings.length > FIRST);
     setText(this.more, this.showsAll ? "show fewer" : `show all ${formatCount(findings.length)}`);

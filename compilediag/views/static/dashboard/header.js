@@ -98,10 +98,10 @@ export class Header {
     this.waiting = make("span", "cdiag-waiting");
     this.search = makeSearch("search everything", "search all tables", () => onQuery(this.search.value));
     this.pause = makeButton("cdiag-pause", "pause", () => store.setPaused(!store.paused));
-    const line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
+    this.line = make("div", "cdiag-bar", this.state, this.title, this.badge, this.waiting, this.search, this.pause);
     this.notice = make("div", "cdiag-notice");
     this.notice.setAttribute("role", "alert");
-    this.node = make("div", "cdiag-top", line, this.notice);
+    this.node = make("div", "cdiag-top", this.line, this.notice);
     this.tiles = make("div", "cdiag-tiles", ...this.makeTiles());
   }
 

@@ -1,0 +1,97 @@
+// The menu of exports: files that the kernel writes, and files that the browser makes of what is in the page.
+import { make, setShown, setText } from "../core/dom.js";
+import { Menu } from "../core/menu.js";
+/** @import { Command } from "../core/menu.js" */
+/** @import { Store, Table } from "../core/store.js" */
+
+/** @type {[format: string, label: string][]} what the kernel writes */
+const FORMATS = [
+  ["html", "HTML report"],
+  ["markdown", "Markdown for an issue, redacted"],
+  ["csv", "CSV files, one per table"],
+  ["parquet", "Parquet files, one per table"],
+  ["perfetto", "Perfetto trace"],
+];
+
+/** @typedef {() => {name: string, table: Table<any>, positions: number[]}} ReadTable the table that is shown, with its rows */
+
+export class ExportMenu {
+  /**
+   * @param {Store} store
+   * @param {ReadTable} readTable
+   * @param {() => void} onPrint
+   */
+  constructor(store, readTable, onPrint) {
+    this.store = store;
+    this.menu = new Menu("Export", "cdiag-pause");
+    this.node = this.menu.node;
+    this.status = make("div", "cdiag-exported");
+    this.status.setAttribute("role", "status");
+    setShown(this.status, false);
+    /** @type {Command[]} */
+    const inBrowser = [
+      { key: "table", label: "This table as CSV", run: () => this.saveTable(readTable()) },
+      { key: "json", label: "Everything as JSON", run: () => this.save("session.json", "application/json", writeJson(store)) },
+    ];
+    const byKernel = FORMATS.map(([key, label]) => ({ key, label, run: () => void this.write(key, label) }));
+    // A notebook prints all of its cells, so only a report offers it.
+    const print = { key: "print", label: "Print or save as PDF", run: onPrint };
+    this.menu.setCommands(store.isFrozen ? [...inBrowser, print] : [...byKernel, ...inBrowser]);
+  }
+
+  /**
+   * @param {string} format
+   * @param {string} label
+   */
+  async write(format, label) {
+    const { kernel } = this.store;
+    if (!kernel) return;
+    this.say(`${label}: the kernel writes it when it is idle`);
+    const { path, error } = await kernel.ask({ type: "export", format });
+    this.say(path ? `${label} written to ${path}` : `${label} was not written: ${error}`);
+  }
+
+  /** @param {string} text */
+  say(text) {
+    setText(this.status, text);
+    setShown(this.status, text !== "");
+  }
+
+  /** @param {ReturnType<ReadTable>} shown */
+  saveTable({ name, table, positions }) {
+    const names = table.columns.map((column) => column.name);
+    const lines = positions.map((i) => names.map((column) => writeCsv(table.get(table.rows[i], column))));
+    this.save(`${name}.csv`, "text/csv", [names.map(writeCsv), ...lines].map((cells) => cells.join(",")).join("\r\n"));
+  }
+
+  /**
+   * Saves a text as a file, as the browser saves a download.
+   * @param {string} name
+   * @param {string} type
+   * @param {string} text
+   */
+  save(name, type, text) {
+    const link = make("a", "");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name.replace(/[^\w.-]+/g, "_");
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    this.say(`${link.download} was saved in the folder of your downloads`);
+  }
+}
+
+/** @param {unknown} value */
+function writeCsv(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** @param {Store} store */
+function writeJson({ meta, totals, plan, findings, tables }) {
+  const rows = [...tables.values()].filter((table) => table.rows.length).map((table) => {
+    const names = table.columns.map((column) => column.name);
+    return [table.name, table.rows.map((row) => Object.fromEntries(names.map((name) => [name, table.get(row, name)])))];
+  });
+  return JSON.stringify({ meta, totals, plan, findings, tables: Object.fromEntries(rows) }, null, 1);
+}
