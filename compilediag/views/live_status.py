@@ -14,6 +14,7 @@ from ..diagnosis.plan import Plan, make_plan
 from ..events import Compile, Event, Recompile
 from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
 from ..storage.data import SessionData
+from .figures.figure_style import format_phase
 from .model import Pace
 
 #: Seconds without a compile after which a job may hang outside of torch.compile.
@@ -44,7 +45,7 @@ class LiveFile(Protocol):
 
 @dataclass(frozen=True)
 class CompileInFlight:
-    """A compile that runs: its function in words, the innermost phase, and what the last one of it took, in s."""
+    """A compile that runs: its function and the innermost phase in words, and what the last one of it took, in s."""
 
     function: str
     phase: str | None
@@ -175,7 +176,7 @@ def _describe_state(state: Mapping[str, Any], before: Mapping[tuple[Any, ...], f
     phases = state.get("phases") or []
     return CompileInFlight(
         function=format_function(function, path, line),
-        phase=phases[-1] if phases else None,
+        phase=format_phase(phases[-1]) if phases else None,
         started_ns=state["started_ns"],
         before_s=before.get(tuple(state.get(name) for name in names)),
     )

@@ -16,7 +16,7 @@ from ..events import GraphBreak, Recompile
 from ..formatting import format_amount, format_change, format_count, format_function_name, format_place, format_seconds
 from ..version import __version__
 from .markdown_text import format_block, format_sentence, format_span, format_table
-from .redacted_plan import redact_plan
+from .redacted_plan import NOTE, redact_plan
 from .redaction import RedactedData, Redactor
 from .totals import compute_totals
 
@@ -111,10 +111,15 @@ def _format_plan(plan: Plan) -> Iterator[str]:
     if plan.unresolved:
         yield "Not resolved:"
         yield "\n".join(map(_format_unresolved, plan.unresolved[:MAX_ROWS]))
+    for spec in plan.specs:
+        yield f"{format_sentence(spec.title)}\n\n{_format_code(spec.change.code)}"
+    if plan.costs:
+        yield "Where compile time goes:"
     for cost in plan.costs[:MAX_ROWS]:
         yield _format_cost(cost)
     for note in plan.notes:
-        yield format_sentence(note)
+        if note != NOTE:  # The end of the document says that.
+            yield format_sentence(note)
 
 
 def _format_step(number: int, step: PlanStep) -> str:
@@ -172,7 +177,8 @@ def _make_row(rows: list[Recompile]) -> tuple[str, ...]:
     values = [value for value in (first.expected, *(row.actual for row in rows)) if value is not None]
     place = format_span(format_place(first.file, first.line))
     function = format_span(format_function_name(first.function) or "")
-    guard = " ".join(filter(None, (format_span(first.guard_source or ""), format_sentence(first.guard_kind or ""))))
+    kind = format_sentence((first.guard_kind or "").replace("_", " "))
+    guard = " ".join(filter(None, (format_span(first.guard_source or ""), kind)))
     timed = any(row.lost_s is not None for row in rows)
     return (
         " ".join(filter(None, (function, place))),

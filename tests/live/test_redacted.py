@@ -104,3 +104,4 @@ def test_redacted_markdown_holds_none(session, tmp_path):
     assert str(tmp_path.parent) not in redacted and "test_redacted" not in redacted
     assert torch.__version__ in redacted and session.meta["device"] in redacted
     assert whole.splitlines()[0] == redacted.splitlines()[0]
+    assert ("Where compile time goes:" in whole) == bool(session.plan().costs)
