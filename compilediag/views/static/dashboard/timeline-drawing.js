@@ -47,7 +47,7 @@ const DIM = 0.2; // opacity of what the search does not match
  */
 export function makeLayout(width) {
   if (width < NARROW) return { gutter: 0, lane: 48, bar: 20 };
-  return { gutter: Math.round(Math.min(260, width * 0.22)), lane: 36, bar: 8 };
+  return { gutter: Math.round(Math.min(260, width * 0.3)), lane: 36, bar: 8 };
 }
 
 /**

@@ -26,6 +26,7 @@ export class TimelineState {
   restore(meta) {
     const name = nameOfSession(meta, "timeline");
     if (name === null || name === this.name) return;
+    if (this.name !== null) Object.assign(this, { zoom: null, history: [] }); // of another session
     this.name = name;
     const found = recall(name);
     if (!found) return;
