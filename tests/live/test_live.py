@@ -56,9 +56,11 @@ class FollowedJob:
         return code, self.live.stderr.read()
 
     def close(self):
+        """End both; the launcher is asked to, because it then ends its ranks."""
+        self.go.touch()
         for process in (self.live, self.job):
-            process.kill()
-            process.wait()
+            process.terminate()
+            process.wait(timeout=MOST_S)
 
 
 @pytest.fixture
