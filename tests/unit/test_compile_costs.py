@@ -129,6 +129,16 @@ def test_identical_blocks_save_all_but_one_of_what_grows_with_the_graph():
     assert cost.code.splitlines()[:2] == ["for block in model.layers:", "    block.compile()"]
 
 
+def test_a_function_with_identical_blocks_is_reported_once_for_all_its_compiles():
+    def make_both(key):
+        return forward(compile_id=key, blocks=BLOCKS), backward(compile_id=key)
+
+    rows = [part for number in range(3) for part in make_both(f"0/{number}")]
+    cost = find_costs(*rows)["repeated_blocks"]
+    assert cost.seconds == pytest.approx(3 * 24 * 0.9) and len(cost.evidence) == 6
+    assert "are compiled one by one, 3 times, in 1 min 30 s; compiling one block saves about 1 min 5 s" in cost.what
+
+
 def test_what_a_process_pays_once_is_not_saved():
     kernel = add_keys(KernelCompile(time_ns=SECOND, compile_id="0/0", name="precompiled header", duration_s=2.0))
     once = [phase("VecISA.check_build", 3.0), phase("inductor_codecache_torch_key", 1.0), kernel]

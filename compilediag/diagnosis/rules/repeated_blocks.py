@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...decode.records.timed_events import CPU_CHECK
 from ...events import Compile, KernelCompile, Phase, Rows
@@ -31,37 +31,57 @@ SHARED = (
 _HEADER = "precompiled header"
 
 
+class BlockCompile(NamedTuple):
+    """A compile of a graph of identical blocks: its rows, forward first, and the s that regional compilation saves."""
+
+    forward: Compile
+    blocks: dict[str, Any]
+    rows: Sequence[Compile]
+    saved_s: float
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What compiles of the same function and blocks have in common."""
+        return (*get_place(self.forward), self.blocks["class"], self.blocks["count"])
+
+
 def find_repeated_blocks(data: Rows) -> list[CompileCost]:
-    """The compiles whose graphs consist of identical blocks, and what regional compilation saves of each."""
+    """The functions whose graphs consist of identical blocks, and what regional compilation saves of their compiles."""
     compiles = group_by(data.rows(Compile), lambda row: row.compile_key)
     phases = group_by(data.rows(Phase), lambda row: row.compile_key)
     kernels = group_by(data.rows(KernelCompile), lambda row: row.compile_key)
-    costs = (
-        _report_blocks(rows, phases.get(key, ()), kernels.get(key, ()))
+    found = (
+        _find_blocks(rows, phases.get(key, ()), kernels.get(key, ()))
         for key, rows in compiles.items()
         if key is not None
     )
-    return [cost for cost in costs if cost is not None]
+    groups = group_by((one for one in found if one is not None), lambda one: one.subject)
+    return [_report_blocks(group) for group in groups.values()]
 
 
-def _report_blocks(
+def _find_blocks(
     rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
-) -> CompileCost | None:
+) -> BlockCompile | None:
     forward = next((row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row)), None)
     blocks = forward.blocks if forward is not None else None
     if forward is None or blocks is None:
         return None
     saved = estimate_saving(rows, blocks, phases, kernels)
-    if saved < WORTH_CHANGING_S:
-        return None
+    return BlockCompile(forward, blocks, rows, saved) if saved >= WORTH_CHANGING_S else None
+
+
+def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
+    forward, blocks = compiles[0].forward, compiles[0].blocks
+    rows, saved = [row for one in compiles for row in one.rows], sum(one.saved_s for one in compiles)
     total = sum_seconds(row.duration_s for row in rows)
     number, share = int(blocks["count"]), blocks["count"] * blocks["ops"] / blocks["graph_ops"]
     what = f"{number} identical blocks of class {format_line(blocks['class'], 60)} ({format_share(share)} of the graph)"
+    times = f", {len(compiles)} times," if len(compiles) > 1 else ""
     return CompileCost(
         kind="repeated_blocks",
         seconds=saved,
-        what=f"{format_function(*get_place(forward))}: {what} are compiled one by one in {format_seconds(total)}; "
-        f"compiling one block saves about {format_seconds(saved)}",
+        what=f"{format_function(*get_place(forward))}: {what} are compiled one by one{times} in "
+        f"{format_seconds(total)}; compiling one block saves about {format_seconds(saved)}",
         advice=REGIONAL,
         evidence=get_ids(rows),
         code=_write_code(str(blocks["path"])),
