@@ -177,7 +177,8 @@ def picture(tmp_path: Path) -> Callable[[str], Path]:
 
 def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page, picture, new_page):
     page = lab_page
-    notebook = lab.open(page, [TRAINING, BUSY, FINISH])
+    known = [TRAINING, BUSY, FINISH]
+    notebook = lab.open(page, known)
     notebook.run(0)
     notebook.begin(1)
     wait_for_total(page, "recompiles", 3)
@@ -209,6 +210,15 @@ def test_a_real_compile_is_watched_searched_reloaded_and_reported(lab, lab_page,
     expect_value(page, lambda: read_totals(page), read_totals(report))
     compiles = int(expect_value(page, lambda: notebook.output(2), lambda output: " compiles" in output).split()[0])
     expect_value(page, lambda: (total(page, "compiles"), total(report, "compiles")), (compiles, compiles))
+    page.locator(".cdiag-plan .cdiag-copy:visible", has_text="Insert as new cell").first.click()
+    cells = "window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.sharedModel.source)"
+    expect_value(
+        page, cells, lambda sources: len(sources) == 4 and any("torch" in s for s in sources if s not in known)
+    )
+    page.click(".cdiag-bar .cdiag-menu > button")
+    page.click('[data-command="markdown"]')
+    expect(page.locator(".cdiag-exported")).to_contain_text(f"written to {lab.root / 'nb'}")
+    assert [*(lab.root / "nb").glob("*.md")] != []
 
 
 #: True if the timeline is painted in the colors that the page has now.

@@ -1,10 +1,15 @@
 // A block of Python or of a unified diff, with a button that copies it, and a fold around one.
 import { makeCopyButton } from "../core/clipboard.js";
-import { make, setText } from "../core/dom.js";
+import { make, makeButton, setText } from "../core/dom.js";
+import { canInsertCell, insertCell } from "../core/notebook-cell.js";
 import { CodeHighlighter } from "./code-highlight.js";
 /** @import { Child } from "../core/dom.js" */
 
 /** @typedef {"python" | "diff"} Language */
+
+const INSERT = "Insert as new cell";
+const LOOKS_MS = [50, 1500]; // when it looks for the notebook: a host may put the page in place later
+const SHOWN_MS = 2000; // how long the button says what happened
 
 export class CodeBlock {
   /**
@@ -15,7 +20,10 @@ export class CodeBlock {
     this.language = language;
     this.text = "";
     this.pre = make("pre", `cdiag-snippet is-${language}`);
-    this.node = make("div", "cdiag-code-block", this.pre, makeCopyButton(label, () => this.text));
+    this.buttons = make("div", "cdiag-code-buttons", makeCopyButton(label, () => this.text));
+    this.node = make("div", "cdiag-code-block", this.pre, this.buttons);
+    /** @type {HTMLButtonElement | null} inserts a cell; made once it is known that the notebook can */
+    this.insert = null;
   }
 
   /**
@@ -24,8 +32,19 @@ export class CodeBlock {
    */
   show(text) {
     if (text === this.text) return;
+    if (this.language === "python") LOOKS_MS.forEach((wait) => setTimeout(() => this.addInsert(), wait));
     this.text = text;
     this.pre.replaceChildren(...(this.language === "diff" ? colorDiff(text) : colorPython(text)));
+  }
+
+  addInsert() {
+    if (this.insert || !canInsertCell(this.node)) return;
+    const button = makeButton("cdiag-copy", INSERT, async () => {
+      setText(button, (await insertCell(this.node, this.text)) ? "Inserted" : "Not inserted");
+      setTimeout(() => setText(button, INSERT), SHOWN_MS);
+    });
+    this.insert = button;
+    this.buttons.prepend(button);
   }
 }
 

@@ -7,9 +7,11 @@ import { followPrint } from "../core/print.js";
 import { followTheme } from "../core/theme.js";
 import { CallSiteTree } from "./call-site-tree.js";
 import { tabName } from "./columns.js";
+import { DashboardMemory } from "./dashboard-memory.js";
 import { DataTable } from "./data-table.js";
 import { DetailPane } from "./detail-pane.js";
 import { Filter } from "./filter.js";
+import { EndNotice } from "./end-notice.js";
 import { ExportMenu } from "./export-menu.js";
 import { FindingsPanel } from "./findings-panel.js";
 import { Header } from "./header.js";
@@ -24,6 +26,7 @@ import { TimelineLanes } from "./timeline-lanes.js";
 import { Timeline } from "./timeline.js";
 /** @import { Cells, Place } from "../core/page-types" */
 /** @import { Store, Table } from "../core/store.js" */
+/** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "./detail-pane.js" */
 /** @import { Picked } from "./plan-step.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
@@ -92,7 +95,9 @@ export class Dashboard {
     this.foot = make("div", "cdiag-foot");
     this.paper = new PrintTables(store, this.groups, this.rows, () => allTabs(store));
     this.exports = new ExportMenu(store, () => this.readTable(), () => this.paper.open());
-    this.header.line.append(this.exports.node);
+    this.notice = new EndNotice(store);
+    this.memory = new DashboardMemory(store);
+    this.header.line.append(this.notice.button, this.exports.node);
     this.header.node.append(this.exports.status, this.paper.dialog);
     root.classList.add("cdiag");
     root.setAttribute("role", "region");
@@ -116,7 +121,7 @@ export class Dashboard {
     clearInterval(this.ticker);
     if (this.painting !== null) cancelAnimationFrame(this.painting);
     if (this.rest !== null) clearTimeout(this.rest);
-    [this.inFlight, this.timeline, this.table, this.hints].forEach((part) => part.destroy());
+    [this.inFlight, this.timeline, this.table, this.hints, this.notice].forEach((part) => part.destroy());
     this.unfollow();
     this.unprint();
   }
@@ -142,7 +147,9 @@ export class Dashboard {
   paint() {
     this.painting = null;
     const begin = performance.now();
+    this.restore(this.memory.restore());
     this.header.paint();
+    this.notice.paint();
     if (!this.store.paused) this.inFlight.paint();
     this.groups.refresh();
     this.lanes.refresh();
@@ -158,6 +165,20 @@ export class Dashboard {
     this.notBefore = end + Math.min(REST * (end - begin), LONGEST_REST_MS);
   }
 
+  /**
+   * Shows what the reader had chosen before the page was drawn again or reloaded.
+   * @param {Choices | null} choices
+   */
+  restore(choices) {
+    if (!choices) return;
+    this.tab = allTabs(this.store).find((tab) => tabName(tab) === choices.tab) ?? this.tab;
+    this.header.search.value = choices.query;
+    this.filter.setQuery(choices.query);
+    if (!choices.picked) return;
+    this.filter.setEvidence(choices.picked.label, choices.picked.evidence);
+    for (const panel of [this.plan, this.findings]) panel.setPicked(choices.picked.label);
+  }
+
   /** Prepares the search, so that its first keystroke is as fast as the others. */
   warmSearch() {
     if (this.isWarming) return;
@@ -169,6 +190,7 @@ export class Dashboard {
   }
 
   paintFiltered() {
+    this.memory.save({ tab: tabName(this.tab), query: this.header.search.value, picked: this.filter.picked });
     this.rows.result = this.filter.run([...SEARCHED, ...this.store.panels.map((panel) => panel.name)]);
     this.timeline.setLit(this.rows.result.lit);
     this.timeline.paint();
@@ -290,7 +312,7 @@ export class Dashboard {
   showTab(tab) {
     this.tab = tab;
     this.provenance.close();
-    this.paintTable();
+    this.paintFiltered();
   }
 
   /**

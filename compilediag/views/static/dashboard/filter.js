@@ -37,6 +37,11 @@ export class Filter {
     this.evidence = { label, ids: new Set(ids), keys: new Set() };
   }
 
+  /** The finding or step that is selected; null if none is. */
+  get picked() {
+    return this.evidence && { label: this.evidence.label, evidence: [...this.evidence.ids] };
+  }
+
   clearEvidence() {
     this.evidence = null;
   }

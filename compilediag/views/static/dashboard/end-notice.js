@@ -1,0 +1,74 @@
+// Says that a long compile has ended to a reader who looks elsewhere: a notification if the browser allows it, else a sign
+// in the title of the browser's tab. Off until the reader asks for it.
+import { keyOfFlight } from "../core/compile-groups.js";
+import { makeButton, setShown } from "../core/dom.js";
+import { formatFunction, formatSeconds } from "../core/format.js";
+import { setHint } from "../core/hints.js";
+import { recall, remember } from "../core/memory.js";
+/** @import { Flight } from "../core/page-types" */
+/** @import { Store } from "../core/store.js" */
+
+const LONG_S = 10; // compiles of at least so many s
+const SIGN = "✓ ";
+const NAME = "notify"; // under which the choice is remembered
+
+export class EndNotice {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {Map<string, Flight>} key -> compile in flight */
+    this.before = new Map();
+    this.isOn = recall(NAME) === true;
+    this.button = makeButton("cdiag-pause", "Notify", () => void this.toggle());
+    setHint(this.button, `Tells you when a compile of ${LONG_S} s or more has ended.`);
+    this.clear = () => this.unmark();
+    this.mark();
+  }
+
+  destroy() {
+    this.unmark();
+  }
+
+  mark() {
+    this.button.setAttribute("aria-pressed", String(this.isOn));
+  }
+
+  async toggle() {
+    this.isOn = !this.isOn;
+    remember(NAME, this.isOn);
+    this.mark();
+    if (this.isOn && "Notification" in globalThis && Notification.permission === "default") await Notification.requestPermission();
+  }
+
+  paint() {
+    setShown(this.button, this.store.isLive());
+    const now = new Map(this.store.now.map((flight) => [keyOfFlight(flight) ?? "", flight]));
+    for (const [key, flight] of this.before) if (!now.has(key)) this.noteEnd(flight);
+    this.before = now;
+  }
+
+  /** @param {Flight} flight */
+  noteEnd(flight) {
+    const seconds = (this.store.kernelNow() - flight.started_ms) / 1000;
+    if (!this.isOn || seconds < LONG_S) return;
+    const text = `${formatFunction(flight.function) ?? "a function"} compiled in ${formatSeconds(Math.round(seconds))}`;
+    const isAllowed = "Notification" in globalThis && Notification.permission === "granted";
+    if (isAllowed) new Notification("Compile ended", { body: text, tag: "compilediag" });
+    else this.markTitle(text);
+  }
+
+  /** @param {string} text */
+  markTitle(text) {
+    this.unmark();
+    this.title = `${SIGN}${text} · `;
+    document.title = this.title + document.title;
+    for (const type of ["pointermove", "keydown"]) addEventListener(type, this.clear, { once: true });
+  }
+
+  /** Takes the sign away when the reader is back. */
+  unmark() {
+    if (this.title && document.title.startsWith(this.title)) document.title = document.title.slice(this.title.length);
+    this.title = "";
+    for (const type of ["pointermove", "keydown"]) removeEventListener(type, this.clear);
+  }
+}
