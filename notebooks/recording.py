@@ -24,14 +24,32 @@ def main(script, usage):
     program = {"__name__": file.stem}
     exec(compile(source, file.name, "exec"), program)
     program["record"](sys.argv[1])
-    remove_machine_paths(sys.argv[1], [file.resolve().parent, Path(torch.__file__).parents[1]])
+    folders = {file.resolve().parent: "", Path(torch.__file__).parents[1]: "site-packages/"}
+    remove_machine_paths(sys.argv[1], folders)
 
 
 def remove_machine_paths(path, folders):
-    """Remove the folders from file names in call stacks; reduce `platform` to the system and the machine type."""
+    """Replace folders in the names of files and in the facts about the session."""
     with contextlib.closing(sqlite3.connect(path)) as session, session:
-        kind = json.dumps(f"{platform.system()} {platform.machine()}")
-        session.execute("UPDATE meta SET value = ? WHERE key = 'platform'", (kind,))
-        for folder in map(str, folders):
-            query = "UPDATE stacks SET file = substr(file, ?) WHERE substr(file, 1, ?) = ?"
-            session.execute(query, (len(folder) + 2, len(folder) + 1, f"{folder}/"))
+        (program,) = session.execute("SELECT value FROM meta WHERE key = 'program'").fetchone()
+        known = json.loads(program)
+        names = {"script": Path(known["script"]).name, "arguments": [Path(path).name], "folder": ""}
+        changes = {
+            "platform": f"{platform.system()} {platform.machine()}",
+            "library_folders": [],
+            "program": {**known, **names},
+        }
+        for key, value in changes.items():
+            session.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
+        for table, column in list_file_columns(session):
+            query = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"
+            for folder, instead in folders.items():
+                begin = f"{folder}/"
+                session.execute(query, (instead, len(begin) + 1, len(begin), begin))
+
+
+def list_file_columns(session):
+    """Return (table, column) of each column that has names of files."""
+    tables = session.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    columns = [(name, row[1]) for (name,) in tables for row in session.execute(f"PRAGMA table_info({name})")]
+    return [(table, column) for table, column in columns if column == "file" or column.endswith("_file")]

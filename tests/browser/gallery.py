@@ -34,6 +34,13 @@ QUALITIES = (0.8, 0.6, 0.4)
 SIZES = {1300: 1000, 400: 800}
 SCHEMES = {"light": "#ffffff", "dark": "#111111"}
 
+#: Sessions of notebooks/data, which were recorded on an H200 by notebooks/record_*.py.
+RECORDED = (
+    ("gpt2", "GPT-2 of transformers on an H200", "Lengths vary, and the last batch is smaller."),
+    ("vit", "A vision transformer with max-autotune on an H200", "The last batch is smaller."),
+    ("autotune", "Max-autotune on an H200", "Matrix products and other kernels are tuned."),
+    ("cudagraphs", "CUDA graphs on an H200", "Some graphs are captured again or skipped."),
+)
 MANY_FUNCTIONS = "import torch\n\n" + "\n".join(
     f"""
 @torch.compile(backend="eager")
@@ -105,11 +112,8 @@ def record_exhibits(folder: Path, more: dict[str, Path]) -> Iterator[Exhibit]:
     yield Exhibit("functions", "40 functions", "Each is compiled once.", record(folder, "functions", MANY_FUNCTIONS))
     yield Exhibit("storm", "300 recompiles", "Every batch has another size.", record(folder, "storm", STORM))
     yield Exhibit("ranks", "Two ranks", "From one call on, their batches differ.", record_ranks(folder))
-    autotune, cudagraphs = (
-        cd.load(ROOT / "notebooks" / "data" / f"{name}.cdiag") for name in ("autotune", "cudagraphs")
-    )
-    yield Exhibit("autotune", "Max-autotune on an H200", "Matrix products and other kernels are tuned.", autotune)
-    yield Exhibit("cudagraphs", "CUDA graphs on an H200", "Some graphs are captured again or skipped.", cudagraphs)
+    for name, title, text in RECORDED:
+        yield Exhibit(name, title, text, cd.load(ROOT / "notebooks" / "data" / f"{name}.cdiag"))
     for name, path in more.items():
         yield Exhibit(name, name.replace("_", " "), "Recorded elsewhere.", cd.load(path))
 

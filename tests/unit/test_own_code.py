@@ -27,6 +27,7 @@ OWN = [
 NOT_OWN = [
     "/home/ada/.venv/lib/python3.11/site-packages/transformers/trainer.py",
     "/usr/lib/python3/dist-packages/numpy/core.py",
+    "site-packages/transformers/trainer.py",
     "/usr/lib/python3.11/threading.py",
     "/usr/local/lib/python3.13t/asyncio/events.py",
     "/opt/conda/lib/python3.10/contextlib.py",
