@@ -1,6 +1,6 @@
 """The timeline: zoom, move, lanes, keys, table, paper. What the canvas shows is read from the texts drawn on it."""
 
-import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from compilediag.views import esm
@@ -49,9 +49,14 @@ def lanes_box(page):
     return page.locator(".cdiag-lanes").bounding_box()
 
 
-def read_window(page):
+def expect_window(page, accepts):
+    """Wait until the window on the minimap is accepted; its left edge and its width, as shares."""
     page.evaluate(SETTLED)
-    return page.evaluate(WINDOW)
+    return expect_value(page, WINDOW, lambda window: accepts(*window))
+
+
+def is_near(value, expected, most=0.02):
+    return abs(value - expected) < most
 
 
 def place(name, line=30):
@@ -75,7 +80,7 @@ def test_the_wheel_zooms_with_ctrl_and_else_scrolls_the_page(recorded, new_page)
     scrolled = page.evaluate("scrollY")
     page.mouse.wheel(0, -60)
     expect_value(page, "scrollY", lambda now: now < scrolled)
-    assert read_window(page)[1] > 0.99
+    expect_window(page, lambda left, width: width > 0.99)
 
     y = lanes_box(page)["y"] + 40
     page.mouse.move(x, y)
@@ -86,7 +91,7 @@ def test_the_wheel_zooms_with_ctrl_and_else_scrolls_the_page(recorded, new_page)
         page.mouse.wheel(0, -120)
     left, width = expect_value(page, WINDOW, lambda window: window[1] < 0.4)
     page.keyboard.up("Control")
-    assert page.evaluate("scrollY") == scrolled
+    expect_value(page, "scrollY", scrolled)
     share = (x - box["x"] - 260) / (box["width"] - 260)
     assert abs(left + width * share - share) < 0.03, "the place under the pointer moved"
 
@@ -109,15 +114,13 @@ def test_a_drag_moves_a_double_click_fits_and_shift_selects(recorded, new_page):
         expect(page.locator(".cdiag-tip")).to_contain_text(part)
     page.mouse.dblclick(x, y)
     expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
-    left, width = read_window(page)
-    assert abs(left - 1 / 3) < 0.04 and abs(width - 1 / 3) < 0.08
+    first, third = expect_window(page, lambda left, width: is_near(left, 1 / 3, 0.04) and is_near(width, 1 / 3, 0.08))
 
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 200, y + 3, steps=5)
     page.mouse.up()
-    moved, same = read_window(page)
-    assert moved > left + 0.03 and abs(same - width) < 0.01
+    expect_window(page, lambda left, width: left > first + 0.03 and is_near(width, third, 0.01))
     page.mouse.dblclick(x, box["y"] + 5)
     expect(page.locator(".cdiag-reset")).to_be_hidden()
 
@@ -129,9 +132,9 @@ def test_a_drag_moves_a_double_click_fits_and_shift_selects(recorded, new_page):
     page.mouse.up()
     page.keyboard.up("Shift")
     expect(page.locator(".cdiag-band")).to_be_hidden()
-    assert abs(read_window(page)[1] - 120 / (box["width"] - 260)) < 0.02
+    expect_window(page, lambda left, width: is_near(width, 120 / (box["width"] - 260)))
     page.click(".cdiag-reset")
-    assert read_window(page)[1] > 0.99
+    expect_window(page, lambda left, width: width > 0.99)
 
 
 def test_the_window_of_the_minimap_moves_and_has_edges(recorded, new_page):
@@ -147,14 +150,13 @@ def test_the_window_of_the_minimap_moves_and_has_edges(recorded, new_page):
         page.mouse.down()
         page.mouse.move(track["x"] + track["width"] * end, y, steps=4)
         page.mouse.up()
-        return read_window(page)
 
-    left, width = drag(0.999, 0.4)
-    assert left < 0.01 and abs(width - 0.4) < 0.02
-    left, width = drag(0.2, 0.5)
-    assert abs(left - 0.3) < 0.02 and abs(width - 0.4) < 0.02
-    left, width = drag(0.05, 0.05)
-    assert left < 0.01 and abs(width - 0.4) < 0.02
+    drag(0.999, 0.4)
+    expect_window(page, lambda left, width: left < 0.01 and is_near(width, 0.4))
+    drag(0.2, 0.5)
+    expect_window(page, lambda left, width: is_near(left, 0.3) and is_near(width, 0.4))
+    drag(0.05, 0.05)
+    expect_window(page, lambda left, width: left < 0.01 and is_near(width, 0.4))
 
 
 def test_the_zoom_is_remembered_when_a_report_is_loaded_again(recorded, open_report, tmp_path):
@@ -166,12 +168,10 @@ def test_the_zoom_is_remembered_when_a_report_is_loaded_again(recorded, open_rep
         page.keyboard.press(key)
     page.click(".cdiag-more-lanes")
     page.click(".cdiag-switch >> text=as a table")
-    window = read_window(page)
-    assert window[1] < 0.5
+    window = expect_window(page, lambda left, width: width < 0.5)
     page.reload()
     page.wait_for_selector(".cdiag-reset")
-    for before, after in zip(window, read_window(page), strict=True):
-        assert abs(before - after) < 1e-3
+    expect_window(page, lambda *again: all(is_near(*pair, 1e-3) for pair in zip(window, again, strict=True)))
     expect(page.locator(".cdiag-more-lanes")).to_have_attribute("aria-expanded", "true")
     expect(page.locator(".cdiag-switch >> text=as a table")).to_have_attribute("aria-pressed", "true")
 
@@ -267,13 +267,12 @@ def test_the_table_says_what_the_timeline_shows(recorded, new_page):
             ["forward 0/1", "2.0 s", "1.0 s", "recompile", "Dynamo 1.0 s, AOTAutograd 500 ms, Inductor 250 ms"],
         ],
     )
-    assert page.locator(".cdiag-timeline-table button").count() == 0, "a button that nobody sees gets the focus"
+    expect(page.locator(".cdiag-timeline-table button")).to_have_count(0)  # Nobody would see that it has the focus.
     page.click(".cdiag-switch >> text=as a table")
     page.locator(".cdiag-timeline-table button", has_text="forward 0/1").click()
     expect(page.locator(".cdiag-detail h2")).to_have_text("forward 0/1")
     expect(page.locator(".cdiag-timeline-table caption")).to_have_text("2 compiles in view, in order of time")
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    violations = axe.Axe().run(page, context=".cdiag-timeline").response["violations"]
+    violations = Axe().run(page, context=".cdiag-timeline").response["violations"]
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
 
 
@@ -288,7 +287,7 @@ AXIS_COLOR = """() => {
 def test_a_theme_that_changes_while_the_page_has_no_width_is_painted(recorded, new_page):
     recorded.compile(0)
     page = open_timeline(new_page, recorded)
-    assert page.evaluate(AXIS_COLOR) == [255, 255, 255, 255]
+    expect_value(page, AXIS_COLOR, [255, 255, 255, 255])
     change = """(isLight) => new Promise((done) => {
       document.body.style.display = "none";
       document.body.dataset.jpThemeLight = String(isLight);
@@ -330,9 +329,9 @@ def test_a_narrow_page_loses_nothing_to_the_right(recorded, new_page):
     page = open_timeline(new_page, recorded, width=400)
     texts = page.evaluate(TEXTS)
     assert "block_8" in texts and "model.py:8" in texts and texts.count("s") == 1
-    timeline = page.locator(".cdiag-timeline")
-    assert timeline.evaluate("node => node.scrollWidth <= node.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    fits = "node => node.scrollWidth <= node.clientWidth"
+    expect_value(page, lambda: page.locator(".cdiag-timeline").evaluate(fits), True)
+    expect_value(page, "document.documentElement.scrollWidth <= innerWidth", True)
 
 
 def test_what_compiles_now_is_the_first_lane(recorded, new_page, deliver):
@@ -364,7 +363,7 @@ def test_paper_gets_all_lanes_and_all_of_the_time(recorded, new_page):
     page.pdf()
     printed = set(page.evaluate("window.printed"))
     assert {f"block_{number}" for number in range(20)} <= printed
-    assert page.evaluate("window.paper") == [255, 255, 255, 255], "paper is light"
+    expect_value(page, "window.paper", [255, 255, 255, 255])
     expect(page.locator(".cdiag-print-lanes canvas")).to_have_count(0)
     expect(page.locator(".cdiag")).to_have_attribute("data-theme", "dark")
 
@@ -389,7 +388,7 @@ def test_many_moves_of_the_pointer_are_one_painting(recorded, new_page):
       return window.paintings - before;
     }""")
     assert moved == 1
-    assert read_window(page)[1] < 0.1
+    expect_window(page, lambda left, width: width < 0.1)
     expect(page.locator(".cdiag-more-lanes")).to_have_text("33 more functions")
 
 
