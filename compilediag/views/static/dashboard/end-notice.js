@@ -19,7 +19,7 @@ export class EndNotice {
     /** @type {Map<string, Flight>} key -> compile in flight */
     this.before = new Map();
     this.isOn = recall(NAME) === true;
-    this.button = makeButton("cdiag-pause", "Notify", () => void this.toggle());
+    this.button = makeButton("cdiag-button", "Notify", () => void this.toggle());
     setHint(this.button, `Tells you when a compile of ${LONG_S} s or more has ended.`);
     this.clear = () => this.unmark();
     this.mark();

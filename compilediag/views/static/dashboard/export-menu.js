@@ -23,7 +23,7 @@ export class ExportMenu {
    */
   constructor(store, readTable, onPrint) {
     this.store = store;
-    this.menu = new Menu("Export", "cdiag-pause");
+    this.menu = new Menu("Export", "cdiag-button");
     this.node = this.menu.node;
     this.status = make("div", "cdiag-exported");
     this.status.setAttribute("role", "status");

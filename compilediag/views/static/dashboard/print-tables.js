@@ -26,11 +26,11 @@ export class PrintTables {
     /** @type {Set<string>} names of the tabs that are printed */
     this.chosen = new Set(USUAL);
     this.choices = make("div", "cdiag-print-choices");
-    const print = makeButton("cdiag-pause", "Print", () => {
+    const print = makeButton("cdiag-button", "Print", () => {
       this.setOpen(false);
       globalThis.print();
     });
-    const cancel = makeButton("cdiag-pause", "Cancel", () => this.setOpen(false));
+    const cancel = makeButton("cdiag-button", "Cancel", () => this.setOpen(false));
     const title = make("h2", "", "Tables to print");
     this.dialog = make("section", "cdiag-print-dialog", title, this.choices, make("div", "cdiag-print-buttons", print, cancel));
     this.dialog.setAttribute("aria-label", "print");
