@@ -13,7 +13,7 @@ from ..call_stacks import FROZEN, is_torch_file
 
 #: Folders of installed packages, of all operating systems and of bundles.
 _INSTALLED = re.compile(
-    r"(?:^|[/\\])(?:site|dist)-packages[/\\]|[/\\]\.deps[/\\]|[/\\]\.pex[/\\]|[/\\]installed_wheels[/\\]|\.egg[/\\]", re.I
+    r"(?:^|[/\\])(?:site|dist)-packages[/\\]|[/\\]\.(?:deps|pex)[/\\]|[/\\]installed_wheels[/\\]|\.egg[/\\]", re.I
 )
 #: The standard library: lib/python3.11, python311.zip, and Lib in the folder of a Python on Windows.
 _STANDARD = re.compile(
