@@ -176,7 +176,7 @@ class ViewModel:
         return {
             "schema": SCHEMA,
             "state": state,
-            "title": None if self._redactor else meta.get("title"),
+            "title": None if self._redactor else _name_program(meta.get("title")),
             "detail": meta.get("detail"),
             "started_ms": _to_optional_ms(meta.get("created_ns")),
             "stopped_ms": _to_optional_ms(meta.get("stopped_ns")),
@@ -261,6 +261,11 @@ class _RunningCompiles:
             "started_ms": _to_optional_ms(state.get("started_ns")),
             "before_s": self._last_s.get((function, file, line, trigger)),
         }
+
+
+def _name_program(title: str | None) -> str | None:
+    """The program's name; a notebook whose server does not name it has the name of the kernel's launcher."""
+    return "notebook" if title == "ipykernel_launcher.py" else title
 
 
 def _to_optional_ms(time_ns: int | None) -> float | None:

@@ -34,6 +34,21 @@ def test_it_shows_the_session_with_no_request_at_all(run, open_report, tmp_path)
     # That no request was made, and nothing was blocked by the page's own policy, new_page checks for every page.
 
 
+def test_the_head_says_what_was_recorded_and_what_was_not(run, open_report, tmp_path):
+    facts = lambda page: page.locator(".cdiag-report-head dl > div").all_text_contents()  # noqa: E731
+    page = open_report(write_report(run.session.data, tmp_path / "report.html"))
+    expect(page.locator("h1")).to_have_text("torch.compile report: train.py")
+    assert {"Devicenot recorded", "Commandnot recorded", "Versionstorch 2.13.0, Python 3.11.7"} <= {*facts(page)}
+    assert re.match(r"Date\d+ November 2026, \d\d:\d\d:\d\d$", facts(page)[0])
+    program = {"script": "/home/me/train.py", "module": None, "arguments": ["--epochs", "3"], "folder": "/home/me"}
+    run.session.data.set_meta(device="NVIDIA H200", program=program)
+    page = open_report(write_report(run.session.data, tmp_path / "again.html"))
+    assert {"DeviceNVIDIA H200", "Commandpython train.py --epochs 3"} <= {*facts(page)}
+    redacted = open_report(write_report(run.session.data, tmp_path / "redacted.html", redact=True))
+    assert "Commandleft out: this report is redacted" in facts(redacted)
+    expect(redacted.locator("h1")).to_have_text("torch.compile report")
+
+
 def test_the_policy_lets_nothing_in(run, tmp_path):
     text = write_report(run.session.data, tmp_path / "report.html").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)

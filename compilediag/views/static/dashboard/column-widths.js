@@ -3,7 +3,7 @@ import { isNumeric } from "../core/format.js";
 /** @import { TabColumn } from "./tab-types" */
 
 const PADDING = 18; // px, of a cell
-const [LEAST, LEAST_TEXT, MOST] = [44, 84, 560]; // px
+const [LEAST, LEAST_TEXT, MOST] = [44, 120, 560]; // px
 const UI_FONT = '13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const CODE_FONT = '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 

@@ -18,7 +18,7 @@ export function writeChange(before, after) {
 }
 
 /** @type {TabColumn<{time: number}>} */
-export const TIME = { label: "time", name: "time", type: "time" };
+export const TIME = { label: "time", name: "time", type: "time", from: 480 };
 
 /** @type {TabColumn} */
 export const COMPILE = {
