@@ -21,6 +21,7 @@ from ..formatting import (
     format_place,
     format_seconds,
 )
+from ..words import describe_code, format_phase
 from .evidence import PlacedEvent, get_ids, get_place, group_by, sum_seconds
 from .rules import coverage
 
@@ -248,7 +249,7 @@ def _compare_lookups(names: _SharedNames, before: Rows, after: Rows) -> Iterator
         return group_by(data.rows(CacheLookup), lambda row: (row.cache, row.tier, row.outcome))
 
     def describe(row: CacheLookup) -> str:
-        return f"{row.outcome} of {row.cache}, {row.tier}"
+        return f"{describe_code(row.outcome)} of the {describe_code(row.cache)} cache ({row.tier})"
 
     yield from _compare_groups("cache", group(before), group(after), describe, is_bad=_is_bad_lookup)
 
@@ -299,7 +300,7 @@ def _compare_phases(names: _SharedNames, before: Rows, after: Rows) -> Iterator[
             yield Change(
                 kind="phase",
                 change=change,
-                title=f"phase {name}: {format_seconds(old_s)} -> {format_seconds(new_s)}",
+                title=f"phase {format_phase(name or '?')}: {format_seconds(old_s)} -> {format_seconds(new_s)}",
                 before=format_seconds(old_s),
                 after=format_seconds(new_s),
                 seconds_more=new_s - old_s,

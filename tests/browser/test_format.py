@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from compilediag.views import esm
+from compilediag.words import format_phase, load_words
 
 CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
 #: Formats the cases of a kind with the module's own function.
@@ -34,3 +35,26 @@ def test_numbers_are_formatted_as_in_python(new_page):
     for kind, cases in CASES.items():
         made = page.evaluate(FORMAT, [source, kind, cases])
         assert made == [text for _, text in cases], kind
+
+
+#: Phases with words, of a family, and without.
+PHASES = (
+    *load_words()["phases"],
+    "compile_attempt_3",
+    "pass.fuse",
+    "_recursive_post_grad_passes",
+    "Scheduler.fuseNodes_x",
+)
+
+
+def test_phases_have_the_words_of_python(new_page):
+    page = new_page()
+    page.set_content("<!doctype html><html><body></body></html>")
+    source = esm.join_modules("dashboard/phases.js")
+    label = """async ([source, names]) => {
+      const text = `${source}export default $files["dashboard/phases.js"];`;
+      const phases = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+      return names.map((name) => phases.default.phaseLabel(name));
+    }"""
+    made = page.evaluate(label, [source, list(PHASES)])
+    assert made == [format_phase(name) for name in PHASES]

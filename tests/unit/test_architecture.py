@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "errors": set(),
     "version": set(),
     "formatting": set(),
+    "words": set(),
     "plugins": set(),
     "events": set(),
     "files": {"errors"},
@@ -49,7 +50,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"formatting"}
+EVERYWHERE = {"formatting", "words"}
 #: Past participles that do not end in -ed, and words in -ed that are none.
 PARTICIPLES = {
     *(

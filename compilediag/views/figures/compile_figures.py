@@ -12,6 +12,7 @@ from ...diagnosis.causes.cause import Cause
 from ...diagnosis.causes.grouping import find_causes
 from ...events import CacheLookup, Compile, Phase, Rows
 from ...formatting import format_amount, format_line, format_seconds
+from ...words import describe_code, format_phase
 from .figure_style import (
     BLUE,
     BROWN,
@@ -23,8 +24,6 @@ from .figure_style import (
     SKY,
     TAN,
     YELLOW,
-    format_code,
-    format_phase,
     make_count_axis,
     make_unique,
     name_lane,
@@ -80,7 +79,7 @@ def draw_timeline(data: Rows, go: ModuleType) -> Figure:
 
 
 def _describe_bar(row: Compile) -> str:
-    return ", ".join((format_seconds(row.duration_s), row.outcome or "", format_code(row.trigger)))
+    return ", ".join((format_seconds(row.duration_s), row.outcome or "", describe_code(row.trigger)))
 
 
 def _name_row_lane(row: Compile) -> str:
@@ -106,7 +105,7 @@ def draw_causes(data: Rows, go: ModuleType) -> Figure:
 
 def _name_cause(cause: Cause) -> str:
     """The user's line and what varies there."""
-    return escape(format_line(f"{cause.user_place}: {cause.name or format_code(cause.kind)}", 80), quote=False)
+    return escape(format_line(f"{cause.user_place}: {cause.name or describe_code(cause.kind)}", 80), quote=False)
 
 
 def draw_caches(data: Rows, go: ModuleType) -> Figure:
@@ -119,7 +118,7 @@ def draw_caches(data: Rows, go: ModuleType) -> Figure:
         heights = [counts[cache, outcome] for cache in caches]
         if any(heights):
             figure.add_bar(
-                name=format_code(outcome),
+                name=describe_code(outcome),
                 x=caches,
                 y=heights,
                 marker_color=color,
@@ -130,7 +129,7 @@ def draw_caches(data: Rows, go: ModuleType) -> Figure:
 
 
 def _name_cache(row: CacheLookup) -> str:
-    name = format_code(row.cache)
+    name = describe_code(row.cache)
     return f"{name} (remote)" if row.tier == "remote" else name
 
 

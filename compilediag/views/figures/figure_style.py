@@ -7,7 +7,6 @@ of at least 3 on white and on JupyterLab's dark background. All of it is in the 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -105,62 +104,3 @@ def sum_stacks(traces: Iterable[tuple[Sequence[str], Sequence[float]]]) -> list[
         for lane, length in zip(lanes, lengths, strict=True):
             ends[lane] += length  # type: ignore[assignment]  # A Counter of floats.
     return list(ends.values())
-
-
-#: Caches and outcomes whose words are not their codes with spaces.
-_WORDS = {
-    "fx_graph": "FX graph",
-    "aot_autograd": "AOTAutograd",
-    "dynamo_code": "Dynamo code",
-    "py_code": "Python code",
-    "cpp_code": "C++ code",
-    "cuda_code": "CUDA code",
-    "triton_code": "Triton code",
-    "triton_bundle": "Triton bundle",
-    "triton_template": "Triton template",
-    "pgo": "PGO",
-    "saved": "stored",
-    "written": "file written",
-}
-
-
-def format_code(code: str | None) -> str:
-    """A code of the tables in words: `guard_miss` is `guard miss`."""
-    return _WORDS.get(code or "") or (code or "unknown").replace("_", " ")
-
-
-#: torch's names of phases -> words. The page has the same words.
-PHASES = {
-    "backend_compile": "backend",
-    "build_guards": "guards",
-    "bytecode_tracing": "tracing bytecode",
-    "compile_attempt_0": "Dynamo tracing",
-    "create_aot_dispatcher_function": "AOTAutograd",
-    "aot_trace_joint_graph": "AOTAutograd joint graph",
-    "aot_collect_metadata": "AOTAutograd metadata",
-    "compile_fx.<locals>.fw_compiler_base": "Inductor, forward",
-    "compile_fx.<locals>.bw_compiler": "Inductor, backward",
-    "inductor_compile": "Inductor",
-    "compile_fx_inner": "Inductor",
-    "fx_codegen_and_compile": "Inductor",
-    "code_gen": "Inductor code generation",
-    "GraphLowering.run": "Inductor lowering",
-    "GraphLowering.codegen": "Inductor code generation",
-    "GraphLowering.compile_to_fn": "building kernels",
-    "GraphLowering.compile_to_module": "building kernels",
-    "Scheduler.__init__": "scheduling kernels",
-    "Scheduler.codegen": "generating kernels",
-    "Scheduler.fused_nodes": "fusing kernels",
-    "PyCodeCache.load_by_key_path": "loading kernels",
-    "async_compile.wait": "waiting for kernel builds",
-    "async_compile.precompile": "building kernels",
-    "gc": "garbage collection",
-    "VecISA.check_build": "checking the C++ compiler",
-}
-_CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def format_phase(name: str) -> str:
-    """A phase in words. Of a name without known words, its last part: `Scheduler.fuse_nodes` is `fuse nodes`."""
-    last = name.rsplit(".", 1)[-1].strip("_")
-    return PHASES.get(name) or _CAPITALS.sub(" ", last).replace("_", " ") or name

@@ -1,5 +1,7 @@
 // torch's phase names, in five kinds that have a color and a word each.
 
+import { WORDS } from "../core/words.js";
+
 /** @type {[string, RegExp][]} kind, and what its names look like; the first that matches counts */
 const KINDS = [
   ["triton", /triton|caching_?autotuner|coordesc/i],
@@ -8,48 +10,8 @@ const KINDS = [
   ["aot", /aot|backend_compile|backward_compile|partition|joint|dispatcher|functionaliz/i],
 ];
 
-/** @type {Record<string, string>} */
-const LABELS = {
-  dynamo: "Dynamo",
-  entire_frame_compile: "Dynamo",
-  entire_backward_compile: "backward",
-  bytecode_tracing: "Dynamo tracing",
-  build_guards: "Dynamo guards",
-  gc: "garbage collection",
-  insert_deferred_runtime_asserts: "checks of sizes",
-  "pgo.dynamic_whitelist": "sizes seen before",
-  backend_compile: "backend",
-  create_aot_dispatcher_function: "AOTAutograd",
-  aot_trace_joint_graph: "AOTAutograd joint graph",
-  aot_collect_metadata: "AOTAutograd analysis",
-  min_cut_rematerialization_partition: "splitting forward and backward",
-  "compile_fx.<locals>.fw_compiler_base": "Inductor, forward",
-  "compile_fx.<locals>.bw_compiler": "Inductor, backward",
-  inductor_compile: "Inductor",
-  compile_fx_inner: "Inductor",
-  fx_codegen_and_compile: "Inductor",
-  additional_fake_tensor_prop: "Inductor shapes",
-  "Scheduler.__init__": "Inductor scheduling",
-  "Scheduler.fused_nodes": "Inductor fusion",
-  "Scheduler.codegen": "Inductor code generation",
-  "PythonWrapperCodegen.generate": "Inductor code generation",
-  "VecISA.check_build": "checking the CPU",
-  compile_file: "building C++ code",
-  code_gen: "Inductor code generation",
-  "GraphLowering.run": "Inductor lowering",
-  "GraphLowering.codegen": "Inductor code generation",
-  "GraphLowering.compile_to_fn": "building kernels",
-  "GraphLowering.compile_to_module": "building kernels",
-  "PyCodeCache.load_by_key_path": "loading kernels",
-  "async_compile.wait": "waiting for kernel builds",
-};
-
 /** @type {[RegExp, string][]} names that hold a number or the name of a pass */
-const FAMILIES = [
-  [/^compile_attempt_0$/, "Dynamo tracing"],
-  [/^compile_attempt_\d+$/, "Dynamo tracing, restarted"],
-  [/^(_recursive_\w+_passes|pass\..*)$/, "Inductor graph passes"],
-];
+const FAMILIES = WORDS.patterns.map(([pattern, words]) => [new RegExp(pattern), words]);
 
 /** @type {Record<string, string>} kind -> its word in the legend */
 export const PHASE_WORDS = {
@@ -88,15 +50,16 @@ export function phaseKind(name) {
 
 /** @param {string} name */
 function findWords(name) {
-  return LABELS[name] ?? FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
+  return WORDS.phases[name] ?? FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
 }
 
 /**
- * A name for people, or torch's own where there is no better one.
+ * A phase in words. Of a name without known words, its last part: `Scheduler.fuse_nodes` is `fuse nodes`.
  * @param {string} name
  */
 export function phaseLabel(name) {
-  return findWords(name) ?? name;
+  const last = name.split(".").at(-1)?.replace(/^_+|_+$/g, "") ?? "";
+  return findWords(name) ?? (last.replace(/(?<=[a-z])(?=[A-Z])/g, " ").replaceAll("_", " ") || name);
 }
 
 /**
