@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from typing import Any, TypeVar
 
@@ -11,10 +12,13 @@ from .events import KINDS, Event, columns
 #: The columns of each kind that hold files of code.
 FILE_COLUMNS = {kind: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
+#: The file that marimo compiles a cell as.
+_MARIMO = re.compile(r"[/\\]__marimo__cell_(\w+?)_[^/\\]*\.py$")
 
 
 class CellNames:
-    """Names files: `Cell In[4]` for code of a cell of the running IPython, else the name itself.
+    """Names files: `Cell In[4]` for code of a cell of the running IPython, `marimo cell Hbol` for one of marimo, which
+    shows these ids in its tracebacks, else the name itself.
 
     A cell keeps the number that it had first, so that events of the same file stay together.
     """
@@ -38,7 +42,7 @@ class CellNames:
             return None
         known = self._known.get(file)
         if known is None:
-            known = self._known[file] = _cell(file) or file
+            known = self._known[file] = _name_marimo_cell(file) or _cell(file) or file
         return known
 
 
@@ -56,6 +60,11 @@ def _find_shell() -> Any:
     # Another thread may be about to import IPython: it is there, and has nothing in it yet.
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return get_ipython() if get_ipython is not None else None
+
+
+def _name_marimo_cell(file: str) -> str | None:
+    found = _MARIMO.search(file)
+    return f"marimo cell {found[1]}" if found else None
 
 
 def _cell(file: str) -> str | None:

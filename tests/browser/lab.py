@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from playwright.sync_api import Browser, Page
@@ -46,7 +47,7 @@ class Lab:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.root / "nb" / name)
-        opened = Notebook(page)
+        opened = Notebook(page, self.root / "nb" / name)
         if page.url.startswith(self.base):
             page.evaluate(REPLACE_NOTEBOOK, name)
             opened.wait_until_idle()
@@ -56,10 +57,21 @@ class Lab:
             page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
         return opened
 
+    def open_without_kernel(self, page: Page, notebook: dict[str, Any]) -> None:
+        """Show a notebook that JupyterLab does not trust and has no kernel for."""
+        name = f"{secrets.token_hex(4)}.ipynb"
+        cells = [nbformat.v4.new_markdown_cell("From somewhere else."), *notebook["cells"]]
+        metadata = {**notebook["metadata"], "kernelspec": {"name": "none", "display_name": "None"}}
+        (self.root / "nb" / name).write_text(json.dumps({**notebook, "metadata": metadata, "cells": cells}))
+        page.goto(f"{self.base}/lab/tree/{name}?reset")
+        page.get_by_role("button", name="No Kernel", exact=True).click()
+        page.wait_for_selector(".jp-Notebook:visible .jp-MarkdownOutput:has-text('From somewhere else')")
+
 
 class Notebook:
-    def __init__(self, page: Page):
+    def __init__(self, page: Page, file: Path):
         self.page = page
+        self.file = file
 
     def wait_until_idle(self) -> None:
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=MOST_MS)

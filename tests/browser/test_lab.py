@@ -12,7 +12,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import lab as jupyter
@@ -152,6 +154,29 @@ for n in range(25_000):
     recorder.put(recorder.feeds[0], kernel, n)
 cd.stop()
 """
+#: A notebook that is saved, reopened and converted.
+COMPILED = """
+import torch
+import compilediag as cd
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+
+%load_ext compilediag
+"""
+THREE_SIZES = "for size in (2, 3, 4):\n    double(torch.ones(size))"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+#: Pixels of the timeline that have the color of its texts in the theme that is set.
+COUNT_TEXT_PIXELS = """() => {
+  const canvas = document.querySelector(".cdiag-canvas");
+  const text = getComputedStyle(canvas).getPropertyValue("--cd-text").trim();
+  const wanted = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4) count += wanted.every((part, k) => data[i + k] === part);
+  return count;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -329,3 +354,85 @@ def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
     expect(page.locator('[data-tab="kernels"] .cdiag-count')).to_have_text("25,000")
     expect_value(page, lambda: total(page, "events"), lambda events: events >= 25_000)
     expect_value(page, lambda: total(page, "dropped"), 0)
+
+
+def test_a_saved_notebook_shows_the_numbers_of_the_live_page_wherever_it_is_read(lab, lab_page, browser, picture):
+    page = lab_page
+    notebook = lab.open(page, [COMPILED, "%compilewatch on", THREE_SIZES, "%compilewatch off"])
+    for index in range(3):
+        notebook.run(index)
+    wait_for_total(page, "recompiles", 2)
+    page.fill(".cdiag-search", "double")
+    notebook.run(3)
+    page.wait_for_selector(".cdiag-record [data-state=stopped]")
+    expect(page.locator(".cdiag-search")).to_have_value("double")  # The page is as it was left.
+    assert page.locator(".cdiag").count() == 1
+    numbers = describe_numbers(read_totals(page))
+
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    saved = json.loads(notebook.file.read_text())
+    (record,) = [output["data"] for output in saved["cells"][1]["outputs"]]
+    assert list(record) == ["text/html", "text/plain"]
+    assert read_numbers("".join(record["text/plain"])) == numbers
+
+    page.reload()  # The kernel runs on, so the page comes back.
+    notebook.wait_until_idle()
+    page.wait_for_selector(".cdiag-record [data-state=stopped]")
+    expect_value(page, lambda: describe_numbers(read_totals(page)), numbers)
+
+    lab.open_without_kernel(page, saved)
+    shown = page.locator(".cdiag-record")
+    assert read_numbers(shown.text_content()) == numbers
+    assert page.locator(".cdiag").count() == 0 and "Error displaying widget" not in page.inner_text("body")
+    # The notebook is not trusted, so JupyterLab has sanitized it; the pictures are left.
+    expect_value(
+        page, lambda: shown.locator("img").evaluate_all("all => all.map((one) => one.naturalWidth)"), [9, 9, 320]
+    )
+    page.screenshot(path=picture("record.png"))
+
+    html, _ = HTMLExporter().from_notebook_node(nbformat.reads(json.dumps(saved), as_version=4))
+    context = browser.new_context(java_script_enabled=False)
+    converted = context.new_page()
+    converted.set_content(html)
+    assert read_numbers(converted.locator(".cdiag-record").text_content()) == numbers
+    context.close()
+
+
+def describe_numbers(totals: dict[str, str]) -> list[str]:
+    """The totals of a live page, as the record says them."""
+    return [
+        f"{totals['compiles']} compiles took {totals['compile_s']}",
+        f"{totals['recompiles']} recompiles cost {totals['lost_s']}",
+        f"{totals['cache_hits']} cache hits",
+        f"{totals['graph_breaks']} graph breaks",
+        f"compilediag overhead {totals['own_s']} ({totals['own_share']})",
+    ]
+
+
+def read_numbers(text: str) -> list[str]:
+    """The same from a record."""
+    time = r"[\d.]+ (?:ms|s)"
+    patterns = (rf"\d+ compiles took {time}", rf"\d+ recompiles cost {time}", r"\d+ cache hits", r"\d+ graph breaks")
+    patterns += (rf"compilediag overhead {time} \([\d.]+ %\)",)
+    return [found for pattern in patterns for found in re.findall(pattern, " ".join(text.split()))]
+
+
+def test_a_theme_repaints_the_timeline_and_a_dead_kernel_is_reported(lab, lab_page, picture):
+    page = lab_page
+    kill = "import os\nos.kill(os.getpid(), 9)"
+    notebook = lab.open(page, [COMPILED, f"session = %compilewatch on\n{THREE_SIZES}", kill])
+    notebook.run(0)
+    notebook.run(1)
+    wait_for_total(page, "recompiles", 2)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        page.wait_for_selector(f".cdiag[data-theme={theme.split()[1].lower()}]")
+        page.wait_for_selector("#jupyterlab-splash", state="detached")
+        expect_value(page, COUNT_TEXT_PIXELS, lambda count: count > 4)
+    expect(page.locator(".cdiag-state")).to_have_text("watching")
+    notebook.begin(2)
+    page.wait_for_selector("[data-state=cut]")
+    expect(page.locator(".cdiag-state")).to_have_text("kernel stopped")
+    expect(page.locator(".cdiag-notice")).to_have_text("The kernel stopped; the recording ended here.")
+    page.screenshot(path=picture("stopped-kernel.png"))

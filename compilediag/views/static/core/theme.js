@@ -3,34 +3,65 @@
 const SURFACES = ["surface", "text", "muted", "grid", "stripe"];
 const SIGNS = ["dynamo", "aot", "inductor", "codegen", "triton", "recompile", "failed", "hit", "live", "live-fill"];
 
-/** "dark" or "light": JupyterLab says so on the body, VS Code and marimo by a class, others through the system. */
-function currentTheme() {
+// Classes of the body or the page: VS Code and marimo. VS Code's light high contrast has both of its classes.
+const LIGHT = ["vscode-high-contrast-light", "vscode-light", "light"];
+const DARK = ["vscode-dark", "vscode-high-contrast", "dark"];
+// Attributes with the word itself: Colab, and pages that use one of the usual names.
+const ATTRIBUTES = ["theme", "data-theme", "data-bs-theme", "data-color-mode"];
+
+/**
+ * "dark" or "light": as the host says, else by what is behind the element, else as the system has it.
+ * @param {HTMLElement} root
+ */
+function currentTheme(root) {
   const { jpThemeLight } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false" ? "dark" : "light";
-  const names = [...document.body.classList, ...document.documentElement.classList];
-  if (names.some((name) => name === "vscode-dark" || name === "dark")) return "dark";
-  if (names.some((name) => name === "vscode-light" || name === "light")) return "light";
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const nodes = [document.body, document.documentElement];
+  const names = nodes.flatMap((node) => [...node.classList, ...ATTRIBUTES.map((name) => node.getAttribute(name))]);
+  if (names.some((name) => name && LIGHT.includes(name))) return "light";
+  if (names.some((name) => name && DARK.includes(name))) return "dark";
+  return themeBehind(root) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
 
 /**
- * Keeps `data-theme` of the root up to date; returns a function that stops.
+ * The theme that fits the color behind an element; null if nothing there has a color.
+ * @param {HTMLElement} root
+ */
+function themeBehind(root) {
+  for (let node = root.parentElement; node; node = node.parentElement) {
+    const numbers = getComputedStyle(node).backgroundColor.match(/^rgba?\((.*)\)$/)?.[1].split(/[ ,/]+/);
+    const [red, green, blue, alpha = 1] = (numbers ?? []).map(Number);
+    if (blue !== undefined && alpha > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+  }
+  return null;
+}
+
+/**
+ * Keeps `data-theme` of the root up to date; returns a function that stops. `onChange` runs after each change of colors,
+ * also where a host loads the style sheet of a theme after it has said its name: the root's background changes then,
+ * and that is a transition (theme.css).
  * @param {HTMLElement} root
  * @param {() => void} onChange
  */
 export function followTheme(root, onChange) {
   const set = () => {
-    root.dataset.theme = currentTheme();
+    root.dataset.theme = currentTheme(root);
     onChange();
+    // JupyterLab hides its notebooks for this moment, and what is hidden has no size to paint in.
+    if (!root.clientWidth) requestAnimationFrame(() => requestAnimationFrame(onChange));
   };
+  /** @param {TransitionEvent} event */
+  const setAfter = (event) => event.target === root && set();
   const query = matchMedia("(prefers-color-scheme: dark)");
   const watcher = new MutationObserver(set);
-  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  for (const node of [document.body, document.documentElement]) watcher.observe(node, { attributes: true });
   query.addEventListener("change", set);
+  root.addEventListener("transitionend", setAfter);
   set();
   return () => {
     watcher.disconnect();
     query.removeEventListener("change", set);
+    root.removeEventListener("transitionend", setAfter);
   };
 }
 
