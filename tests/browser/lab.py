@@ -57,15 +57,14 @@ class Lab:
             page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
         return opened
 
-    def open_without_kernel(self, page: Page, notebook: dict[str, Any]) -> None:
-        """Show a notebook that JupyterLab does not trust and has no kernel for."""
+    def open_copy(self, page: Page, notebook: dict[str, Any]) -> None:
+        """Show a copy of a notebook, which JupyterLab does not trust, and end the new kernel that it starts for it."""
         name = f"{secrets.token_hex(4)}.ipynb"
-        cells = [nbformat.v4.new_markdown_cell("From somewhere else."), *notebook["cells"]]
-        metadata = {**notebook["metadata"], "kernelspec": {"name": "none", "display_name": "None"}}
-        (self.root / "nb" / name).write_text(json.dumps({**notebook, "metadata": metadata, "cells": cells}))
+        cells = [nbformat.v4.new_markdown_cell("A copy."), *notebook["cells"]]
+        (self.root / "nb" / name).write_text(json.dumps({**notebook, "cells": cells}))
         page.goto(f"{self.base}/lab/tree/{name}?reset")
-        page.get_by_role("button", name="No Kernel", exact=True).click()
-        page.wait_for_selector(".jp-Notebook:visible .jp-MarkdownOutput:has-text('From somewhere else')")
+        Notebook(page, self.root / "nb" / name).wait_until_idle()
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
 
 
 class Notebook:
@@ -156,6 +155,7 @@ def _command(root: Path, token: str) -> list[str]:
         f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={root / 'nb'}",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
     ]
     # Without this package, which takes 5 s to import: see tests/conftest.py.
     start = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyterlab.labapp import main; sys.exit(main())"

@@ -340,6 +340,22 @@ def test_in_a_kernel_the_dashboard_is_shown_and_a_recompile_stops_the_notebook(t
     assert last == []
 
 
+def test_a_traceback_shows_the_magic_as_the_first_line_of_its_cell(shell, capsys):
+    assert not run(shell, "%%compilewatch --quiet\n1 / 0").success
+    out = capsys.readouterr().out
+    assert "1 # %%compilewatch --quiet\n" in out and "----> 2 1 / 0" in out
+    assert "get_ipython" not in out and "magics_manager" not in out
+
+
+def test_only_a_result_that_is_assigned_is_a_result(shell, capsys):
+    """Else the empty summary would be printed below the dashboard."""
+    assert run(shell, "%compilewatch on").result is None
+    assert "Nothing was compiled" not in capsys.readouterr().out
+    assert run(shell, "started = %compilewatch on").success
+    assert shell.user_ns["started"] is compilediag.current()
+    assert run(shell, "%compilewatch off").success
+
+
 # --- trials of a cell ------------------------------------------------------------------------------------------------
 
 USES_A_MODEL = """

@@ -54,3 +54,9 @@ def test_events_are_renamed_in_every_column_that_holds_a_file(shell):
 def test_an_ipython_that_is_only_half_imported_has_no_cells(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
     assert CellNames().name("<ipython-input-1>") == "<ipython-input-1>"
+
+
+def test_a_cell_of_marimo_has_the_id_that_its_tracebacks_show():
+    names = CellNames()
+    assert names.name("/tmp/marimo_4711/__marimo__cell_Hbol_.py") == "marimo cell Hbol"
+    assert names.name("/home/ada/__marimo__.py") == "/home/ada/__marimo__.py"

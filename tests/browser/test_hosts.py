@@ -1,0 +1,280 @@
+"""The dashboard in each host of docs/hosts.md: live while the watch runs, and its record afterwards.
+
+JupyterLab is in test_lab.py. One server has Notebook 7, the classic notebook and Voila.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from compilediag.views import esm, page_json
+from tests.browser import lab as jupyter
+from tests.browser.conftest import HOST, MOST_MS, expect_value, read_totals
+from tests.browser.lab import Lab, Notebook
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+COMPILED = """
+import torch
+import compilediag as cd
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+
+%load_ext compilediag
+"""
+WATCHED_CELL = "%%compilewatch\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
+WATCHED = "session = %compilewatch on\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
+STOPPED = "%compilewatch off"
+KILL = "import os\nos.kill(os.getpid(), 9)"
+SENTENCE = "3 compiles took "
+MARIMO = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import torch
+    import compilediag as cd
+
+    @torch.compile(backend="eager", dynamic=False)
+    def double(x):
+        return x * 2
+
+    session = cd.start()
+    return cd, double, session, torch
+
+
+@app.cell
+def _(session):
+    session.dashboard()
+    return
+
+
+@app.cell
+def _(cd, double, torch):
+    for size in (2, 3, 4):
+        double(torch.ones(size))
+    cd.stop()
+    return
+"""
+#: What VS Code allows the page of a notebook's outputs, and the blob that anywidget loads a widget's module from.
+VSCODE_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline'; "
+    "img-src https: http: data:; font-src https:; connect-src https:; child-src https: data:"
+)
+#: Colab shows an output in a frame of another origin with these rights.
+COLAB_FRAME = "allow-downloads allow-forms allow-modals allow-popups allow-same-origin allow-scripts"
+
+
+@pytest.fixture(scope="module")
+def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    root = tmp_path_factory.mktemp("hosts")
+    with jupyter.run_lab(root) as server:
+        yield server
+    shutil.rmtree(root / "inductor", ignore_errors=True)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1300, "height": 1250})
+    page = context.new_page()
+    page.set_default_timeout(MOST_MS)
+    yield page
+    context.close()
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+    return path
+
+
+def open_notebook_7(server: Lab, page: Page, name: str) -> Callable[[int], None]:
+    page.goto(f"{server.base}/notebooks/{name}?token={server.token}")
+    notebook = Notebook(page, server.root / "nb" / name)
+    notebook.wait_until_idle()
+    return notebook.begin
+
+
+def open_classic_notebook(server: Lab, page: Page, name: str) -> Callable[[int], None]:
+    page.goto(f"{server.base}/nbclassic/notebooks/{name}?token={server.token}")
+    page.wait_for_function("() => window.Jupyter?.notebook?.kernel?.is_connected()")
+    return lambda index: page.evaluate("(index) => Jupyter.notebook.execute_cells([index])", index)
+
+
+@pytest.mark.parametrize("open_it", [open_notebook_7, open_classic_notebook])
+def test_a_notebook_shows_the_watch_live_keeps_the_page_and_reports_a_dead_kernel(server, page, tmp_path, open_it):
+    name = f"{open_it.__name__}.ipynb"
+    write_notebook(server.root / "nb" / name, COMPILED, WATCHED_CELL, WATCHED, KILL)
+    run = open_it(server, page, name)
+    run(0)
+    run(1)
+    page.wait_for_selector(".cdiag-record [data-state=stopped]")
+    assert read_totals(page)["recompiles"] == "2" and page.locator(".cdiag").count() == 1
+    page.screenshot(path=tmp_path / "host.png")
+    run(2)
+    page.wait_for_selector("[data-state=watching]")
+    page.wait_for_function("() => document.querySelectorAll('[data-total=compiles][data-value=\"0\"]').length === 1")
+    run(3)
+    page.wait_for_selector("[data-state=cut]")
+
+
+def test_voila_shows_the_page_of_a_watch_that_has_ended(server, page, tmp_path):
+    write_notebook(server.root / "nb" / "voila.ipynb", COMPILED, WATCHED, STOPPED)
+    page.goto(f"{server.base}/voila/render/voila.ipynb?token={server.token}")
+    page.wait_for_selector("[data-state=stopped]")
+    assert read_totals(page)["recompiles"] == "2" and page.locator(".cdiag").count() == 1
+    page.screenshot(path=tmp_path / "host.png")
+
+
+def test_papermill_stores_the_record_and_the_final_state_of_the_widget(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    source = write_notebook(tmp_path / "in.ipynb", COMPILED, WATCHED, STOPPED)
+    done = papermill.execute_notebook(source, tmp_path / "out.ipynb", progress_bar=False, cwd=tmp_path)
+    (record,) = [output["data"] for output in done.cells[1]["outputs"]]
+    assert set(record) == {"text/plain", "text/html"}
+    assert all(SENTENCE in text and "2 recompiles cost " in text for text in record.values())
+    states = done.metadata["widgets"][WIDGET_STATE]["state"].values()
+    (snapshot,) = [json.loads(state["state"]["snapshot"]) for state in states if "snapshot" in state["state"]]
+    assert snapshot["meta"]["state"] == "stopped" and len(snapshot["rows"]["compiles"]) == 3
+    assert snapshot["plan"]["recompiles_saved"] == 2
+
+
+@contextlib.contextmanager
+def run_marimo(folder: Path) -> Iterator[str]:
+    (folder / "notebook.py").write_text(MARIMO)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["marimo", "edit", "notebook.py", "--headless", "--no-token", "--skip-update-check", f"--port={port}"]
+    with open(folder / "marimo.log", "wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=folder,
+            env={**os.environ, "HOME": str(folder), "PYTHONPATH": str(jupyter.ROOT)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield _wait_until_up(f"http://127.0.0.1:{port}", server)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_until_up(base: str, server: subprocess.Popen[bytes]) -> str:
+    end = time.monotonic() + MOST_MS / 1000
+    while True:
+        try:
+            urllib.request.urlopen(f"{base}/health", timeout=20).close()
+            return base
+        except OSError:
+            if server.poll() is not None or time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def test_marimo_names_its_cells_and_a_reload_is_up_to_date(chromium, page, tmp_path):
+    with run_marimo(tmp_path) as address:
+        page.goto(address)
+        page.locator(".cm-content").first.click()
+        page.keyboard.press("Control+Shift+R")
+        page.wait_for_selector("[data-state=stopped]")
+        expect_value(page, lambda: read_totals(page).get("recompiles"), "2")
+        # The line that calls is the user's own code, in a cell with the id that marimo's tracebacks show.
+        expect(page.locator(".cdiag-step").first).to_contain_text("marimo cell ")
+        expect(page.locator(".cdiag-step").first).to_contain_text("double(torch.ones(size))")
+        page.screenshot(path=tmp_path / "host.png")
+        page.reload()
+        page.wait_for_selector("[data-state=stopped]")
+        expect_value(page, lambda: read_totals(page).get("recompiles"), "2")
+
+
+@pytest.mark.parametrize(
+    "command", [["-i", "-q"], ["-m", "IPython", "--simple-prompt", "--no-banner", "--colors=nocolor"]]
+)
+def test_a_terminal_shows_text(recorded, tmp_path, command):
+    recorded.compile(0)
+    recorded.compile(1)
+    recorded.stop()
+    program = f"import compilediag as cd\ncd.load({str(recorded.session.path)!r}).dashboard()\n"
+    done = subprocess.run(
+        [sys.executable, *command],
+        input=program,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+    )
+    assert "2 compiles took 2.0 s; 1 recompile cost 1.0 s" in done.stdout, done.stderr
+    assert "object at" not in done.stdout and "Dashboard" not in done.stdout
+
+
+#: What a host sets on the body and on the page -> the theme that it means.
+THEMES: list[tuple[dict[str, str], dict[str, str], str]] = [
+    ({"class": "vscode-dark"}, {}, "dark"),
+    ({"class": "vscode-light"}, {}, "light"),
+    ({"class": "vscode-high-contrast"}, {}, "dark"),
+    ({"class": "vscode-high-contrast vscode-high-contrast-light"}, {}, "light"),
+    ({}, {"theme": "dark"}, "dark"),
+    ({}, {"theme": "light"}, "light"),
+    ({"style": "background: #14171d"}, {}, "dark"),
+    ({"style": "background: #fafafa"}, {}, "light"),
+]
+SET_ATTRIBUTES = """([body, html]) => {
+  for (const [node, wanted] of [[document.body, body], [document.documentElement, html]]) {
+    for (const name of ["class", "style", "theme"]) node.removeAttribute(name);
+    for (const [name, value] of Object.entries(wanted)) node.setAttribute(name, value);
+  }
+}"""
+
+
+def check_themes(frame: Any) -> None:
+    for body, html, theme in THEMES:
+        frame.evaluate(SET_ATTRIBUTES, [body, html])
+        frame.wait_for_selector(f".cdiag[data-theme={theme}]")
+
+
+def test_the_page_works_under_the_rules_of_vs_code(recorded, new_page):
+    recorded.compile(0)
+    recorded.compile(1)
+    page = new_page(color_scheme="dark")
+    page.set_content(
+        f'<!doctype html><meta http-equiv="Content-Security-Policy" content="{VSCODE_POLICY}"><body></body>'
+    )
+    page.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(recorded.snapshot())])
+    expect_value(page, lambda: read_totals(page).get("recompiles"), "1")
+    check_themes(page)
+
+
+def test_the_page_works_in_a_frame_as_colab_has_it(recorded, page):
+    recorded.compile(0)
+    recorded.compile(1)
+    page.set_content(
+        f'<!doctype html><body><iframe sandbox="{COLAB_FRAME}" srcdoc="<body></body>" width=1200 height=900>'
+    )
+    frame = page.frames[1]
+    frame.evaluate(HOST, [esm.join_modules("widget.js"), esm.join_styles(), page_json.dumps(recorded.snapshot())])
+    expect_value(page, lambda: frame.locator("[data-total=recompiles]").text_content(), "1")
+    check_themes(frame)
