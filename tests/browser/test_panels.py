@@ -156,7 +156,7 @@ def test_cuda_graphs_stand_by_function_and_open_to_each_action(run, open_widget)
 def test_a_session_without_captures_has_neither_their_signs_nor_their_tiles(recorded, open_widget):
     recorded.compile(0)
     page = open_widget(recorded.snapshot())
-    expect(page.locator(".cdiag-key.is-hit")).to_be_visible()
+    expect(page.locator(".cdiag-key.is-miss")).to_be_visible()
     expect(page.locator(".cdiag-key.is-capture")).to_be_hidden()
     expect(page.locator(".cdiag-tile:visible")).to_have_count(5)
 

@@ -37,7 +37,9 @@ export function canInsertCell(node) {
 export async function insertCell(node, code) {
   const classic = findClassicNotebook();
   if (classic) {
-    classic.insert_cell_below("code").set_text(code);
+    const cells = /** @type {any[]} */ (classic.get_cells());
+    const own = cells.findIndex((cell) => cell.element[0].contains(node));
+    classic.insert_cell_below("code", own < 0 ? undefined : own).set_text(code);
     return true;
   }
   const cell = node.closest(".jp-Cell");
