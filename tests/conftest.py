@@ -48,7 +48,15 @@ sys.meta_path[:] = [Without()]
 #: Files that take long, the longest first.
 SLOW_FIRST = [
     *("test_programs_1.py", "test_programs_2.py", "test_programs_3.py", "test_try.py", "test_notebooks.py"),
-    *("test_lab.py", "test_cli.py", "test_page.py", "test_warmup.py", "test_guest_contract.py", "test_collection.py"),
+    *(
+        "test_lab.py",
+        "test_hosts.py",
+        "test_cli.py",
+        "test_page.py",
+        "test_warmup.py",
+        "test_guest_contract.py",
+        "test_collection.py",
+    ),
     *("test_autotune.py", "test_verify.py", "test_check.py", "test_libraries.py", "test_processes.py", "test_ranks.py"),
     *("test_explain_miss.py", "test_ingest.py", "test_ingest_bad.py", "test_explorer.py", "test_panels.py"),
     *("test_store.py", "test_crash.py", "test_calls.py", "test_cudagraph_skips.py", "test_remote_cache.py"),

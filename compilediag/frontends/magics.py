@@ -94,7 +94,7 @@ class CompileWatch(Magics):
                 # The dashboard is enough: a result that nobody assigns would be printed below it.
                 return None if is_statement(self.shell) else self._session
             if action == "off":
-                print(f"compilediag: {'watch stopped' if stop_all() else 'no watch is running'}")
+                print(_describe_stop(stop_all()))
             elif action in SUFFIXES:
                 self._write(action, args.path)
             elif action == TRY:
@@ -281,6 +281,15 @@ def _print_written(action: str, path: Path) -> None:
     """Say which file was written, where, and how large it is."""
     what = "report" if action == "report" else "session"
     print(f"compilediag: wrote the {what} ({format_bytes(path.stat().st_size)}) to {path}")
+
+
+def _describe_stop(session: Session | None) -> str:
+    """What `off` prints: also the numbers, because a notebook that was reloaded meanwhile has no record of them."""
+    if session is None:
+        return "compilediag: no watch is running"
+    totals = compute_totals(session.data)
+    counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
+    return f"compilediag: watch stopped\n{format_headline(*counts, find_gaps(session.data))}"
 
 
 def _summarize_cell(cell: _WatchedCell) -> str:
