@@ -329,6 +329,7 @@ def open_report(new_page: Callable[..., Page]) -> Callable[..., Page]:
 def open_tab(page: Page, name: str) -> None:
     """Show a table, also one that is in the menu behind the tabs."""
     tab = page.locator(f'[data-tab="{name}"]')
+    tab.wait_for(state="attached")
     if not tab.is_visible():
         page.click(".cdiag-tab-strip .cdiag-menu > button")
         page.click(f'.cdiag-menu-item[data-command="{name}"]')
