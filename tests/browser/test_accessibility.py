@@ -8,11 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 
 import compilediag as cd
 from compilediag.views.report import write_report
-
-axe_base = pytest.importorskip("axe_playwright_python.base", reason="axe-playwright-python is not installed")
 
 RUN = """async (scope) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"];
@@ -31,7 +30,7 @@ ALLOWED = ("focus-order-semantics", 'class="cdiag-row')
 def find_violations(page, scope="document"):
     """What axe finds in a page, or in the part of it that is the product's own."""
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(axe_base.AXE_SCRIPT)
+        page.evaluate(AXE_SCRIPT)
     found = page.evaluate(f"() => ({RUN})({scope})")
     return [node for node in found if not (node[0] == ALLOWED[0] and ALLOWED[1] in node[2])]
 

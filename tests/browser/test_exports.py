@@ -76,4 +76,4 @@ def test_paper_has_everything_and_the_tables_that_were_chosen(recorded, open_rep
     page.keyboard.press("Escape")
     expect(page.locator(".cdiag-print-dialog")).to_be_hidden()
     page.pdf(path=tmp_path / "chosen.pdf")
-    assert page.evaluate("window.printed")["heads"] == ["Recompiles", "Caches"]
+    expect_value(page, "window.printed.heads", ["Recompiles", "Caches"])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from compilediag.diagnosis.causes.grouping import find_causes
 from compilediag.diagnosis.causes.recompile_findings import advise
-from compilediag.events import Compile, GraphBreak, GuardFailure, StackFrame
+from compilediag.events import Compile, GraphBreak, GuardFailure, Recompile, StackFrame
 from tests.unit.tables_builder import SECOND, compiled, failure, recompile, tables
 
 TRAIN, MODEL = "/home/ada/train.py", "/home/ada/model.py"
@@ -200,6 +200,20 @@ def test_the_result_of_a_call_that_the_next_one_gets_is_one_cause_and_is_marked_
     other = call("b", 29, "loss = decode(labels)", "decode")
     other[-1] = second[-1]
     assert len(find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *other, *rows))) == 2
+
+
+def test_one_attribute_of_all_layers_is_one_cause_if_one_line_reads_it():
+    sources = ("self.down.attention.scaling['a']", "self.mid.attention.scaling['a']", "self.up.scaling['a']")
+    rows = changed("forward", 101, *((source, "2.0", "1.6") for source in sources))
+
+    def at(*lines):
+        placed = dict(zip(sources, lines, strict=True))
+        guards = (GuardFailure, Recompile)
+        return [replace(row, user_line=placed[row.guard_source]) if isinstance(row, guards) else row for row in rows]
+
+    assert describe(stacks("forward"), at(31, 31, 31)) == [(sources[0], ("2.0", "1.6"), 1)]
+    assert len(describe(stacks("forward"), at(31, 31, 40))) == 2
+    assert len(describe(stacks("forward"), at(31, 40, 50))) == 3
 
 
 def test_of_equal_numbers_the_one_that_the_code_reads_first_is_the_root():

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...events import Recompile
 from ...formatting import is_resumed
+from ..evidence import group_by
 from ..recipes import RECIPES
 from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
@@ -81,6 +82,7 @@ class RootChanges:
                 self._explain_derived(change, known)
         self._explain_block_mask(changes)
         self._explain_relation(changes)
+        self._explain_by_layers(changes)
         self._explain_by_recipes(changes)
         self._count_peers(changes)
 
@@ -127,6 +129,14 @@ class RootChanges:
         for change in changes:
             if change.is_relation and sizes:
                 self._set_parents(change, sizes, is_equal=False)
+
+    def _explain_by_layers(self, changes: Sequence[GuardChange]) -> None:
+        """An attribute that all layers have, which one line reads, is set in all of them at once."""
+        values = [one for one in changes if one.key.family in _VALUES and _are_attributes(one) and one.row.user_line]
+        for layers in group_by(values, _get_attribute_change).values():
+            leader = At(layers[0].key, layers[0].event_id)
+            for change in layers[1:]:
+                self._set_parents(change, [leader], is_equal=True)
 
     def _explain_by_recipes(self, changes: Sequence[GuardChange]) -> None:
         """What a library changes at once is known from its recipe."""
@@ -241,6 +251,12 @@ def _get_last_name(change: GuardChange) -> str:
     """`mask` of `kwargs['mask']`."""
     words: list[str] = _WORD.findall(change.key.source)
     return words[-1] if words else ""
+
+
+def _get_attribute_change(change: GuardChange) -> tuple[object, ...]:
+    """What the same change of the same attribute of several modules has in common."""
+    row = change.row
+    return change.key.family, _get_last_name(change), row.user_file, row.user_line, row.expected, row.actual
 
 
 def _is_derivable(change: GuardChange) -> bool:
