@@ -131,6 +131,6 @@ function nameStep({ place }, number) {
 function listValues({ values, what }) {
   const shown = values.slice(0, VALUES).map((value) => oneLine(value, WIDEST));
   if (shown.every((value) => what.includes(value))) return [];
-  const rest = values.length > VALUES ? `, and ${formatCount(values.length - VALUES)} more` : "";
+  const rest = values.length > VALUES ? ", ..." : ""; // The sentence says how many there are.
   return [": ", ...shown.flatMap((value, i) => [i ? ", " : "", make("code", "", value)]), rest];
 }
