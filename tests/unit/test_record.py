@@ -10,7 +10,8 @@ import pytest
 from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
 from compilediag.diagnosis.plan import make_plan
 from compilediag.events import Compile
-from compilediag.views.record.record_html import MAX_BYTES, RecordFacts, format_record
+from compilediag.formatting import MAX_HTML
+from compilediag.views.record.record_html import RecordFacts, format_record
 from compilediag.views.record.timeline_images import COLORS, format_timeline
 from compilediag.views.summary import SessionResults
 from compilediag.views.totals import compute_totals
@@ -153,7 +154,7 @@ def storm(functions, values, length):
 @pytest.mark.parametrize(("functions", "values", "length"), [(1, 300, 10), (60, 3, 60), (40, 12, 400)])
 def test_a_storm_of_any_kind_is_small_and_keeps_its_numbers(functions, values, length):
     html = record_of(*storm(functions, values, length))
-    assert len(html.encode()) <= MAX_BYTES
+    assert len(html.encode()) <= MAX_HTML
     text = Page(html).text
     assert f"{functions * (values - 1)} recompiles" in text and f"{functions * values} compiles took" in text
     assert functions == 1 or " more in session." in text or "not shown" in text

@@ -11,8 +11,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ...events import Compile
+from ...formatting import MAX_HTML
 from ..summary import collect_results, format_results, format_summary
-from .record_html import MAX_BYTES, RecordFacts, format_record
+from .record_html import RecordFacts, format_record
 
 if TYPE_CHECKING:
     from ...storage.data import SessionData
@@ -53,7 +54,7 @@ def make_plain_texts(make_text: Callable[[], str]) -> WidgetTexts:
 
     def make_record(name: str) -> dict[str, str]:
         text = make_text()
-        shown = f'<div class="cdiag-record {name}"><pre>{escape(text[: MAX_BYTES // 2])}</pre></div>'
+        shown = f'<div class="cdiag-record {name}"><pre>{escape(text[: MAX_HTML // 2])}</pre></div>'
         return {"text/plain": text, "text/html": shown}
 
     return WidgetTexts(make_text, make_record)

@@ -15,14 +15,12 @@ from ...diagnosis import Finding
 from ...diagnosis.finding_list import FindingList
 from ...diagnosis.plan.plan_html import format_html
 from ...events import Compile
-from ...formatting import format_line, format_seconds
+from ...formatting import fit_html, format_line, format_seconds
 from ..summary import SessionResults, explain_no_findings, format_totals
 from .timeline_images import format_timeline
 
-#: Bytes of a record, whatever the session.
-MAX_BYTES = 50_000
-#: Tried one after the other until the record fits: items of each list, and functions in the timeline.
-LIMITS = ((20, 12), (8, 8), (3, 4), (0, 2))
+#: Items of each list -> functions in the timeline. Tried one after the other until the record fits.
+LIMITS = {20: 12, 8: 8, 3: 4, 0: 2}
 #: Characters of a reason why something was not collected.
 MAX_REASON = 200
 
@@ -37,16 +35,13 @@ class RecordFacts:
 
 
 def format_record(facts: RecordFacts, name: str) -> str:
-    """The record as HTML of at most MAX_BYTES. `name` is a class of its outermost element."""
-    html = ""
-    for items, lanes in LIMITS:
-        html = f'<div class="cdiag-record {name}">{"".join(_list_parts(facts, items, lanes))}</div>'
-        if len(html.encode()) <= MAX_BYTES:
-            break
-    return html
+    """The record as HTML of at most MAX_HTML bytes. `name` is a class of its outermost element."""
+    return fit_html(
+        lambda items: f'<div class="cdiag-record {name}">{"".join(_list_parts(facts, items or 0))}</div>', [*LIMITS]
+    )
 
 
-def _list_parts(facts: RecordFacts, items: int, lanes: int) -> Iterator[str]:
+def _list_parts(facts: RecordFacts, items: int) -> Iterator[str]:
     results, plan = facts.results, facts.results.plan
     headline, *others = format_totals(results.totals, results.missing)
     if plan.recompiles or plan.costs:
@@ -54,7 +49,7 @@ def _list_parts(facts: RecordFacts, items: int, lanes: int) -> Iterator[str]:
     yield f"<p><strong>{escape(headline)}</strong><br>{'<br>'.join(map(escape, others))}</p>"
     yield from _list_findings(results, items)
     yield from (f"<p>Not collected: {escape(name)}: {_clip(reason)}</p>" for name, reason in results.gaps.items())
-    yield format_timeline(facts.compiles, lanes)
+    yield format_timeline(facts.compiles, LIMITS[items])
     yield f"<p><small>{escape(_describe_session(facts.meta))}</small></p>"
 
 
