@@ -52,8 +52,9 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_cookbook.py
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-gallery: $(READY)  ## record sessions and take the pictures of docs/gallery.md; needs Chromium, takes minutes
+gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and the README's capture; needs Chromium, takes minutes
 	$(PY) -m tests.browser.gallery
+	$(PY) docs/make_capture.py
 
 clean:
 	rm -rf .venv .venv-libraries site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm

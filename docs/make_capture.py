@@ -1,4 +1,4 @@
-"""Write docs/img/live.webp: JupyterLab while torch.compile runs, from a real notebook. Needs Chromium; takes a minute.
+"""Write docs/img/watch.webp: JupyterLab while torch.compile runs, from a real notebook. Needs Chromium; takes a minute.
 
     python docs/make_capture.py [FILE]
 
@@ -84,7 +84,7 @@ def write_animation(frames: list[Frame], path: Path) -> None:
 def main() -> None:
     from tests.browser.lab import lab_page, run_lab
 
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/img/live.webp"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/img/watch.webp"
     with tempfile.TemporaryDirectory() as folder, run_lab(Path(folder)) as lab, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         with lab_page(browser, lab) as page:

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -357,6 +358,20 @@ def test_twenty_five_thousand_events_all_reach_the_page(lab, lab_page):
     expect_value(page, lambda: total(page, "dropped"), 0)
 
 
+#: Tag and classes -> what the styles of the host could change.
+LOOK = """() => Object.fromEntries([...document.querySelectorAll(".cdiag, .cdiag *")].map((node) => {
+  const style = getComputedStyle(node);
+  const names = ["padding", "marginTop", "marginBottom", "backgroundColor", "fontFamily", "fontSize", "fontWeight",
+    "lineHeight", "listStyleType", "textDecorationLine", "borderTopWidth"];
+  return [`${node.tagName} ${node.getAttribute("class") ?? ""}`, names.map((name) => style[name])];
+}))"""
+
+
+def find_other_looks(before: dict[str, list[str]], after: dict[str, list[str]]) -> dict[str, Any]:
+    """The elements that look another way than before, of those with the same classes."""
+    return {name: (before[name], after[name]) for name in before.keys() & after.keys() if before[name] != after[name]}
+
+
 def test_a_saved_notebook_shows_the_numbers_of_the_live_page_wherever_it_is_read(lab, lab_page, browser, picture):
     page = lab_page
     notebook = lab.open(page, [COMPILED, "%compilewatch on", THREE_SIZES, "%compilewatch off"])
@@ -365,8 +380,10 @@ def test_a_saved_notebook_shows_the_numbers_of_the_live_page_wherever_it_is_read
     wait_for_total(page, "recompiles", 2)
     check_themes_repaint_the_timeline(page)
     page.fill(".cdiag-search", "double")
+    look = page.evaluate(LOOK)
     notebook.run(3)
     page.wait_for_selector(".cdiag-record [data-state=stopped]")
+    expect_value(page, lambda: find_other_looks(look, page.evaluate(LOOK)), {})
     expect(page.locator(".cdiag-search")).to_have_value("double")  # The page is as it was left.
     expect(page.locator(".cdiag")).to_have_count(1)
     numbers = expect_value(page, lambda: describe_numbers(read_totals(page)), bool)

@@ -10,8 +10,11 @@ import { Pages } from "./pages.js";
 
 const LOOK_MS = 60; // changes of the document within this time are looked at together
 const PARKED_MS = 5000; // how long a removed page waits for its record
+/** Classes of JupyterLab, Notebook and nbclassic that give text in HTML outputs a look, which the page has itself. */
+const TEXT_CLASSES = ["jp-RenderedHTMLCommon", "rendered_html"];
 
 /** @typedef {{root: HTMLElement, pages: Pages}} Page */
+/** @typedef {Page & {before: ChildNode[], restore: () => void}} PlacedPage with what was there before */
 
 export class RecordPages {
   /**
@@ -25,7 +28,7 @@ export class RecordPages {
     this.makeTrail = makeTrail;
     /** @type {Page[]} pages whose view was removed */
     this.parked = [];
-    /** @type {Map<Element, Page & {before: ChildNode[]}>} record -> the page in it, and what was there before */
+    /** @type {Map<Element, PlacedPage>} record -> the page in it */
     this.placed = new Map();
     /** @type {ReturnType<typeof setTimeout> | null} */
     this.timer = null;
@@ -85,7 +88,7 @@ export class RecordPages {
   /** @param {Element} node */
   place(node) {
     const page = this.parked.pop() ?? this.makePage();
-    this.placed.set(node, { ...page, before: [...node.childNodes] });
+    this.placed.set(node, { ...page, before: [...node.childNodes], restore: removeTextClasses(node) });
     node.replaceChildren(page.root);
   }
 
@@ -97,11 +100,25 @@ export class RecordPages {
 
   /**
    * @param {Element} node
-   * @param {Page & {before: ChildNode[]}} page
+   * @param {PlacedPage} page
    */
-  remove(node, { root, pages, before }) {
+  remove(node, { root, pages, before, restore }) {
     this.placed.delete(node);
+    restore();
     node.replaceChildren(...before); // a host that shows the node again begins anew
     this.park({ root, pages });
   }
+}
+
+/**
+ * Takes the host's text styles off the output of a record; returns what gives them back.
+ * @param {Element} node
+ */
+function removeTextClasses(node) {
+  const found = TEXT_CLASSES.flatMap((name) => {
+    const output = node.closest(`.${name}`);
+    output?.classList.remove(name);
+    return output ? [() => output.classList.add(name)] : [];
+  });
+  return () => found.forEach((add) => add());
 }
