@@ -108,6 +108,7 @@ class PageStep(TypedDict):
     expression: str | None
     what: str
     values: list[str]
+    value_count: int
     change: str
     can_be_applied: bool
     alternatives: list[str]

@@ -19,7 +19,7 @@ PATCH = """--- train.py
 
 def make_step(**more: Any) -> dict[str, Any]:
     """A step that marks two dimensions; `more` replaces parts of it."""
-    return {
+    step = {
         "file": "/home/me/train.py",
         "line": 28,
         "place": "train.py:28",
@@ -40,6 +40,7 @@ def make_step(**more: Any) -> dict[str, Any]:
         "alternatives": [SETTINGS],
         **more,
     }
+    return {"value_count": len(step["values"]), **step}
 
 
 def make_second_step(**more: Any) -> dict[str, Any]:

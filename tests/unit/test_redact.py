@@ -107,6 +107,7 @@ def test_a_redacted_plan_has_the_same_steps_without_values_code_and_paths(tmp_pa
     plan, whole = (ViewModel(session.data, redact=redact).snapshot()["plan"] for redact in (True, False))
     recorder.close()
     assert "SECRET" in json.dumps(whole) and whole["steps"][0]["values"] == ["16", "24", "32"]
+    assert whole["steps"][0]["value_count"] == 3
     assert "SECRET" not in json.dumps(plan) and '"16"' not in json.dumps(plan)
     assert plan["headline"] == whole["headline"]
     assert [step["place"] for step in plan["steps"]] == ["file2.py:3"], "the function is in file1.py"

@@ -72,6 +72,7 @@ class PlanStep:
         return {
             **{name: getattr(self, name) for name in (*names, *numbers)},
             "values": [*self.values[:MAX_VALUES]],
+            "value_count": len(self.values),
             "evidence": [*self.evidence],
             "causes": [*self.causes],
             "alternatives": [change.code for change in self.alternatives],

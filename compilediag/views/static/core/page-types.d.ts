@@ -102,7 +102,9 @@ export interface PlanStep {
   /** What varies, in the user's names. */
   expression: string | null;
   what: string;
+  /** The first values that were seen, of `value_count`. */
   values: string[];
+  value_count: number;
   /** The change, as code if a program can apply it. */
   change: string;
   can_be_applied: boolean;

@@ -128,9 +128,9 @@ function nameStep({ place }, number) {
  * @param {PlanStep} step
  * @returns {Child[]}
  */
-function listValues({ values, what }) {
+function listValues({ values, value_count, what }) {
   const shown = values.slice(0, VALUES).map((value) => oneLine(value, WIDEST));
   if (shown.every((value) => what.includes(value))) return [];
-  const rest = values.length > VALUES ? ", ..." : ""; // The sentence says how many there are.
+  const rest = value_count > VALUES ? `, and ${formatCount(value_count - VALUES)} more` : "";
   return [": ", ...shown.flatMap((value, i) => [i ? ", " : "", make("code", "", value)]), rest];
 }
