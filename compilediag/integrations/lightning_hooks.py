@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .training_watch import TrainingWatch, log_errors
-
-if TYPE_CHECKING:
-    from ..session import Session
+from .training_watch import TrainingHooks, log_errors
 
 
-class LightningHooks:
+class LightningHooks(TrainingHooks):
     """Records the compiles of `trainer.fit`, logs their numbers with the trainer's loggers, and reports at the end.
 
         trainer = Trainer(..., callbacks=[LightningCallback("run.cdiag", report="run.html")])
@@ -24,21 +20,7 @@ class LightningHooks:
     `compilediag/compile_s` and `compilediag/lost_s` (s). They are the numbers of rank zero.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        report: str | os.PathLike[str] | None = None,
-        detail: str = "full",
-        show_plan: bool = True,
-    ):
-        super().__init__()
-        self._watch = TrainingWatch(path, report, detail, show_plan)
-        self._batches = 0
-
-    @property
-    def session(self) -> Session | None:
-        """The session of the last fit."""
-        return self._watch.session
+    _batches = 0
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Begin to record, before the first forward pass."""

@@ -123,6 +123,25 @@ class TrainingWatch:
         print(escape_unprintable(f"{text}{line}", sys.stderr.encoding), file=sys.stderr)
 
 
+class TrainingHooks:
+    """What the callbacks of all trainers have in common; their own docstrings explain the options."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        report: str | os.PathLike[str] | None = None,
+        detail: str = "full",
+        show_plan: bool = True,
+    ):
+        super().__init__()
+        self._watch = TrainingWatch(path, report, detail, show_plan)
+
+    @property
+    def session(self) -> Session | None:
+        """The session of the last training."""
+        return self._watch.session
+
+
 def _is_at(session: Session, path: Path) -> bool:
     """True if a session was recorded to a path or into that folder, and not to that of a watch around the training."""
     return path in (session.path, session.path.parent)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .training_watch import TrainingWatch, log_errors
-
-if TYPE_CHECKING:
-    from ..session import Session
+from .training_watch import TrainingHooks, log_errors
 
 #: Frames between an event's method and the trainer that are looked at.
 MAX_FRAMES = 5
 
 
-class TransformersHooks:
+class TransformersHooks(TrainingHooks):
     """Records the compiles of a training, logs their numbers with the trainer's, and reports at the end.
 
         trainer = Trainer(..., callbacks=[TransformersCallback("run.cdiag", report="run.html")])
@@ -27,21 +23,6 @@ class TransformersHooks:
     Each log of the trainer gets `compilediag/compiles`, `compilediag/recompiles`, `compilediag/compile_s` and
     `compilediag/lost_s` (s), so every integration of `report_to` shows them. They are the numbers of rank zero.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        report: str | os.PathLike[str] | None = None,
-        detail: str = "full",
-        show_plan: bool = True,
-    ):
-        super().__init__()
-        self._watch = TrainingWatch(path, report, detail, show_plan)
-
-    @property
-    def session(self) -> Session | None:
-        """The session of the last training."""
-        return self._watch.session
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to record."""

@@ -23,6 +23,18 @@ ROOT = Path(__file__).resolve().parents[2]
 #: How long to wait for what has to come, however busy the machine is.
 MOST_S = 600
 MOST_MS = MOST_S * 1000
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+#: A cell that defines a compiled function, which recompiles for each size.
+COMPILED = """
+import torch
+import compilediag as cd
+
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+
+%load_ext compilediag
+"""
 #: Opens another notebook in a page that has loaded JupyterLab, which takes seconds, and closes those that it shows.
 REPLACE_NOTEBOOK = """async (path) => {
   const { commands, shell } = window.jupyterapp;

@@ -26,20 +26,9 @@ from playwright.sync_api import Browser, Page, expect
 from compilediag.views import esm, page_json
 from tests.browser import lab as jupyter
 from tests.browser.conftest import HOST, MOST_MS, expect_value, read_totals
-from tests.browser.lab import Lab, Notebook
+from tests.browser.lab import COMPILED, Lab, Notebook
 
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
-COMPILED = """
-import torch
-import compilediag as cd
-
-@torch.compile(backend="eager", dynamic=False)
-def double(x):
-    return x * 2
-
-%load_ext compilediag
-"""
 WATCHED_CELL = "%%compilewatch\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
 WATCHED = "session = %compilewatch on\nfor size in (2, 3, 4):\n    double(torch.ones(size))"
 STOPPED = "%compilewatch off"

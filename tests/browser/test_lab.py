@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import lab as jupyter
 from tests.browser.conftest import expect_value, open_tab, read_totals
-from tests.browser.lab import Lab, total, wait_for_total
+from tests.browser.lab import COMPILED, Lab, total, wait_for_total
 
 ROOT = Path(__file__).resolve().parents[2]
 #: With this set the screenshots in docs/img are taken anew; else they go to the test's own folder.
@@ -155,19 +155,7 @@ for n in range(25_000):
     recorder.put(recorder.feeds[0], kernel, n)
 cd.stop()
 """
-#: A notebook that is saved, reopened and converted.
-COMPILED = """
-import torch
-import compilediag as cd
-
-@torch.compile(backend="eager", dynamic=False)
-def double(x):
-    return x * 2
-
-%load_ext compilediag
-"""
 THREE_SIZES = "for size in (2, 3, 4):\n    double(torch.ones(size))"
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 #: Pixels of the timeline that have the color of its texts in the theme that is set.
 COUNT_TEXT_PIXELS = """() => {
   const canvas = document.querySelector(".cdiag-canvas");

@@ -34,7 +34,7 @@ def watched(program):
     try:
         with cd.watch() as session:
             result = program()
-    except RuntimeError as error:  # Out of the watch, which reads there that an overwritten output was used.
+    except RuntimeError as error:  # It leaves the watch, which then records that an overwritten output was used.
         result = error
     return result, {f.rule: f for f in session.findings() if f.rule.startswith("cudagraph_")}, session
 

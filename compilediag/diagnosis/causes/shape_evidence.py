@@ -84,7 +84,7 @@ class ValueFacts:
     before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
     `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
     `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it; with
-    `has_number_conditions` for some sums and the like of the size and a number. `is_parameter` is true for a size of a
+    `has_number_conditions` a condition combines the size with a number. `is_parameter` is true for a size of a
     Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version` is (major,
     minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled, and
     `thread` is the function of the thread that it ran in; None for the main thread.
@@ -234,7 +234,7 @@ class ShapeIndex:
         self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
     ) -> bool:
         """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
-        that are meant, together, if they were unbacked. `also_optional`: conditions count that torch does without then.
+        that are meant, together, if they were unbacked. With `also_optional`, conditions count that torch skips then.
         """
         places = {get_place(row) for row in rows}
         return any(

@@ -10,7 +10,7 @@ import { Pages } from "./pages.js";
 
 const LOOK_MS = 60; // changes of the document within this time are looked at together
 const PARKED_MS = 5000; // how long a removed page waits for its record
-/** Classes of JupyterLab, Notebook and nbclassic that give text in HTML outputs a look, which the page has itself. */
+/** Classes with which JupyterLab, Notebook and nbclassic style HTML outputs. The page has styles of its own. */
 const TEXT_CLASSES = ["jp-RenderedHTMLCommon", "rendered_html"];
 
 /** @typedef {{root: HTMLElement, pages: Pages}} Page */

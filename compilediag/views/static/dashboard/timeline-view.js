@@ -5,7 +5,7 @@
 /** @typedef {{from: number, to: number}} Range Unix ms, or units of the axis */
 /** @typedef {{start: number, end: number, at: number, width: number, isFolded: boolean}} Stretch Unix ms, and units */
 
-export const SHORTEST = 0.05; // units, the closest zoom
+const SHORTEST = 0.05; // units, the closest zoom
 const SLOTS = 500; // so many that a pause worth folding has empty ones
 const LEAST_IDLE = 0.01; // of the whole: a shorter pause is never folded
 const FOLD_WIDTH = 0.02; // of the busy time: width of a folded stretch
