@@ -30,11 +30,11 @@ CONFIGS, ITEMS = ("dynamo_config", "inductor_config", "functorch_config"), 40
 RARE = KINDS | KEPT | {"str", "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "before_pre_grad_graph"}
 
 
-def cleaned(text: str, folder: str) -> str:
+def cleaned(text: str, folder: str, packages: str = str(Path(torch.__file__).parents[1])) -> str:
     places = {
         folder: "/home/user",
         str(ROOT): "/home/user/project",
-        str(Path(torch.__file__).parents[1]): PACKAGES,
+        packages: PACKAGES,
         sysconfig.get_path("stdlib"): "/usr/lib/python3",
     }
     for here, there in places.items():
@@ -45,13 +45,13 @@ def cleaned(text: str, folder: str) -> str:
 PACKAGES = "/usr/lib/python3/site-packages"
 
 
-def lines(record: Record, prefix: str, folder: str):
-    metadata = json.loads(cleaned(json.dumps(record.metadata), folder))
+def lines(record: Record, prefix: str, *places: str):
+    metadata = json.loads(cleaned(json.dumps(record.metadata), *places))
     for metrics in (metadata.get("compilation_metrics"), metadata.get("bwd_compilation_metrics")):
         for name in CONFIGS if metrics else ():
             items = list(json.loads(metrics[name]).items())[:ITEMS]
             metrics[name] = json.dumps(dict(items))
-    payload = None if record.payload is None else cleaned(record.text, folder)
+    payload = None if record.payload is None else cleaned(record.text, *places)
     if payload is not None:
         metadata["has_payload"] = hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest()
     yield prefix + json.dumps(metadata)

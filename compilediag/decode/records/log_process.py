@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...events import Compile, Event
-from ..cache_keys.nearest_key import KeyHistory
 from . import compilation_metrics as metrics
 from .attempts import ANNOUNCED, MEASURED, REASONED, STARTED, Attempts, CompileAttempt, CompiledFunction
-from .cache_records import CACHE_EVENT, parse_cache_event
 from .file_names import FileNames
 from .graph_break_text import parse_graph_break, parse_logged_break
 from .kept_texts import Item, KeptTexts
+from .logged_lookups import LoggedLookups, is_lookup_event
 from .recompile_reasons import REASONS, PendingRecompiles
 from .record_kinds import KNOWN, find_compile_id, find_kind, find_name
 from .shape_records import KINDS as SHAPE_KINDS
@@ -60,8 +59,8 @@ class LogProcess:
         self._recompiles = PendingRecompiles(self._attempts, self._files)
         self._shapes = ShapeRecords()
         self._texts = KeptTexts(self._shapes.stacks, self._files)
-        self._history = KeyHistory()
-        self._announces_lookups = self._logs_breaks = False
+        self._lookups = LoggedLookups(self._attempts)
+        self._logs_breaks = False
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
         """Yield the events and texts of a record. It raises whatever a record that makes no sense causes."""
@@ -73,6 +72,7 @@ class LogProcess:
             yield from self._decode_timed(json.loads(record.payload), record, compile_id)
         else:
             attempt = self._find_attempt(record, kind, compile_id)
+            yield from self._lookups.see_kind(kind, attempt)
             decoder = _DECODERS.get(kind)
             if decoder is not None:
                 yield from decoder(self, record, attempt, time_ns)
@@ -84,6 +84,7 @@ class LogProcess:
     def finish(self, time_ns: int) -> Iterator[Item]:
         """Yield what waited for later records until the log ended, at `time_ns`."""
         yield from self._recompiles.finish_all()
+        yield from self._lookups.finish()
         yield from self._texts.flush(0, time_ns)
 
     def _find_attempt(self, record: Record, kind: str, compile_id: str | None) -> CompileAttempt:
@@ -159,21 +160,13 @@ class LogProcess:
                 self._attempts.get(compile_id).note_restarts(int(name[len(ATTEMPT_PREFIX) :]))
         elif stage == "E":
             yield from self._phases.end(name, time_ns, timed_id)
-        elif CACHE_EVENT.match(name):
-            self._announces_lookups = True
-            yield from self._decode_lookup(name, arguments, time_ns)
+            yield from self._lookups.end_timed(name, arguments, time_ns)
+        elif is_lookup_event(name):
+            yield from self._lookups.decode_event(name, arguments, time_ns)
         elif name == AUTOMATIC_DYNAMIC:
             yield make_dynamic_decision(arguments, time_ns, self._attempts.find_key(timed_id))
         if compile_id is not None and (number := record.metadata.get("attempt")):
             self._attempts.get(compile_id).note_restarts(number)
-
-    def _decode_lookup(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> Iterator[Item]:
-        logged_id = arguments.get("compile_id")
-        attempt = self._attempts.get(None if logged_id in (None, "None") else str(logged_id))
-        function = self._attempts.find_function(attempt).as_columns()
-        lookup = parse_cache_event(name, arguments, time_ns, attempt.compile_key, function)
-        if lookup is not None:
-            yield self._history.compare(lookup, arguments.get("components") or ())
 
     def _decode_artifact(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""
@@ -190,10 +183,8 @@ class LogProcess:
             )
         elif name == "torch_version":
             self.torch_version = json.loads(record.text).get("pytorch_version")
-        elif CACHE_EVENT.match(name) and not self._announces_lookups:
-            # Before torch 2.6 a look-up was not announced as an event.
-            arguments = {"compile_id": attempt.compile_id, **json.loads(record.text)}
-            yield from self._decode_lookup(name, arguments, time_ns)
+        else:
+            yield from self._lookups.decode_artifact(name, record, attempt, time_ns)
 
     def _decode_link(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         link = record.metadata["link"]
