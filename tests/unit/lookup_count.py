@@ -1,4 +1,4 @@
-"""An independent count of the lookups that a trace log mentions: a scan of its lines that uses nothing of compilediag."""
+"""An independent count of the lookups that a trace log mentions: a scan of its lines, without compilediag."""
 
 import gzip
 import json
