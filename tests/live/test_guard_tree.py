@@ -495,6 +495,29 @@ def test_the_short_way_finds_what_the_walk_finds():
     assert failing_guards(entry.guard_manager, {"self": net, **args}) == []
 
 
+class KnownByTwoNames(torch.nn.Module):
+    """torch.nn.functional is `F` in the module of Linear, and an attribute of torch here: guarded as one object."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x, y):
+        return torch.nn.functional.dropout(self.layer(x), 0.5, self.training) + y.sum()
+
+
+def test_one_module_under_two_names_and_dynamic_sizes_need_no_walk():
+    net = KnownByTwoNames()
+    call = torch.compile(KnownByTwoNames.forward, backend="eager")
+    for size in (2, 3):
+        call(net, randn(size, 4), randn(5))
+    for entry in _entries_of(KnownByTwoNames.forward):
+        changed = {"self": net, "x": randn(1, 4), "y": randn(6)}
+        found = at_once(entry.guard_manager, changed)
+        assert found is not None and found == walked(entry.guard_manager, changed)
+        assert {f.source for f in found} == {"x.size()[0]", "y.size()[0]"}
+
+
 def add(x, y):
     return x + y
 
@@ -577,6 +600,64 @@ def test_marked_dimension(seen):
     call(marked)
     assert describe_failures(seen.all) == [("symbolic_shape", "x._dynamo_dynamic_indices", "absent", "present")]
     assert seen.first.source == "x._dynamo_dynamic_indices"
+
+
+def marked(high):
+    tensor = randn(8, 4)
+    torch._dynamo.mark_dynamic(tensor, 0, min=2, max=high)
+    return tensor
+
+
+@pytest.mark.since_torch("2.15", "the bounds of mark_dynamic have no guard")
+def test_other_bounds_of_a_marked_dimension(seen):
+    call = compiled(double, dynamic=None)
+    call(marked(16))
+    call(marked(32))
+    expected = ("symbolic_shape", "x._dynamo_dynamic_range", "dim 0: 2 to 16", "dim 0: 2 to 32")
+    assert describe_failures(seen.all) == [expected]
+    assert describe_failures([seen.first]) == [expected]
+
+
+class OwnSet(set):
+    def __len__(self):
+        raise AssertionError("a guard on it does not run it")
+
+
+class OwnFrozenSet(frozenset):
+    pass
+
+
+def add_length(x, values):
+    return x + len(list(values))
+
+
+NEW_LENGTHS = {
+    "reversed list": (lambda n: reversed([*range(n)]), "values"),
+    "subclass of frozenset": (lambda n: OwnFrozenSet(range(n)), "values"),
+    "subclass of set": (lambda n: OwnSet(range(n)), "values"),
+}
+
+
+@pytest.mark.since_torch("2.15", "these guards are new")
+@pytest.mark.parametrize(("make", "name"), NEW_LENGTHS.values(), ids=NEW_LENGTHS)
+def test_lengths_of_new_kinds(seen, make, name):
+    call = compiled(add_length)
+    call(randn(2), make(2))
+    call(randn(2), make(3))
+    assert ("length", f"len({name})", "2", "3") in describe_failures(seen.all)
+    assert seen.first.kind == "length"
+
+
+def ask_for_lazy_clone(x):
+    return x + int(torch._C._is_cow_tensor(x))
+
+
+@pytest.mark.since_torch("2.15", "this guard is new")
+def test_a_lazy_clone_is_shown_as_a_flag(seen):
+    call = compiled(ask_for_lazy_clone)
+    call(randn(2))
+    call(torch._lazy_clone(randn(2)))
+    assert ("value", "torch._C._is_cow_tensor(x)", "False", "True") in describe_failures(seen.all)
 
 
 class OwnMode(TorchFunctionMode):

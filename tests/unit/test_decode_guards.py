@@ -146,6 +146,13 @@ FORMS = [
     # several values
     ("L['y'] is L['x']", "alias", "y", "the same object as x", "another object"),
     ("Duplicate tensors found: [\"L['x']\", \"L['y']\"]", "alias", "x, y", "different tensors", "the same tensor"),
+    (
+        "Duplicate tensor found where not expected! L['x']should not alias to anything, but is aliased",
+        "alias",
+        "x",
+        "different tensors",
+        "the same tensor",
+    ),
     ("Duplicate tensors found: ['x', 'y']", "alias", "x, y", "different tensors", "the same tensor"),
     ("Duplicate tensor found where not expected!", "alias", None, "different tensors", "the same tensor"),
     ("check_no_aliasing(L['x'], L['y'])", "alias", "x, y", "different tensors", "the same tensor"),
@@ -253,6 +260,50 @@ FORMS = [
         "CPU",
         None,
     ),
+    # new in torch 2.15
+    ("set.__len__(L['s']) == 2", "length", "len(s)", "2", None),
+    ("frozenset.__len__(L['s']) == 0", "length", "len(s)", "0", None),
+    ("___list_reverseiterator_len(L['it']) == 3", "length", "len(it)", "3", None),
+    ("___cow_tensor_matches(L['x'], False)", "value", "torch._C._is_cow_tensor(x)", "False", "True"),
+    ("___cow_tensor_matches(L['x'], True)", "value", "torch._C._is_cow_tensor(x)", "True", "False"),
+    (
+        "L['s'] == ___get_current_stream(torch.device('cuda'))",
+        "global_state",
+        "current cuda stream",
+        "s",
+        "another stream",
+    ),
+    (
+        "G['s'] != ___get_current_stream(torch.device('xpu'))",
+        "global_state",
+        "current xpu stream",
+        "another stream",
+        "s",
+    ),
+    (
+        "((getattr(L['x'], '_dynamo_dynamic_range', None) == {_DimRange(dim=1, min=2, max=16), _DimRange(dim=0, "
+        "min=None, max=8)}) if hasattr(L['x'], '_has_dynamo_dim_marking') else True)",
+        "symbolic_shape",
+        "x._dynamo_dynamic_range",
+        "dim 0: any to 8, dim 1: 2 to 16",
+        None,
+    ),
+    (
+        "((getattr(L['x'], '_dynamo_dynamic_range', None) == None) if hasattr(L['x'], '_has_dynamo_dim_marking') "
+        "else True)",
+        "symbolic_shape",
+        "x._dynamo_dynamic_range",
+        "no range",
+        None,
+    ),
+    (
+        "_dynamo_dynamic_range mismatch: expected {_DimRange(dim=0, min=2, max=16)}",
+        "symbolic_shape",
+        None,
+        "_dynamo_dynamic_range dim 0: 2 to 16",
+        None,
+    ),
+    ("_dynamo_shape_ids mismatch: expected {0: 'a'}", "symbolic_shape", None, "_dynamo_shape_ids {0: 'a'}", None),
     # the entry itself
     (
         "BACKEND_MATCH failure: torch.compile detected different backend callables. Cached backend: m.f (id=0x1)."

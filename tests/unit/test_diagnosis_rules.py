@@ -116,6 +116,28 @@ def test_duck_sizing_has_a_setting():
     assert found.fix == {"use_duck_shape": False}
 
 
+@pytest.mark.parametrize(
+    ("attribute", "expected", "actual", "action", "title"),
+    [
+        ("dynamic_range", "dim 0: 2 to 16", "dim 0: 2 to 32", "the same min= and max=", "was dim 0: 2 to 16, then dim"),
+        (
+            "dynamic_indices",
+            "absent",
+            "present",
+            "mark_dynamic in the same way for x",
+            "other dimensions of x, or none",
+        ),
+        ("static_indices", "within {0}", "{1}", "mark_static in the same way for x", "other dimensions of x, or none"),
+        ("new_in_the_future", "absent", "present", "in the same way for x", "other dimensions of x, or none"),
+    ],
+)
+def test_a_mark_names_the_function_that_sets_it(attribute, expected, actual, action, title):
+    found = diagnose_one(recompile(f"x._dynamo_{attribute}", "symbolic_shape", expected, actual))
+    assert action in found.suggestion
+    assert title in found.title
+    assert "_dynamo_" not in found.title + found.suggestion
+
+
 def test_a_value_on_the_stack_cannot_be_marked_by_name():
     found = diagnose_one(*sizes("4", "6", "8", tensor="___stack0"))
     assert "mark_dynamic(___stack0" not in found.suggestion

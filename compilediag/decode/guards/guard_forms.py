@@ -10,13 +10,19 @@ import re
 from collections.abc import Callable
 
 from .guard_expressions import Parts, parse_equality, parse_shape
-from .source_names import (
-    PATH,
-    SCOPED,
-    compare_dispatch_keys,
-    format_dtype,
-    format_source,
-    parse_class_name,
+from .source_names import PATH, format_dtype, format_source, parse_class_name
+from .special_forms import (
+    parse_backend,
+    parse_contains,
+    parse_current_stream,
+    parse_dim_ranges,
+    parse_dispatch_keys,
+    parse_duplicates,
+    parse_hasattr,
+    parse_is,
+    parse_overlapping,
+    parse_requires_grad,
+    parse_same_object,
 )
 
 #: C++ class of a guard -> its kind, for texts that match no form.
@@ -92,112 +98,6 @@ def _format_group(group: str, value: str) -> str:
     return value.strip()
 
 
-def _parse_requires_grad(text: str) -> Parts | None:
-    found = re.match(r"tensor '(.+)' requires_grad mismatch\. expected requires_grad=(\w+)", text)
-    if not found:
-        return None
-    expected = found[2] not in ("0", "False")
-    name = f"{format_source(found[1])}.requires_grad"
-    return "requires_grad", name, str(expected), str(not expected), (found[1],)
-
-
-def _parse_dispatch_keys(text: str) -> Parts | None:
-    found = re.match(
-        r"tensor '(.+)' dispatch key set mismatch\. expected DispatchKeySet\(([^)]*)\), actual "
-        r"DispatchKeySet\(([^)]*)\)",
-        text,
-    )
-    if not found:
-        return None
-    is_device, expected, actual = compare_dispatch_keys(found[2], found[3])
-    name = format_source(found[1])
-    if is_device:
-        return "tensor_device", f"{name}.device", expected, actual, (found[1],)
-    return "dispatch_keys", name, expected, actual, (found[1],)
-
-
-def _parse_same_object(text: str) -> Parts | None:
-    found = re.match(r"___check_obj_id\((.+), \d+\)(?:, type=(.*))?", text, re.S)
-    if not found:
-        return None
-    source, cls = found[1], parse_class_name(found[2] or "")
-    if source.endswith(".__code__"):
-        # CLOSURE_MATCH: a function is the same if its code is.
-        return "identity", format_source(source.removesuffix(".__code__")), "the same function", None, (source,)
-    return (
-        "identity",
-        format_source(source),
-        f"the same object (type {cls})" if cls else "the same object",
-        None,
-        (source,),
-    )
-
-
-def _parse_contains(text: str) -> Parts | None:
-    found = re.match(r"(not )?___dict_contains\((.*), (.+?)(\.__dict__)?\)$", text, re.S)
-    if not found:
-        return None
-    expected, actual = ("absent", "present") if found[1] else ("present", "absent")
-    name = format_source(found[3])
-    if found[4]:
-        return "hasattr", f"{name}.{found[2].strip(chr(39))}", expected, actual, (found[3],)
-    return "dict_keys", f"{name}[{found[2]}]", expected, actual, (found[3],)
-
-
-def _parse_hasattr(text: str) -> Parts | None:
-    found = re.match(r"(not )?hasattr\((.+), '([^']*)'\)( == False)?$", text)
-    if not found:
-        return None
-    expected, actual = ("absent", "present") if found[1] or found[4] else ("present", "absent")
-    kind = "symbolic_shape" if found[3].startswith("_dynamo_") else "hasattr"
-    return kind, f"{format_source(found[2])}.{found[3]}", expected, actual, (found[2],)
-
-
-def _parse_duplicates(text: str) -> Parts | None:
-    found = re.match(r"Duplicate tensors? found(?: where not expected!|:) ?(.*)", text, re.S)
-    found = found or re.match(r"check_no_aliasing\((.*)\)", text, re.S)
-    if not found:
-        return None
-    names = SCOPED.findall(found[1]) or re.findall(r"[\w.]+", found[1])
-    sources = ", ".join(format_source(name) for name in names) or None
-    return "alias", sources, "different tensors", "the same tensor", tuple(n for n in names if n[1:2] == "[")
-
-
-def _parse_overlapping(text: str) -> Parts | None:
-    found = re.match(r"check_overlapping\(overlapping=\[(.*?)\], non_overlapping=\[(.*)\]\)", text, re.S)
-    if not found:
-        return None
-    sources = [name.strip() for group in found.groups() for name in group.split(", ") if name.strip()]
-    expected = f"overlapping storage: {format_source(found[1]) or 'none'}"
-    return "alias", ", ".join(format_source(s) for s in sources) or None, expected, None, tuple(sources)
-
-
-def _parse_backend(text: str) -> Parts | None:
-    if not text.startswith(("BACKEND_MATCH", "___check_current_backend", "___skip_backend_check")):
-        return None
-    found = re.search(r"Cached backend: (.*?)\. New backend: (.*?)\. If this is unexpected", text, re.S)
-    # torch 2.11 does not name the backends.
-    old, new = found.groups() if found else ("the backend it was compiled with", "another backend")
-    return "backend", "backend", old, new, ()
-
-
-_IDENTITY = re.compile(rf"({PATH}) is (not )?({PATH})")
-
-
-def _parse_is(text: str) -> Parts | None:
-    found = _IDENTITY.fullmatch(text) if " is " in text else None
-    if not found:
-        return None
-    source, negated, other = found.groups()
-    if other == "None":
-        weak = negated and source.endswith("()")
-        kind = "dead_reference" if weak else "value"
-        return kind, format_source(source), "not None" if negated else "None", "None" if negated else None, (source,)
-    expected = f"{'not ' if negated else ''}the same object as {format_source(other)}"
-    actual = f"the same object as {format_source(other)}" if negated else "another object"
-    return "alias", format_source(source), expected, actual, (source, other)
-
-
 _SRC = r"(?P<src>.+)"
 _parse_raw_repr = _make_form(
     rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"
@@ -237,8 +137,8 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "device index {exp}",
         "device index {act}",
     ),
-    _parse_requires_grad,
-    _parse_dispatch_keys,
+    parse_requires_grad,
+    parse_dispatch_keys,
     # torch 2.14 or 2.15 and later name the type.
     _make_form(
         rf"expected type of '{_SRC}' to be (?P<type><.*>), but found (?P<type_now><.*>)",
@@ -262,9 +162,9 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         expected="{type}",
     ),
     _make_form(rf"__check_obj_id\({_SRC}, \d+\)", "dict_keys", expected="the same object"),
-    _parse_same_object,
+    parse_same_object,
     _make_form(rf"___dict_version\({_SRC}\) == (?P<v>\d+)", "value", expected="unchanged since (version {v})"),
-    _parse_contains,
+    parse_contains,
     _make_form(
         r"set\.__contains__\((?P<src>.+), (?P<exp>.+)\)$", "value", expected="contains {exp}", actual="without {exp}"
     ),
@@ -288,6 +188,7 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "within {exp}",
         operand="{src}.{a}",
     ),
+    parse_dim_ranges,
     _make_form(
         r"\(\(getattr\((?P<src>.+?), '(?P<a>\w+)', None\) == (?P<exp>.*?)\) if hasattr.*",
         "symbolic_shape",
@@ -316,10 +217,15 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
         "{a} {exp}",
         "{act}",
     ),
-    _parse_hasattr,
+    _make_form(r"(?P<a>_\w+):? mismatch: expected (?P<exp>.*)", "symbolic_shape", "", "{a} {exp}"),
+    parse_hasattr,
     _parse_raw_repr,
     _make_form(r"\(type\((?P<src>.+?)\) is (?:float|complex) and .*", "value", expected="nan"),
-    _make_form(rf"___tuple_iterator_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
+    _make_form(rf"___(?:tuple_iterator|list_reverseiterator)_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
+    _make_form(rf"(?:frozen)?set\.__len__\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
+    # torch 2.15: whether a tensor is one that torch._lazy_clone made and that nobody has written to
+    _make_form(rf"___cow_tensor_matches\({_SRC}, True\)", "value", "torch._C._is_cow_tensor({src})", "True", "False"),
+    _make_form(rf"___cow_tensor_matches\({_SRC}, False\)", "value", "torch._C._is_cow_tensor({src})", "False", "True"),
     _make_form(rf"___normalize_(?:range|count)_iter\({_SRC}\) == (?P<exp>.*)", "value"),
     _make_form(rf"len\({_SRC}\) (?:==|!=) (?P<exp>\d+)$", "length", "len({src})"),
     _make_form(rf"not (?P<src>(?=\w){PATH})$", "length", "len({src})", "0"),
@@ -363,24 +269,25 @@ _FORMS: tuple[Callable[[str], Parts | None], ...] = (
     _make_form(r"Non (?:tuple|integer|float|integer index) found!|symbolic values found", "symbolic_shape", "", ""),
     _make_form(r'"?Shape guard failed with values: (?P<act>[^"]*)"?', "symbolic_shape", "", "", "{act}"),
     # the rest
-    _parse_duplicates,
-    _parse_overlapping,
-    _parse_backend,
+    parse_duplicates,
+    parse_overlapping,
+    parse_backend,
     _make_form(
         r"Cache line invalidated because (?P<src>.*) got deallocated",
         "dead_reference",
         expected="alive",
         actual="deallocated",
     ),
-    _parse_is,
+    parse_is,
+    parse_current_stream,
     parse_equality,
     parse_shape,
 )
 
 
 #: Forms of a text that begins with a source. These are the most frequent ones, so the other forms are not tried.
-_SOURCE_FIRST = (_parse_raw_repr, _parse_is, parse_equality, parse_shape)
-_SHAPE_FIRST = (_parse_is, parse_shape, *_FORMS)
+_SOURCE_FIRST = (_parse_raw_repr, parse_is, parse_current_stream, parse_equality, parse_shape)
+_SHAPE_FIRST = (parse_is, parse_shape, *_FORMS)
 
 
 def match_form(code: str, is_shape: bool = False) -> Parts:

@@ -4,7 +4,7 @@ There are three kinds of text. A *code part* is what a guard checks, with the us
 `L['k'] == 1   # y = x + k  # g.py:7 in forward`. A *failure* is what C++ reports of the value that it found:
 `tensor 'L['x']' size mismatch at index 0. expected 2, actual 3`. A *reason* is either of them after a
 compile id and perhaps before a stack. torch makes them in torch/_dynamo/guards.py (the
-methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11 and 2.13.
+methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11, 2.13 and 2.15.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """torch's text of a guard tree, line by line: what is checked, by which class of guard, because of which line.
 
-The text is what `GuardManagerWrapper.__str__` prints (torch/_dynamo/guards.py, read at torch 2.11 and 2.13): a
+The text is what `GuardManagerWrapper.__str__` prints (torch/_dynamo/guards.py, read at torch 2.11, 2.13 and 2.15): a
 line per manager or leaf guard, indented by `| ` and marked by `+- `. Managers are the nodes (`source=L['x'],
 accessed_by=..., type=<class ...>`), leaf guards are checks. A line with the time that all guards take can
 follow.

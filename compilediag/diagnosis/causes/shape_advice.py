@@ -27,6 +27,7 @@ from .advice import (
 )
 from .cause import ZERO_ONE, Cause, list_unique
 from .edits import insert_before
+from .mark_advice import MARKS, advise_marks
 from .source_paths import is_size, is_stack_value, normalize_source, split_property
 from .user_names import NamedSite
 from .value_advice import advise_value
@@ -69,6 +70,8 @@ def advise_symbolic(cause: Cause) -> Advice:
     """A guard that only dynamic shapes have: on one size, on one number, or on how several of them relate."""
     if any(_DUCK in reason for reason in cause.reasons):
         return _advise_broadcast(cause) if _is_broadcast(cause) else _advise_duck_sizing(cause)
+    if mark := MARKS.search(cause.source):
+        return advise_marks(cause, mark[1])
     if "," in cause.source or not cause.source:
         return _advise_relation(cause)
     return advise_size(cause) if is_size(cause.source) else advise_value(cause)

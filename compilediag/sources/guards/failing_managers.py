@@ -67,5 +67,15 @@ def _are_sure(failing: set[str], managers: Managers) -> bool:
     return (
         len(set(sources)) == len(sources)
         and failing <= set(sources)
-        and not any(hasattr(manager, "get_key_value_managers") for _, manager in managers)
+        and not any(is_dict(manager) for _, manager in managers)
     )
+
+
+def is_dict(manager: Any) -> bool:
+    """True for the manager of a dict, which also checks the dict's type and size."""
+    return hasattr(manager, "get_key_value_managers")
+
+
+def has_dicts(manager: Any) -> bool:
+    """True if a manager is a dict's, or one below it."""
+    return is_dict(manager) or any(map(has_dicts, manager.get_child_managers()))

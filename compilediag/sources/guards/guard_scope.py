@@ -13,7 +13,9 @@ from typing import Any
 
 from ...decode.guards.guard_text import ParsedGuard
 from ...decode.guards.source_names import format_source, parse_class_name
+from ...decode.guards.special_forms import format_dim_ranges
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
+from . import torch_api
 from .describe import code_place, describe, type_name
 
 _STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
@@ -41,7 +43,7 @@ class GuardScope:
     @functools.cached_property
     def _names(self) -> dict[str, Any]:
         # The order is torch's: get_guard_fail_reason_helper lets the closure variables win.
-        return {**self._plain, **self.closure_vars}
+        return {**self._plain, **torch_api.marking_names(), **self.closure_vars}
 
     @functools.cached_property
     def _own_file(self) -> str | None:
@@ -122,6 +124,9 @@ def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
 
 def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> tuple[str | None, str | None]:
     """(expected, actual): the value that the guard expects and the value now, in the same form."""
+    if (parsed.source or "").endswith("._dynamo_dynamic_range"):
+        # torch's own class has a repr with the numbers alone.
+        return parsed.expected, format_dim_ranges(repr(scope.value(parsed.operands[0])[0]))
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
         return parsed.expected, _describe_operands(parsed, scope)
     if value is NOTHING:
@@ -189,9 +194,11 @@ def _find_expected_object(text: str) -> Any:
 
 
 def _describe_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
-    if parsed.text.startswith("___tuple_iterator_len"):
-        return parsed.expected, str(value.__length_hint__())
     try:
+        if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
+            return parsed.expected, str(value.__length_hint__())
+        if parsed.text.startswith(("set.__len__", "frozenset.__len__")):
+            return parsed.expected, str((set if isinstance(value, set) else frozenset).__len__(value))
         return parsed.expected, str(len(value))
     except Exception:
         # An object without a length fails the guard too.

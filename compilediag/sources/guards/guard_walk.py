@@ -9,7 +9,7 @@ from typing import Any
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from . import torch_api
-from .failing_managers import find_failing_managers
+from .failing_managers import find_failing_managers, has_dicts
 from .guard_scope import FUNCTION_PARTS, NOTHING, GuardScope, describe_guard
 from .guard_state import find_state_changes, read_mode_types, read_state
 from .partial_checks import PartialChecks
@@ -121,20 +121,26 @@ class GuardWalk:
             return False
         sources, managers = result
         with torch_api.without_torch_function():
-            if not all(self.check_leaves(mgr, source, source in sources) for source, mgr in managers):
+            if not all(self.check_manager(mgr, source, source in sources) for source, mgr in managers):
                 return False
             self.walk_last()
         return True
 
-    def check_leaves(self, mgr: Any, source: str, must_fail: bool) -> bool:
-        """Check the leaf guards of one manager; False if they do not decide, as where it has children."""
+    def check_manager(self, mgr: Any, source: str, must_fail: bool) -> bool:
+        """Check one manager; False if that does not decide, as where one that must fail fails in its children."""
         value, missing = self.scope.value(source)
         if missing is not None:
             return False
         self.path.append(source)
         passed, go_on = self.walk_leaves(mgr, value)
+        decides = not go_on or mgr.has_no_accessors()
+        if not (decides or must_fail or has_dicts(mgr)):
+            # Its path is not known here, so its parts are not checked in C++ first.
+            self.clean = False
+            self.walk_children(mgr, source, value, passed)
+            decides = True
         self.path.pop()
-        return not (must_fail and passed) and (not go_on or mgr.has_no_accessors())
+        return decides and not (must_fail and passed)
 
     def is_late(self) -> bool:
         self.found.truncated = self.found.truncated or time.thread_time() > self.deadline

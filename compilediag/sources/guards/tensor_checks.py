@@ -26,13 +26,17 @@ Mismatch = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TensorCheck:
-    """What a TENSOR_MATCH guard requires, from its text; None in a size or stride is a dynamic dimension."""
+    """What a TENSOR_MATCH guard requires, from its text; None in a size or stride is a dynamic dimension.
+
+    `is_on_current`: the tensor has to be on the current device, whatever its index (compile_on_one_rank of torch 2.15).
+    """
 
     name: str
     pytype: str
     keys: str
     dtype: str
     device_index: int | None
+    is_on_current: bool
     requires_grad: bool
     size: tuple[int | None, ...]
     stride: tuple[int | None, ...]
@@ -49,7 +53,8 @@ class TensorCheck:
             pytype=found["type"],
             keys=found["keys"],
             dtype=found["dtype"],
-            device_index=None if index == "None" else int(index),
+            device_index=int(index) if index.isdecimal() else None,
+            is_on_current=index == "current",
             requires_grad=found["grad"] == "True",
             size=_parse_numbers(found["size"]),
             stride=_parse_numbers(found["stride"]),
@@ -85,8 +90,9 @@ def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
             found.append(("dispatch_keys", check.name, expected, actual))
     if str(value.dtype) != check.dtype:
         found.append(("tensor_dtype", f"{check.name}.dtype", check.dtype, str(value.dtype)))
-    if value.device.index != check.device_index and not any(kind == "tensor_device" for kind, *_ in found):
-        expected = value.device.type if check.device_index is None else f"{value.device.type}:{check.device_index}"
+    number = torch.accelerator.current_device_index() if check.is_on_current else check.device_index
+    if value.device.index != number and not any(kind == "tensor_device" for kind, *_ in found):
+        expected = value.device.type if number is None else f"{value.device.type}:{number}"
         found.append(("tensor_device", f"{check.name}.device", expected, device))
     if value.requires_grad != check.requires_grad:
         found.append(

@@ -18,6 +18,8 @@ FUNCTION_ON = TorchName("torch._C", "_EnableTorchFunction")
 DISPATCH_KEYS = TorchName("torch._C", "_dispatch_keys")
 KEYS_INCLUDED = TorchName("torch._C", "_dispatch_tls_local_include_set")
 KEYS_EXCLUDED = TorchName("torch._C", "_dispatch_tls_local_exclude_set")
+#: What mark_dynamic's bounds are kept in; guards of torch 2.15 name it.
+DIM_RANGE = TorchName("torch._dynamo.decorators", "_DimRange", required=False)
 TENSOR_BASE = TorchName("torch._C", "TensorBase")
 
 _READ = (
@@ -49,6 +51,11 @@ def unaliased_sources(guard_manager: Any) -> list[str] | None:
     """
     sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
     return sources and [source if isinstance(source, str) else source_name(source) for source in sources]
+
+
+def marking_names() -> dict[str, Any]:
+    """The names that guards on marks of dimensions use, beside those of torch's own scope."""
+    return {DIM_RANGE.name: DIM_RANGE.find()} if DIM_RANGE.exists() else {}
 
 
 def global_state() -> str:
