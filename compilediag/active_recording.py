@@ -27,7 +27,9 @@ from .recording import Recorder
 from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
 from .storage.data import SessionData
-from .storage.store import Store, is_replaceable, remove, temporary_file
+from .storage.run_identity import identify_process
+from .storage.session_files import remove_temporary
+from .target_file import choose_file
 from .version import __version__
 
 DETAILS = ("lean", "full")
@@ -146,9 +148,12 @@ def _begin(
 ) -> ActiveRecording:
     named = _find_named([my_code] if isinstance(my_code, (str, os.PathLike)) else my_code)
     sources.require_torch()
-    file, is_joined = _choose_file(path)
+    target = choose_file(path)
+    file = target.path
+    if target.problem is not None:
+        raise CompilediagError(f"{file} can't be written: {target.problem}")
     try:
-        recorder = Recorder(file, None if is_joined else _meta(detail, asked_for, named), rank=sources.rank)
+        recorder = Recorder(file, None if target.is_joined else _meta(detail, asked_for, named), rank=sources.rank)
     except Exception as error:
         raise CompilediagError(f"{file} can't be written: {error}") from None
     data = SessionData(file, recorder.flush)
@@ -163,57 +168,10 @@ def _begin(
     return ActiveRecording(data, recorder)
 
 
-def _choose_file(path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
-    """The file to record to, free to be made; true if another process records to it, which this one then joins."""
-    if path is None:
-        file = temporary_file()
-    else:
-        file = _file_in_folder(path) or Path(path).absolute()
-        if not file.parent.is_dir():
-            raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-        if file.exists() and not is_replaceable(file):
-            raise CompilediagError(f"{file} already exists and is not a compilediag session; choose another path")
-        if _is_recorded_elsewhere(file):
-            return file, True
-    try:
-        remove(file)
-    except OSError as error:
-        raise CompilediagError(f"{file} can't be written: {error.strerror}") from None
-    return file, False
-
-
-def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
-    """The file of this process where `path` is a folder, which is made if need be; None where it is none.
-
-    It is named by the rank. Without a rank, because torch.distributed has not begun and no launcher set RANK, it is
-    named by the host and the pid.
-    """
-    folder = Path(path).absolute()
-    if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
-        return None
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
-    rank = sources.rank()
-    return folder / (f"{platform.node()}-{os.getpid()}.cdiag" if rank is None else f"rank-{rank}.cdiag")
-
-
-def _is_recorded_elsewhere(file: Path) -> bool:
-    """True if another living process records to this file: so a spawned worker watches into its parent's session."""
-    try:
-        store = Store.open(file)
-    except CompilediagError:
-        return False
-    is_elsewhere = store.is_recorded_elsewhere()
-    store.close()
-    return is_elsewhere
-
-
 def _remove_own(file: Path, pid: int) -> None:
     """Remove a temporary session, in the process that made it and not in a forked one."""
     if os.getpid() == pid:
-        remove(file)
+        remove_temporary(file)
 
 
 def _find_named(my_code: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -249,7 +207,7 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
         "my_code": my_code,
         "library_folders": _list_library_folders(),
         PROGRAM: describe_program(),
-        "pid": os.getpid(),
+        **identify_process(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,
     }

@@ -1,4 +1,8 @@
-"""Check and write output files: reports, exports, diffs."""
+"""Check and write output files: reports, exports, diffs.
+
+What is written can contain source code and values of the user's program, so files are readable by their owner alone
+(mode 0600), and folders that are created can be entered by their owner alone (0700). Existing folders stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +24,30 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise CompilediagError(f"can't write {path}: no permission")
 
 
-def write_file(target: Path, text: str) -> None:
-    """Write a text file whole or not at all: an existing file is replaced only when the new one is complete."""
+def create_folder(folder: Path) -> None:
+    """Create a folder for its owner alone, unless it exists. CompilediagError if it can't be created."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CompilediagError(f"can't write {folder}: {error.strerror}") from None
+
+
+def open_private(path: str, flags: int) -> int:
+    """An `opener` for `open`: a file that it creates is readable by its owner alone."""
+    return os.open(path, flags, 0o600)
+
+
+def write_file(target: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all, for its owner alone: an existing file, or link, is replaced only when the new
+    one is complete. CompilediagError if it can't be written.
+    """
     temporary = None
     try:
         with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=".compilediag-", delete=False) as file:
             temporary = Path(file.name)
-            file.write(text.encode("utf-8", "replace"))
-        os.chmod(temporary, 0o666 & ~_get_umask())
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
         os.replace(temporary, target)
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise CompilediagError(f"can't write {target}: {error.strerror or error}") from None
-
-
-def _get_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

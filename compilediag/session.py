@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompilediagError
 from .events import SourceStatus
 from .storage.data import SessionData, TableProperties
-from .storage.store import is_session, remove
+from .storage.session_files import create_private, is_session, remove_temporary
 
 if TYPE_CHECKING:
     import anywidget
@@ -85,7 +85,7 @@ def load_any(path: str | os.PathLike[str]) -> Session:
 def _open_temporary(file: Path) -> Session:
     """Open a session file that is deleted when nobody uses the session any more."""
     session = Session(file)
-    weakref.finalize(session.data, remove, file)
+    weakref.finalize(session.data, remove_temporary, file)
     return session
 
 
@@ -321,6 +321,7 @@ class Session(TableProperties):
         try:
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
                 copy = Path(folder) / target.name
+                create_private(copy)
                 with self.data.lock:
                     self.data.store.connection.execute("VACUUM INTO ?", (str(copy),))
                 os.replace(copy, target)

@@ -17,6 +17,7 @@ from typing import Any
 
 from compilediag.diagnosis.source_edits import EditedSource
 from compilediag.errors import CompilediagError
+from compilediag.files import write_file
 from compilediag.formatting import format_first_line, format_place
 
 from .python_program import PythonProgram, execute, find_module, find_script
@@ -39,7 +40,7 @@ class _Result:
 
     def write(self) -> None:
         self.values["has_own_caches"] = os.environ.get(_CACHES) == self._caches
-        (self._folder / "result.json").write_text(json.dumps(self.values))
+        write_file(self._folder / "result.json", json.dumps(self.values))
 
 
 def main(job_file: str) -> int:

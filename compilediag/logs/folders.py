@@ -6,14 +6,15 @@ Their rows are copied into a temporary session file; the folder itself does not 
 from __future__ import annotations
 
 import functools
-import os
 import re
 import weakref
 from pathlib import Path
 
 from ..errors import NotASession
 from ..storage.data import SessionData
-from ..storage.store import Store, remove, temporary_file
+from ..storage.run_identity import identify_process
+from ..storage.session_files import remove_temporary, temporary_file
+from ..storage.store import Store
 from ..version import __version__
 from .followed_files import FollowedFiles
 from .log_session import MARKS
@@ -57,7 +58,7 @@ def _read_partitions(folder: Path, title: str) -> SessionData:
 
     file = temporary_file()
     try:
-        meta = {"compilediag_version": __version__, "title": title, "detail": "full", "pid": os.getpid()}
+        meta = {"compilediag_version": __version__, "title": title, "detail": "full", **identify_process()}
         store = Store.create(file, meta)
         try:
             add_partitions(store, folder)
@@ -65,7 +66,7 @@ def _read_partitions(folder: Path, title: str) -> SessionData:
             store.close()
         data = SessionData(file)
     except BaseException:
-        remove(file)
+        remove_temporary(file)
         raise
-    weakref.finalize(data, remove, file)
+    weakref.finalize(data, remove_temporary, file)
     return data

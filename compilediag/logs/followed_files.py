@@ -7,7 +7,6 @@ remove the side files of a session that somebody has open. Whether a file has ch
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -21,7 +20,9 @@ from ..errors import CompilediagError
 from ..events import SourceStatus
 from ..storage.data import SessionData
 from ..storage.merging import CopiedPart, add_news
-from ..storage.store import States, Store, is_alive, remove, temporary_file
+from ..storage.run_identity import identify_process, is_of_this_machine, is_recorded_elsewhere, is_this_process
+from ..storage.session_files import remove_temporary, temporary_file
+from ..storage.store import States, Store
 from ..version import __version__
 
 #: The source that says which files were read.
@@ -62,8 +63,9 @@ class FollowedFile:
 
     @property
     def was_killed(self) -> bool:
-        """True if its process ended without ending its recording."""
-        return not self.is_live and self.meta.get("stopped_ns") is None and self.pid != os.getpid()
+        """True if its process ended without ending its recording. What runs on another machine is not known here."""
+        is_open = not self.is_live and self.meta.get("stopped_ns") is None
+        return is_open and is_of_this_machine(self.meta) and not is_this_process(self.meta)
 
 
 class FollowedFiles(SessionData):
@@ -81,8 +83,8 @@ class FollowedFiles(SessionData):
         self._refreshing = threading.RLock()
         self.is_live = False
         file = temporary_file()
-        weakref.finalize(self, remove, file)
-        meta = {"compilediag_version": __version__, "title": title, "detail": "full", "pid": os.getpid()}
+        weakref.finalize(self, remove_temporary, file)
+        meta = {"compilediag_version": __version__, "title": title, "detail": "full", **identify_process()}
         self._writer = Store.create(file, meta)
         try:
             self._copy_news()
@@ -140,7 +142,7 @@ class FollowedFiles(SessionData):
         if file is None or _is_replaced(file.signature, signature):
             file = FollowedFile(path)
         # This comes first: what a process wrote before it ended is then copied below.
-        file.is_live = _is_written(file.meta)
+        file.is_live = is_recorded_elsewhere(file.meta)
         is_known = path in self._unread and self._unread[path][0] == signature
         if is_known or signature == file.signature:
             return False
@@ -158,10 +160,11 @@ class FollowedFiles(SessionData):
         """Copy what is new in a file that has changed."""
         store = Store.open(file.path)
         try:
-            meta, progress = store.meta(), store.progress_by_process()
+            with store.snapshot():
+                meta, progress = store.meta(), store.progress_by_process()
         finally:
             store.connection.close()
-        file.is_live = _is_written(meta)
+        file.is_live = is_recorded_elsewhere(meta)
         query = "SELECT coalesce(max(id), 0) FROM events"
         last = self._writer.connection.execute(query).fetchone()[0]
         file.copied = add_news(self._writer, file.path, file.copied)
@@ -220,9 +223,3 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 def _is_replaced(before: Signature, now: Signature) -> bool:
     """True if another file has the name now: a rank that was started again begins a new one."""
     return bool(before and before[0] and now[0]) and before[0][0] != now[0][0]  # type: ignore[index]
-
-
-def _is_written(meta: dict[str, Any]) -> bool:
-    """True while another living process of this machine writes a file with this meta."""
-    pid = meta.get("pid")
-    return bool(meta) and meta.get("stopped_ns") is None and pid != os.getpid() and is_alive(pid)

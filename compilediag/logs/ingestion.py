@@ -13,7 +13,9 @@ from typing import Any
 from ..errors import CompilediagError
 from ..files import check_output
 from ..storage.merging import add_part
-from ..storage.store import Store, is_replaceable, remove, temporary_file
+from ..storage.run_identity import identify_process
+from ..storage.session_files import is_replaceable, remove, temporary_file
+from ..storage.store import Store
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, find_logs, separate_copies
@@ -141,7 +143,7 @@ def _make_meta(job: IngestJob) -> dict[str, Any]:
         "torch_version": None,
         "title": job.title,
         "detail": "full",
-        "pid": os.getpid(),
+        **identify_process(),
         "created_ns": time.time_ns(),
         "stopped_ns": None,
         "ingest": job.make_state(),
@@ -169,7 +171,7 @@ def _open_target(file: Path, job: IngestJob) -> Store:
             store.connection.close()
             raise CompilediagError(f"process {meta['pid']} is writing {file}; choose another path")
         if job.is_same(meta.get("ingest")):
-            store.set_meta(pid=os.getpid())
+            store.set_meta(**identify_process())
             return store
         store.connection.close()
     remove(file)

@@ -16,8 +16,9 @@ from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
 from . import tables
-from .store import Store, inflate
+from .store import Store
 from .tables import fetch_rows, find_last_id, unless_damaged
+from .texts import inflate
 from .upgrade import open_current
 
 if TYPE_CHECKING:

@@ -7,16 +7,13 @@ numbers, text and JSON.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import logging
-import os
 import sqlite3
-import struct
-import tempfile
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -24,21 +21,22 @@ from typing import Any
 
 from ..errors import NewerSchema, NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
+from .run_identity import is_recorded_elsewhere
+from .session_files import create_private, find_file_key, remove
+from .texts import clean, deflate
 
 logger = logging.getLogger("compilediag")
 #: Variables that SQLite (3.32 and later) takes in one statement.
 MAX_VARIABLES = 32_766
 #: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.
 MAX_ROWS = 150
-#: Texts up to this number of bytes are stored uncompressed.
-SHORT = 5 * 1024
-#: The first bytes of every SQLite file.
-SQLITE = b"SQLite format 3\0"
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
+#: The URI of a session that has no file.
+MEMORY = "file::memory:"
 OWNER = ("rank", "pid")
 COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
 
@@ -66,71 +64,6 @@ def _schema() -> Iterable[str]:
         yield f"CREATE TABLE {cls.table} (event_id INTEGER PRIMARY KEY{own})"
     yield "CREATE TABLE payloads (digest TEXT PRIMARY KEY, size INTEGER, body BLOB)"
     yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
-
-
-def is_session(file: Path) -> bool:
-    """True if a file begins like a session, even if it is damaged. OSError if it can't be read."""
-    return file.is_file() and _head(file) == SQLITE
-
-
-def is_replaceable(file: Path) -> bool:
-    """True for an earlier session and for an empty file; any other file is not overwritten."""
-    return file.is_file() and _head(file) in (b"", SQLITE)
-
-
-def _head(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(len(SQLITE))
-
-
-def temporary_file() -> Path:
-    """An unused path for a temporary session."""
-    handle, name = tempfile.mkstemp(prefix="compilediag-", suffix=".cdiag")
-    os.close(handle)
-    file = Path(name)
-    file.unlink()
-    return file
-
-
-def remove(file: Path) -> None:
-    """Remove a session's file and its WAL files, as far as they exist."""
-    for name in (file, f"{file}-wal", f"{file}-shm"):
-        Path(name).unlink(missing_ok=True)
-
-
-def clean(text: str) -> str:
-    """The text as SQLite can store it: a lone surrogate, which UTF-8 cannot encode, becomes its escape."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "backslashreplace").decode()
-    return text
-
-
-def deflate(text: str) -> bytes:
-    """The text as a zlib stream; a short one is a stored block, without compression.
-
-    zlib releases the interpreter lock for each text, and while the compiler is busy it takes 5 ms to get it back. Most
-    texts are graphs of a few kB, and compressing those took longer than all other writing. (Up to `SHORT` bytes adler32
-    keeps the lock.)
-    """
-    data = text.encode()
-    if len(data) > SHORT:
-        return zlib.compress(data, 1)
-    head = struct.pack("<BBBHH", 0x78, 0x01, 0x01, len(data), len(data) ^ 0xFFFF)
-    return head + data + struct.pack(">I", zlib.adler32(data))
-
-
-def inflate(body: bytes) -> str:
-    return zlib.decompress(body).decode()
-
-
-def digest_of(text: str) -> str:
-    """Key of a text: its length and Python's own 64-bit hash, which unlike those of hashlib keeps the interpreter lock.
-
-    The key of a text differs between processes, so that several processes may store the same text.
-    """
-    return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
 
 
 def _json(value: Any) -> str | None:
@@ -200,28 +133,71 @@ class Store:
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
         self.connection = _connect(uri)
+        self.file_key = find_file_key(path)
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.uri == MEMORY
+
+    @property
+    def is_in_place(self) -> bool:
+        """False if the file was removed, moved away or replaced since it was opened."""
+        return self.is_in_memory or (self.file_key is not None and find_file_key(self.path) == self.file_key)
 
     def release(self) -> None:
         """Close the connection before a fork: a child must not inherit it, as SQLite's locks do not survive a fork."""
         self.connection.close()
 
     def reopen(self) -> None:
-        """Connect again after a fork, in either process. sqlite3.OperationalError if the file is gone."""
+        """Connect again after a fork, in either process. sqlite3.OperationalError if the file is not in place."""
+        if not self.is_in_place:
+            raise sqlite3.OperationalError(describe_absence(self.path))
         self.connection = _connect(self.uri)
         self.connection.execute(NORMAL)
         self.connection.execute(CHECKPOINT)
 
     @classmethod
     def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:
-        """Make a new file; `path` must not exist. OSError or sqlite3.OperationalError if it can't be written.
+        """Make a new file that only its owner can read; `path` must not exist. OSError or sqlite3.DatabaseError if it
+        can't be written.
 
         `passing`: the file is read once and then removed, so it need not survive a crash.
         """
-        store = cls(f"{path.absolute().as_uri()}?mode=rwc", path)
-        settings = (f"PRAGMA journal_mode={'OFF' if passing else 'WAL'}", OFF if passing else NORMAL, CHECKPOINT)
-        for setting in settings:
-            store.connection.execute(setting)
-        with store.connection as db:
+        create_private(path)
+        store = cls(f"{path.absolute().as_uri()}?mode=rw", path)
+        try:
+            # The tables are in the file before its WAL begins: a file that loses its -wal is still a session.
+            for setting in ("PRAGMA journal_mode=OFF", OFF):
+                store.connection.execute(setting)
+            store.make_tables(meta)
+            if not passing:
+                for setting in ("PRAGMA journal_mode=WAL", NORMAL):
+                    store.connection.execute(setting)
+            store.connection.execute(CHECKPOINT)
+        except BaseException:
+            store.connection.close()
+            with contextlib.suppress(OSError):
+                remove(path)
+            raise
+        return store
+
+    @classmethod
+    def create_in_memory(cls, path: Path, meta: dict[str, Any]) -> Store:
+        """An empty session in memory, for the session of a file that can't be read or written."""
+        store = cls(MEMORY, path)
+        store.make_tables(meta)
+        return store
+
+    def move_to_memory(self) -> None:
+        """Go on with a copy in memory, which no longer needs the file. sqlite3.DatabaseError if it can't be read."""
+        memory = _connect(MEMORY)
+        self.connection.backup(memory)
+        self.connection.close()
+        self.connection, self.uri = memory, MEMORY
+
+    def make_tables(self, meta: dict[str, Any]) -> None:
+        """Create the tables in an empty file."""
+        with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
             for statement in _schema():
                 db.execute(statement)
@@ -229,7 +205,6 @@ class Store:
                 "INSERT INTO meta VALUES (?, ?)",
                 [(k, json.dumps(v)) for k, v in {"schema_version": SCHEMA_VERSION, **meta}.items()],
             )
-        return store
 
     @classmethod
     def open(cls, path: Path, writable: bool = False) -> Store:
@@ -256,14 +231,26 @@ class Store:
         store.schema_version = version
         return store
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """In the block, all statements read the same state of the file, whatever other connections write."""
+        if self.connection.in_transaction:
+            yield
+            return
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            # A damaged file can have ended the transaction already.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
     def meta(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}
 
     def is_recorded_elsewhere(self) -> bool:
         """True while another living process of this machine records to the file."""
-        meta = self.meta()
-        pid = meta.get("pid")
-        return meta.get("stopped_ns") is None and pid != os.getpid() and is_alive(pid)
+        return is_recorded_elsewhere(self.meta())
 
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
@@ -352,6 +339,8 @@ class Store:
     def close(self) -> None:
         """Close the file and remove its WAL files, so that the session is a single file."""
         try:
+            if not self.is_in_place:
+                raise sqlite3.OperationalError(describe_absence(self.path))  # Its name may be another session's now.
             self.connection.execute("PRAGMA busy_timeout=0")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self.connection.execute("PRAGMA journal_mode=DELETE")
@@ -359,21 +348,6 @@ class Store:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
             logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
-
-
-def is_alive(pid: object) -> bool:
-    """True for a process of this machine that runs; one that has ended and waits for its parent does not."""
-    try:
-        os.kill(int(str(pid)), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    try:
-        # The name is in parentheses and may contain anything, also parentheses.
-        return Path(f"/proc/{int(str(pid))}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
-    except (OSError, IndexError):
-        return True  # No such file system here, or a process of another user.
 
 
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
@@ -391,6 +365,11 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
                 store.connection.close()
                 refused = error
     raise refused
+
+
+def describe_absence(path: Path) -> str:
+    """Why a file that was open is not at its path any more."""
+    return f"{path} was {'replaced by another file' if path.exists() else 'removed'}"
 
 
 def _connect(uri: str) -> sqlite3.Connection:

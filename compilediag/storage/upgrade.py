@@ -18,7 +18,8 @@ from pathlib import Path
 
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
-from .store import SQL_TYPES, Store, own_fields, remove, temporary_file
+from .session_files import create_private, remove_temporary, temporary_file
+from .store import SQL_TYPES, Store, own_fields
 
 #: Rank and pid of a process; with a compile id, what torch names a compile by.
 Process = tuple[int | None, int | None]
@@ -49,18 +50,19 @@ def open_current(path: Path) -> Store:
     if store.schema_version == SCHEMA_VERSION:
         return store
     copy = temporary_file()
+    create_private(copy)
     try:
         target = sqlite3.connect(copy)
         store.connection.backup(target)
         upgrade(target, store.schema_version)
         target.close()
     except sqlite3.DatabaseError as error:
-        remove(copy)
+        remove_temporary(copy)
         raise NotASession(f"{path} was written by an older compilediag and is damaged ({error})") from None
     finally:
         store.connection.close()
     upgraded = Store.open(copy)
-    weakref.finalize(upgraded, remove, copy)
+    weakref.finalize(upgraded, remove_temporary, copy)
     return upgraded
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.settings import Settings
+from ..files import open_private, write_file
 from ..sources.caches.key_history import VARIABLE as HISTORY
 from .progress import TrialProgress
 
@@ -52,7 +53,7 @@ class ProgramJob:
 
     def write(self, file: Path, folder: Path) -> None:
         """Write it for the process, which records into `folder`."""
-        file.write_text(json.dumps({**dataclasses.asdict(self), "folder": str(folder)}))
+        write_file(file, json.dumps({**dataclasses.asdict(self), "folder": str(folder)}))
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,13 @@ class ProcessRunner:
         """Run one job to its end. `what` describes it for the progress display."""
         self._count += 1
         folder = self._folder / f"run-{self._count}"
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         job.write(folder / "job.json", folder)
         self._progress.begin_run(what)
         begin = time.monotonic()
         with (
-            (folder / "stdout").open("wb") as stdout,
-            (folder / "stderr").open("wb") as stderr,
+            open(folder / "stdout", "wb", opener=open_private) as stdout,
+            open(folder / "stderr", "wb", opener=open_private) as stderr,
             self._open_stdin() as stdin,
         ):
             process = subprocess.Popen(
@@ -127,7 +128,9 @@ class ProcessRunner:
     def _feed(self, process: subprocess.Popen[bytes]) -> None:
         """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""
         if process.stdin is not None:
-            file = (self._folder / "stdin").open("wb", buffering=0)
+            kept = self._folder / "stdin"
+            kept.touch(mode=0o600)
+            file = kept.open("wb", buffering=0)
             threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
 
     def _wait(self, process: subprocess.Popen[bytes], what: str, begin: float) -> int | None:

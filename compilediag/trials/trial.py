@@ -64,7 +64,7 @@ def find_settings(fix: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
 @contextlib.contextmanager
 def _use_empty_caches() -> Iterator[None]:
     """Compile caches in a folder of their own: each run costs what a first run costs, and leaves no entry behind."""
-    folder = tempfile.mkdtemp(prefix="compilediag-")
+    folder = tempfile.mkdtemp(prefix="compilediag-caches-")
     before = {name: os.environ.get(name) for name in _CACHE_FOLDERS}
     try:
         os.environ.update({name: os.path.join(folder, below) for name, below in _CACHE_FOLDERS.items()})

@@ -21,6 +21,7 @@ from ..diagnosis.rules.next_process import list_uncached
 from ..diagnosis.variants import Variants, list_missing
 from ..errors import CompilediagError
 from ..events import KernelCompile, Rows
+from ..files import write_file
 from ..formatting import format_amount, format_bytes
 
 __all__ = ["Variants", "Warmup", "save_artifacts"]
@@ -115,7 +116,7 @@ def _save(data: Rows, wanted: Sequence[Variants], target: Path) -> Warmup:
             "torch has no artifacts to save: nothing was compiled with Inductor, or its caches are off"
         )
     content, _ = saved
-    target.write_bytes(content)
+    write_file(target, content)
     uncached = (*list_uncached(data), *_describe_kernels(data.rows(KernelCompile)))
     return Warmup(target, len(content), len(wanted), tuple(list_missing(wanted, data)), uncached)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from ..events import Artifact
-from ..storage.store import deflate, inflate
+from ..storage.texts import deflate, inflate
 from .explorer.documents import ExplorerDocuments
 
 #: torch's name of the artifact that holds an entry's guards.

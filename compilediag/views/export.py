@@ -24,7 +24,7 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..files import check_output, write_file
+from ..files import check_output, create_folder, write_file
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
 from .markdown import make_markdown
@@ -86,15 +86,12 @@ def _write_parquet(data: SessionData, folder: Path) -> None:
     if not any(importlib.util.find_spec(package) for package in ("pyarrow", "fastparquet")):
         raise CompilediagError("format 'parquet' needs pyarrow: pip install pyarrow")
     for name, frame in _read_plain_tables(data, folder):
-        frame.to_parquet(folder / f"{name}.parquet", index=False)
+        write_file(folder / f"{name}.parquet", frame.to_parquet(None, index=False))
 
 
 def _read_plain_tables(data: SessionData, folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
     """The tables, with lists and dicts as JSON text. Creates `folder` if it does not exist."""
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise CompilediagError(f"can't write {folder}: {error.strerror}") from None
+    create_folder(folder)
     with data.settled():
         for name in BY_TABLE:
             frame = data.table(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
-from ..files import check_output
+from ..files import check_output, write_file
 from ..formatting import format_amount, format_line, format_seconds, get_basename
 from ..program import RunningProgram, read_program
 from ..storage.data import SessionData
@@ -60,7 +60,7 @@ def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
     variants = list_variants(data)
     if not variants:
         raise CompilediagError("nothing was compiled in this session, so there is nothing to warm up")
-    target.write_text(format_warmup(data, variants, target.name))
+    write_file(target, format_warmup(data, variants, target.name))
     return target
 
 

@@ -27,10 +27,12 @@ MAY_IMPORT = {
     "storage": {"errors", "events", "decode"},
     "recording": {"errors", "events", "storage", "notebook_cells"},
     "sources": {"errors", "events", "decode", "recording"},
-    "active_recording": {"errors", "program", "recording", "sources", "storage", "version"},
+    "target_file": {"errors", "sources", "storage"},
+    "active_recording": {"errors", "program", "recording", "sources", "storage", "target_file", "version"},
     "diagnosis": {"errors", "events", "decode", "plugins"},
     "trials": {
-        *("active_recording", "decode", "diagnosis", "errors", "events", "notebook_cells", "sources", "storage"),
+        *("active_recording", "decode", "diagnosis", "errors", "events", "files", "notebook_cells", "sources"),
+        "storage",
     },
     "views": {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),

@@ -220,7 +220,7 @@ def test_a_recording_that_joined_another_ones_file_does_not_end_it(tmp_path):
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path):
     (tmp_path / "x.cdiag").write_text("precious")
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(FileExistsError):
         Recorder(tmp_path / "x.cdiag", dict(META))
     assert (tmp_path / "x.cdiag").read_text() == "precious"
 

@@ -12,8 +12,9 @@ import pytest
 from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import BY_TABLE, KINDS, SCHEMA_VERSION, Artifact, Compile, GraphBreak, Phase, SourceStatus
 from compilediag.session import load
-from compilediag.storage.store import Store, clean, digest_of, inflate
+from compilediag.storage.store import Store
 from compilediag.storage.tables import EVENT_COLUMNS
+from compilediag.storage.texts import clean, digest_of, inflate
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...errors import CompilediagError
 from ...events import KINDS
+from ...files import open_private
 from ...storage.store import COMMON, SQL_TYPES, Store, own_fields
 from ...version import __version__
 from ..log_decoder import ReadTally
@@ -78,10 +79,10 @@ def prepare_folder(folder: Path, logs: Sequence[LogFile]) -> dict[int, ReadTally
     CompilediagError if it can't be created, or if it contains something else.
     """
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         if any(folder.iterdir()) and not (folder / MARKS).is_dir():
             raise CompilediagError(f"{folder} already exists and contains no partitions; choose another folder")
-        (folder / MARKS).mkdir(exist_ok=True)
+        (folder / MARKS).mkdir(mode=0o700, exist_ok=True)
         done = {number: read_tally(folder, number, log) for number, log in enumerate(logs)}
         for mark in (folder / MARKS).glob("[0-9]*.json"):
             if done.get(int(mark.stem)) is None:
@@ -100,9 +101,12 @@ def _write_table(arrow: Any, parquet: Any, rows: Any, spec: dict[str, str], targ
     if not batch:
         target.unlink(missing_ok=True)
         return
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    with parquet.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with (
+        open(temporary, "wb", opener=open_private) as file,
+        parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+    ):
         while batch:
             values = zip(zip(*batch, strict=True), schema.types, strict=True)
             arrays = [arrow.array(cells, kind) for cells, kind in values]
@@ -112,9 +116,10 @@ def _write_table(arrow: Any, parquet: Any, rows: Any, spec: dict[str, str], targ
 
 
 def _write_text(target: Path, text: str) -> None:
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_text(text)
+    with open(temporary, "w", opener=open_private) as file:
+        file.write(text)
     os.replace(temporary, target)
 
 

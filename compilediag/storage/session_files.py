@@ -1,0 +1,70 @@
+"""Session files on the disk: which files are sessions, private new ones, temporary ones, and how to remove them.
+
+A file is created for its owner alone (mode 0600), at once and with `O_EXCL`, so that nobody can put a link in its
+place. SQLite gives the side files `-wal` and `-shm` the mode of their session. A temporary session has a folder of its
+own, which only its owner can enter (mode 0700).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+#: The first bytes of every SQLite file.
+SQLITE = b"SQLite format 3\0"
+#: What the folders of temporary sessions begin with.
+FOLDER_PREFIX = "compilediag-"
+PRIVATE = 0o600
+#: Device and inode of a file: what it is, whatever its name is.
+FileKey = tuple[int, int]
+
+
+def is_session(file: Path) -> bool:
+    """True if a file begins like a session, even if it is damaged. OSError if it can't be read."""
+    return file.is_file() and _read_head(file) == SQLITE
+
+
+def is_replaceable(file: Path) -> bool:
+    """True for an earlier session and for an empty file; any other file is not overwritten."""
+    return file.is_file() and _read_head(file) in (b"", SQLITE)
+
+
+def _read_head(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(len(SQLITE))
+
+
+def find_file_key(file: Path) -> FileKey | None:
+    """Device and inode of the file that has this path now; None if there is none."""
+    try:
+        found = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def create_private(file: Path) -> None:
+    """Create an empty file that only its owner can read. FileExistsError if the path exists, also as a link."""
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+
+
+def temporary_file() -> Path:
+    """An unused path for a temporary session, in a new folder that only its owner can enter. OSError if it can't be
+    made. `remove_temporary` removes both.
+    """
+    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX)) / "session.cdiag"
+
+
+def remove(file: Path) -> None:
+    """Remove a session's file and its WAL files, as far as they exist."""
+    for name in (file, f"{file}-wal", f"{file}-shm"):
+        Path(name).unlink(missing_ok=True)
+
+
+def remove_temporary(file: Path) -> None:
+    """Remove a temporary session and its folder, as far as they exist."""
+    with contextlib.suppress(OSError):
+        remove(file)
+        file.parent.rmdir()

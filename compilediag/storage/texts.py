@@ -1,0 +1,44 @@
+"""The texts of artifacts as a session file stores them: each once, under a digest, as a zlib stream."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+#: Texts up to this number of bytes are stored uncompressed.
+SHORT = 5 * 1024
+
+
+def clean(text: str) -> str:
+    """The text as SQLite can store it: a lone surrogate, which UTF-8 cannot encode, becomes its escape."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def deflate(text: str) -> bytes:
+    """The text as a zlib stream; a short one is a stored block, without compression.
+
+    zlib releases the interpreter lock for each text, and while the compiler is busy it takes 5 ms to get it back. Most
+    texts are graphs of a few kB, and compressing those took longer than all other writing. (Up to `SHORT` bytes adler32
+    keeps the lock.)
+    """
+    data = text.encode()
+    if len(data) > SHORT:
+        return zlib.compress(data, 1)
+    head = struct.pack("<BBBHH", 0x78, 0x01, 0x01, len(data), len(data) ^ 0xFFFF)
+    return head + data + struct.pack(">I", zlib.adler32(data))
+
+
+def inflate(body: bytes) -> str:
+    return zlib.decompress(body).decode()
+
+
+def digest_of(text: str) -> str:
+    """Key of a text: its length and Python's own 64-bit hash, which unlike those of hashlib keeps the interpreter lock.
+
+    The key of a text differs between processes, so that several processes may store the same text.
+    """
+    return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"

@@ -1,0 +1,88 @@
+"""The file that a recording writes to: which one a path names, and whether another process records to it already.
+
+A path that cannot be meant (no such folder, a file that is no session) is an error. A disk that cannot be written is
+none: the program goes on, and its session is lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import sources
+from .errors import CompilediagError
+from .storage.session_files import is_replaceable, remove, temporary_file
+from .storage.store import Store
+
+#: The file of a session that has none: it was to be a temporary one.
+NO_FILE = Path("session.cdiag")
+
+
+@dataclass(frozen=True)
+class TargetFile:
+    """`is_joined`: another process records to it, and this one joins. `problem`: why it can't be written, in words."""
+
+    path: Path
+    is_joined: bool = False
+    problem: str | None = None
+
+
+def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
+    """The file to record to, free to be made. CompilediagError if no session can be meant to be there."""
+    file = NO_FILE
+    try:
+        file = temporary_file() if path is None else _find_file(path)
+        if path is not None and is_recorded_by_another(file):
+            return TargetFile(file, is_joined=True)
+        remove(file)
+    except OSError as error:
+        return TargetFile(file, problem=error.strerror or str(error))
+    return TargetFile(file)
+
+
+def _find_file(path: str | os.PathLike[str]) -> Path:
+    """The file that a path names. OSError if the disk does not say."""
+    file = _file_in_folder(path) or Path(path).absolute()
+    if not file.parent.is_dir():
+        raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
+    if file.exists() and not is_replaceable(file):
+        raise CompilediagError(f"{file} already exists and is not a compilediag session; choose another path")
+    return file
+
+
+def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
+    """The file of this process where `path` is a folder, which is made if need be; None where it is none.
+
+    It is named by the rank. Without a rank, because torch.distributed has not begun and no launcher set RANK, it is
+    named by the host and the pid.
+    """
+    folder = Path(path).absolute()
+    if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
+        return None
+    rank = sources.rank()
+    file = folder / (f"{platform.node()}-{os.getpid()}.cdiag" if rank is None else f"rank-{rank}.cdiag")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EEXIST):
+            raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
+        raise
+    return file
+
+
+def is_recorded_by_another(file: Path) -> bool:
+    """True if another living process records to this file: so a spawned worker watches into its parent's session."""
+    try:
+        store = Store.open(file)
+    except CompilediagError:
+        return False
+    try:
+        return store.is_recorded_elsewhere()
+    except sqlite3.Error:
+        return False  # A damaged session is replaced.
+    finally:
+        store.connection.close()
