@@ -21,7 +21,8 @@ from typing import Any, Protocol
 
 from .events import Artifact, Event, SourceStatus
 from .notebook_cells import CellNames
-from .storage.store import Owner, Store
+from .storage.rows import Owner
+from .storage.store import Store
 from .storage.texts import clean, digest_of
 
 logger = logging.getLogger("compilediag")

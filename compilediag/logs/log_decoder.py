@@ -28,8 +28,8 @@ MAX_PID = 1 << 22
 #: Most items that are accepted for one record of a plug-in.
 MAX_ITEMS = 10_000
 
-#: An event or artifact with the pid and the rank of its process.
-OwnedItem = tuple[Item, int | None, int | None]
+#: Events and artifacts with the pid and the rank of their process.
+OwnedItems = tuple[list[Item], int | None, int | None]
 
 
 @dataclass
@@ -80,8 +80,8 @@ class LogDecoder:
         self._ranks: dict[int, set[int]] = {}
         self._last_ns = log.changed_ns
 
-    def decode(self) -> Iterator[OwnedItem]:
-        """Yield what the file has, in its order, with pid and rank."""
+    def decode(self) -> Iterator[OwnedItems]:
+        """Yield what the records of the file give, in its order, with pid and rank."""
         reading = read_records(self._stream)
         peeked = list(_peek(reading))
         first = [found for found in peeked if isinstance(found, Record)]
@@ -95,9 +95,15 @@ class LogDecoder:
             if found.damage:
                 self.tally.damaged[found.damage] += 1
             self._last_ns = clock.convert(found.stamp)
-            yield from self._decode(found)
+            process = self._find_process(found)
+            if process is None:
+                process, left = self._add_process(found)
+                yield from left
+            items = self._decode(process, found)
+            if items:
+                yield items, process.pid, self._rank if process.rank is None else process.rank
         for process in list(self._processes.values()):
-            yield from self._finish(process)
+            yield self._finish(process)
         if self._stream.stopped:
             self.tally.unread[self._stream.stopped] += 1
         self.tally.other_ranks = int(any(ranks - {self._rank} for ranks in self._ranks.values() if self._rank))
@@ -106,48 +112,56 @@ class LogDecoder:
         """Return pid -> rank of the processes that have one."""
         return {pid: next(iter(ranks)) for pid, ranks in self._ranks.items() if len(ranks) == 1}
 
-    def _decode(self, record: Record) -> Iterator[OwnedItem]:
-        process, left = self._find_process(record)
-        yield from left
-        pid, rank = process.pid, self._rank if process.rank is None else process.rank
+    def _decode(self, process: LogProcess, record: Record) -> list[Item]:
+        """Return what a record gives: nothing if it makes no sense, so that none of its events stays behind."""
         try:
-            # A record that makes no sense must not leave some of its events behind.
-            items = list(process.decode(record, self._last_ns))
+            return list(process.decode(record, self._last_ns))
         except Exception as error:
             self.tally.unread[f"not understood ({type(error).__name__})"] += 1
-            return
-        for item in items:
-            yield item, pid, rank
+            return []
 
-    def _find_process(self, record: Record) -> tuple[LogProcess, list[OwnedItem]]:
-        """Return the process that wrote a record, and the last items of one that was dropped to make room for it."""
-        number, rank = record.process, record.metadata.get("rank", record.prefix_rank)
-        if type(rank) is not int or not 0 <= rank < 1 << 31:
-            rank = None
+    def _find_process(self, record: Record) -> LogProcess | None:
+        """Return the process that wrote a record; None if it is not known."""
+        number, rank = record.process, read_rank(record)
         found = self._processes.get((number, rank))
         if found is None and rank is None:
             found = next((p for (n, _), p in reversed(self._processes.items()) if n == number), None)
         elif found is None and (found := self._processes.pop((number, None), None)) is not None:
             # A process has no rank until torch.distributed begins.
             self._processes[number, rank] = found
-        left: list[OwnedItem] = []
-        if found is None:
-            if len(self._processes) >= MAX_PROCESSES:
-                left = list(self._finish(self._processes.pop(next(iter(self._processes)))))
-            pid = number if number <= MAX_PID else None
-            found = self._processes[number, rank] = LogProcess(pid, self._make_key, decode_with_plugin)
-        if rank is not None:
-            found.rank = rank
-            if len(self._ranks) < MAX_PROCESSES:
-                self._ranks.setdefault(number, set()).add(rank)
-        return found, left
+        if found is not None and rank is not None:
+            self._note_rank(found, number, rank)
+        return found
 
-    def _finish(self, process: LogProcess) -> Iterator[OwnedItem]:
+    def _add_process(self, record: Record) -> tuple[LogProcess, list[OwnedItems]]:
+        """Return a new process, and the last items of one that is dropped to make room for it."""
+        number, rank = record.process, read_rank(record)
+        left = []
+        if len(self._processes) >= MAX_PROCESSES:
+            left = [self._finish(self._processes.pop(next(iter(self._processes))))]
+        pid = number if number <= MAX_PID else None
+        added = self._processes[number, rank] = LogProcess(pid, self._make_key, decode_with_plugin)
+        if rank is not None:
+            self._note_rank(added, number, rank)
+        return added, left
+
+    def _note_rank(self, process: LogProcess, number: int, rank: int) -> None:
+        process.rank = rank
+        if len(self._ranks) < MAX_PROCESSES:
+            self._ranks.setdefault(number, set()).add(rank)
+
+    def _finish(self, process: LogProcess) -> OwnedItems:
         rank = self._rank if process.rank is None else process.rank
-        for item in process.finish(self._last_ns):
-            yield item, process.pid, rank
+        items = list(process.finish(self._last_ns))
         self.tally.unknown.update(process.unknown)
         self.tally.torch_version = self.tally.torch_version or process.torch_version
+        return items, process.pid, rank
+
+
+def read_rank(record: Record) -> int | None:
+    """Return the rank that a record names, if it is one."""
+    rank = record.metadata.get("rank", record.prefix_rank)
+    return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
 def make_key_counter(log: LogFile, first: Sequence[Record]) -> Callable[[], str]:

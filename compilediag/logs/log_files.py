@@ -89,6 +89,7 @@ class LogStream:
         # `read` of a truncated gzip file loses what came before the end.
         self._read = getattr(self._unpacked, "read1", self._unpacked.read)
         self._given = 0
+        self.position = 0
         self.stopped: str | None = None
 
     def read(self, size: int, /) -> bytes:
@@ -100,15 +101,12 @@ class LogStream:
         except self._errors as error:
             self.stopped = f"damaged compressed data: {error}"
             return b""
+        self.position = self._file.tell()
         self._given += len(data)
         if self._unpacked is not self._file and self._given > max(MAX_UNPACKED, MAX_RATIO * self.position):
             self.stopped = f"unpacks to more than {MAX_RATIO} times its size"
             return b""
         return data
-
-    @property
-    def position(self) -> int:
-        return self._file.tell()
 
     def close(self) -> None:
         self._file.close()

@@ -6,16 +6,17 @@ import dataclasses
 import hashlib
 import math
 import time
-import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..decode.records.kept_texts import Item
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
-from ..storage.store import Owner, Store, own_fields
+from ..storage.rows import Owner, own_fields
+from ..storage.store import Store
+from ..storage.texts import deflate
 from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, open_log
 from .progress_bar import ProgressBar
@@ -30,6 +31,8 @@ MAX_TEXTS = 4 << 30
 #: Digests of texts that are remembered; SQLite ignores a text that is written again.
 REMEMBERED = 200_000
 INT64 = 1 << 63
+#: Combinations of types that are remembered of one kind of event.
+MAX_SHAPES = 64
 
 #: The sources of a live watch whose data a log has. Of remote caches it has the outcomes of look-ups.
 IN_LOGS = {
@@ -50,8 +53,8 @@ def read_log(log: LogFile, store: Store, writer: LogWriter, progress: ProgressBa
     try:
         with open_log(log.path) as stream:
             decoder = LogDecoder(log, stream)
-            for item, pid, rank in decoder.decode():
-                writer.put(item, pid, rank)
+            for items, pid, rank in decoder.decode():
+                writer.put(items, (rank, pid))
                 progress.show(before + stream.position, name)
     except OSError as error:
         raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
@@ -89,35 +92,30 @@ class LogWriter:
         self._left = max_texts
         self._digests: set[str] = set()
 
-    def put(self, item: Item, pid: int | None, rank: int | None) -> None:
-        """Write an event, or an artifact with its text."""
+    def put(self, items: Sequence[Item], owner: Owner) -> None:
+        """Write events, and artifacts with their texts. `owner`: rank and pid of their process."""
         if self._skip:
-            self._skip -= 1
-            return
-        event: Event = self._keep_text(*item) if isinstance(item, tuple) else item
-        self._events.append(clear_misfits(event))
-        self._owners.append((rank, pid))
-        if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
-            self.flush()
+            skipped = min(self._skip, len(items))
+            items, self._skip = items[skipped:], self._skip - skipped
+        for item in items:
+            event: Event = self._keep_text(*item) if isinstance(item, tuple) else item
+            self._events.append(clear_misfits(event))
+            self._owners.append(owner)
+            if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
+                self.flush()
 
     def _keep_text(self, artifact: Artifact, text: bytes) -> Artifact:
         """Return the artifact with the size and the digest of its text; without a digest if the text is dropped."""
-        digest: str | None = artifact.digest or hashlib.md5(text, usedforsecurity=False).hexdigest()
+        digest = artifact.digest
+        if digest is None:
+            digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
+            artifact = dataclasses.replace(artifact, size=len(text), digest=digest)
         if digest not in self._digests:
             if len(text) > self._left:
                 self.dropped += 1
-                digest = None
-            else:
-                self._add_text(str(digest), text)
-        return Artifact(
-            time_ns=artifact.time_ns,
-            compile_id=artifact.compile_id,
-            compile_key=artifact.compile_key,
-            name=artifact.name,
-            size=len(text),
-            digest=digest,
-            stack=artifact.stack,
-        )
+                return dataclasses.replace(artifact, digest=None)
+            self._add_text(digest, text)
+        return artifact
 
     def _add_text(self, digest: str, text: bytes) -> None:
         if len(self._digests) >= REMEMBERED:
@@ -130,12 +128,12 @@ class LogWriter:
     def flush(self) -> None:
         """Write everything that was put so far to the file."""
         if self._events and self.store is not None:
-            packed = [(digest, len(text), zlib.compress(_make_valid(text), 1)) for digest, text in self._texts]
+            packed = [(digest, len(text), deflate(make_valid(text))) for digest, text in self._texts]
             self.store.append(self._events, packed=packed, owners=self._owners)
         self._events, self._owners, self._texts, self._bytes = [], [], [], 0
 
 
-def _make_valid(text: bytes) -> bytes:
+def make_valid(text: bytes) -> bytes:
     """Return the text as valid UTF-8."""
     try:
         text.decode()
@@ -146,34 +144,60 @@ def _make_valid(text: bytes) -> bytes:
 
 def clear_misfits(event: E) -> E:
     """Return the event without values that its columns can't hold: a damaged record can have anything."""
-    get, checks = _CHECKS.get(type(event)) or _find_checks(type(event))
+    columns = _COLUMNS.get(type(event)) or _find_columns(type(event))
+    values = columns.get(event)
+    numbers = columns.numbers.get(tuple(map(type, values)))
+    # Almost all events of a kind have values of the same types. NaN is not greater than anything.
+    if numbers is not None and all(-INT64 < values[at] < INT64 for at in numbers):
+        return event
+    return _replace_misfits(event, columns, values)
+
+
+class _Columns:
+    """How the values of one kind of event are checked.
+
+    `numbers`: the types of the values of an event that fitted -> the positions of its numbers.
+    """
+
+    def __init__(self, cls: type[Event]):
+        own = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
+        named = [
+            ("time_ns", "Int64"),
+            ("compile_id", "string"),
+            ("compile_key", "string"),
+            ("duration_s", "float64"),
+            *own,
+        ]
+        self.get = attrgetter(*(name for name, _ in named))
+        self.checks = [(name, _FITS[dtype]) for name, dtype in named]
+        self.numbers: dict[tuple[type, ...], list[int]] = {}
+
+
+_COLUMNS: dict[type[Event], _Columns] = {}
+
+
+def _find_columns(cls: type[Event]) -> _Columns:
+    """Make and remember the columns of a kind."""
+    return _COLUMNS.setdefault(cls, _Columns(cls))
+
+
+def _replace_misfits(event: E, columns: _Columns, values: tuple[Any, ...]) -> E:
     misfits: dict[str, Any] = {
         name: None
-        for value, (name, fits) in zip(get(event), checks, strict=True)
+        for value, (name, fits) in zip(values, columns.checks, strict=True)
         if value is not None and not fits(value)
     }
-    if not isinstance(event.time_ns, int) or not -INT64 <= event.time_ns < INT64:
+    if "time_ns" in misfits or event.time_ns is None:
         misfits["time_ns"] = 0
-    return dataclasses.replace(event, **misfits) if misfits else event
+    if misfits:
+        return dataclasses.replace(event, **misfits)
+    if len(columns.numbers) < MAX_SHAPES:
+        numbers = [at for at, value in enumerate(values) if type(value) in (int, float)]
+        columns.numbers[tuple(map(type, values))] = numbers
+    return event
 
 
-Check = Callable[[Any], bool]
-
-
-#: Kind of event -> a function that returns the values of an event, and the name and the check of each value.
-_CHECKS: dict[type[Event], tuple[Callable[[Event], tuple[Any, ...]], list[tuple[str, Check]]]] = {}
-
-
-def _find_checks(cls: type[Event]) -> tuple[Callable[[Event], tuple[Any, ...]], list[tuple[str, Check]]]:
-    """Make and remember the entry of a kind in `_CHECKS`."""
-    columns = [(f.name, f.metadata["dtype"]) for f in own_fields(cls)]
-    columns = [("compile_id", "string"), ("compile_key", "string"), ("duration_s", "float64"), *columns]
-    get = attrgetter(*(name for name, _ in columns))
-    _CHECKS[cls] = get, [(name, _FITS[dtype]) for name, dtype in columns]
-    return _CHECKS[cls]
-
-
-_FITS: dict[str, Check] = {
+_FITS: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: type(value) is str,
     "Int64": lambda value: type(value) is int and -INT64 <= value < INT64,
     "float64": lambda value: type(value) in (float, int) and math.isfinite(value),

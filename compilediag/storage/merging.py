@@ -16,7 +16,8 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import KINDS
-from .store import COMMON, Store, own_fields
+from .rows import COMMON, own_fields
+from .store import Store
 from .upgrade import open_current
 
 #: The part of a compile key that all keys of one process begin with.

@@ -8,28 +8,21 @@ numbers, text and JSON.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import logging
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import NewerSchema, NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
+from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
 from .session_files import create_private, find_file_key, remove
-from .texts import clean, deflate
+from .texts import deflate
 
 logger = logging.getLogger("compilediag")
-#: Variables that SQLite (3.32 and later) takes in one statement.
-MAX_VARIABLES = 32_766
-#: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.
-MAX_ROWS = 150
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
@@ -37,20 +30,8 @@ NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
 #: The URI of a session that has no file.
 MEMORY = "file::memory:"
-OWNER = ("rank", "pid")
-COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
-
-#: The values of one row, in the order of the statement that inserts it.
-Row = tuple[Any, ...]
-#: Rank and pid of the process that an event happened in.
-Owner = tuple[int | None, int | None]
 #: Thread id -> what the thread compiles now.
 States = dict[int, dict[str, Any]]
-
-
-def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
-    """The fields that the SQL table of a kind has; those that all events share are in `events`."""
-    return [f for f in dataclasses.fields(cls) if f.metadata]
 
 
 def _schema() -> Iterable[str]:
@@ -64,63 +45,6 @@ def _schema() -> Iterable[str]:
         yield f"CREATE TABLE {cls.table} (event_id INTEGER PRIMARY KEY{own})"
     yield "CREATE TABLE payloads (digest TEXT PRIMARY KEY, size INTEGER, body BLOB)"
     yield "CREATE TABLE progress (pid INTEGER, thread INTEGER, state TEXT, PRIMARY KEY (pid, thread))"
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)
-
-
-def _keep_rows(rows: list[Row]) -> list[Row]:
-    return rows
-
-
-def _clean_rows(rows: list[Row]) -> list[Row]:
-    return [tuple(clean(value) if isinstance(value, str) else value for value in row) for row in rows]
-
-
-class _Layout:
-    """How the events of one kind become rows of its table."""
-
-    def __init__(self, cls: type[Event]):
-        fields = own_fields(cls)
-        self.get = attrgetter(*(f.name for f in fields))
-        self.json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
-        names = "".join(f', "{f.name}"' for f in fields)
-        self.insert = f"INSERT INTO {cls.table} (event_id{names})"
-
-    def rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
-        """The rows of (id, event) pairs."""
-        get = self.get
-        if not self.json:
-            return [(event_id, *get(event)) for event_id, event in events]
-        return [(event_id, *self._as_json(get(event))) for event_id, event in events]
-
-    def _as_json(self, values: Row) -> Row:
-        converted = list(values)
-        for at in self.json:
-            converted[at] = _json(converted[at])
-        return tuple(converted)
-
-
-_LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
-_owner_of = attrgetter(*OWNER)
-_common = attrgetter(*COMMON[len(OWNER) :])
-_INSERT_EVENT = f"INSERT INTO events (id, {', '.join(COMMON)})"
-
-
-def _insert(db: sqlite3.Connection, head: str, rows: Sequence[Row]) -> None:
-    """Insert rows with few statements.
-
-    Python releases the interpreter lock at every step of a statement, and while the compiler is busy it takes 5 ms to
-    get it back: with one row per step, no more than 200 rows per second could be written.
-    """
-    if not rows:
-        return
-    marks = f"({', '.join('?' * len(rows[0]))})"
-    step = min(MAX_ROWS, MAX_VARIABLES // len(rows[0]))
-    for begin in range(0, len(rows), step):
-        part = rows[begin : begin + step]
-        db.execute(f"{head} VALUES {', '.join([marks] * len(part))}", list(chain.from_iterable(part)))
 
 
 class Store:
@@ -275,12 +199,12 @@ class Store:
         `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
         compiling now in that process, a state a thread), for what was there.
         """
-        owners = list(owners) if owners is not None else list(map(_owner_of, events))
+        owners = list(owners) if owners is not None else list(map(get_owner, events))
         try:
-            self._append(events, owners, payloads, progress, packed, _keep_rows)
+            self._append(events, owners, payloads, progress, packed, is_clean=True)
         except UnicodeEncodeError:
             # Rare enough to look for in all texts only when SQLite has met one.
-            self._append(events, owners, payloads, progress, packed, _clean_rows)
+            self._append(events, owners, payloads, progress, packed, is_clean=False)
 
     def _append(
         self,
@@ -289,31 +213,22 @@ class Store:
         payloads: Iterable[tuple[str, str]],
         progress: Any,
         packed: Sequence[tuple[str, int, bytes]],
-        prepare: Callable[[list[Row]], list[Row]],
+        is_clean: bool,
     ) -> None:
         with self.connection as db:
             db.execute("BEGIN IMMEDIATE")
-            self._append_payloads(payloads, packed)
+            encoded = [(digest, text.encode()) for digest, text in payloads]
+            texts = [*((digest, len(data), deflate(data)) for digest, data in encoded), *packed]
+            insert_rows(db, "OR IGNORE INTO payloads", ("digest", "size", "body"), texts)
             if events:
                 first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
-                of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
-                common = []
-                for event_id, (event, owner) in enumerate(zip(events, owners, strict=True), first):
-                    of_kind[type(event)].append((event_id, event))
-                    common.append((event_id, *owner, *_common(event)))
-                _insert(db, _INSERT_EVENT, prepare(common))
-                for kind, numbered in of_kind.items():
-                    _insert(db, _LAYOUTS[kind].insert, prepare(_LAYOUTS[kind].rows(numbered)))
+                insert_events(db, first, events, owners, is_clean)
             if progress is not None:
                 pid, states = progress
                 db.execute("DELETE FROM progress WHERE pid = ?", (pid,))
                 db.executemany(
                     "INSERT INTO progress VALUES (?, ?, ?)", [(pid, t, json.dumps(s)) for t, s in states.items()]
                 )
-
-    def _append_payloads(self, texts: Iterable[tuple[str, str]], packed: Sequence[tuple[str, int, bytes]]) -> None:
-        rows = [(digest, len(text.encode()), deflate(text)) for digest, text in texts]
-        _insert(self.connection, "INSERT OR IGNORE INTO payloads", [*rows, *packed])
 
     def progress(self) -> list[dict[str, Any]]:
         """What compiles now, one dict per thread; empty after the recording has ended."""

@@ -18,14 +18,13 @@ def clean(text: str) -> str:
     return text
 
 
-def deflate(text: str) -> bytes:
-    """The text as a zlib stream; a short one is a stored block, without compression.
+def deflate(data: bytes) -> bytes:
+    """The UTF-8 of a text as a zlib stream; a short one is a stored block, without compression.
 
     zlib releases the interpreter lock for each text, and while the compiler is busy it takes 5 ms to get it back. Most
     texts are graphs of a few kB, and compressing those took longer than all other writing. (Up to `SHORT` bytes adler32
     keeps the lock.)
     """
-    data = text.encode()
     if len(data) > SHORT:
         return zlib.compress(data, 1)
     head = struct.pack("<BBBHH", 0x78, 0x01, 0x01, len(data), len(data) ^ 0xFFFF)

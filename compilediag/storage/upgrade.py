@@ -18,8 +18,9 @@ from pathlib import Path
 
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
+from .rows import own_fields
 from .session_files import create_private, remove_temporary, temporary_file
-from .store import SQL_TYPES, Store, own_fields
+from .store import SQL_TYPES, Store
 
 #: Rank and pid of a process; with a compile id, what torch names a compile by.
 Process = tuple[int | None, int | None]

@@ -68,6 +68,6 @@ def make_tree_rows(
 def _cut(body: bytes) -> bytes:
     """The first characters of a deflated text; nothing of a damaged one."""
     try:
-        return deflate(inflate(body)[:CUT_CHARS])
+        return deflate(inflate(body)[:CUT_CHARS].encode())
     except (zlib.error, UnicodeDecodeError):
-        return deflate("")
+        return deflate(b"")

@@ -88,4 +88,5 @@ def decode(data, changed_ns=BEGIN_US * 1000):
     """(items, tally) of a log's bytes or text."""
     data = data.encode() if isinstance(data, str) else data
     decoder = LogDecoder(LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), changed_ns), Bytes(data))
-    return list(decoder.decode()), decoder.tally
+    owned = [(item, pid, rank) for items, pid, rank in decoder.decode() for item in items]
+    return owned, decoder.tally

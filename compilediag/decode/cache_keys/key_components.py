@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 #: Characters kept of a text, and of source code.
 TEXT_CHARS, CODE_CHARS = 1_000, 60_000
-#: Parsed settings that are cached; torch has about 650.
-MOST_SETTINGS = 4_096
+#: Lines that are parsed once, and their longest; torch has about 650 settings.
+MOST_SETTINGS, SETTING_CHARS = 4_096, 2_000
 LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
@@ -71,21 +71,27 @@ def parse_components(lines: Iterable[str]) -> Components:
     """Parse the lines that a key is hashed from."""
     found: Components = {}
     for line in lines:
-        match = LINE.match(line)
-        if match is None:
-            continue
-        digest, name, text = match.groups()
-        if name.startswith(SETTING):  # Nine in ten components.
-            found[name] = _make_setting(digest, text)
-        else:
+        setting = _recall_setting(line) if len(line) <= SETTING_CHARS else _parse_setting(line)
+        if setting is not None:  # Nine in ten components.
+            found[setting[0]] = setting[1]
+        elif (match := LINE.match(line)) is not None:
+            digest, name, text = match.groups()
             found.update(make_components(name, digest, text))
     return found
 
 
 @functools.lru_cache(MOST_SETTINGS)
-def _make_setting(digest: str, text: str) -> Component:
+def _recall_setting(line: str) -> tuple[str, Component] | None:
     """Return one object per setting: hundreds of new objects per key would slow down garbage collection."""
-    return Component(digest, text if len(text) <= TEXT_CHARS else shorten(text))
+    return _parse_setting(line)
+
+
+def _parse_setting(line: str) -> tuple[str, Component] | None:
+    """Return the name and the component of a line if it is configuration."""
+    match = LINE.match(line)
+    if match is None or not match["name"].startswith(SETTING):
+        return None
+    return match["name"], Component(match["digest"], shorten(match["text"]))
 
 
 def make_components(name: str, digest: str | None, text: str) -> Components:

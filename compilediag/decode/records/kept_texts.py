@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,8 @@ Item = Event | tuple[Artifact, bytes]
 GATHERED = "trace_records"
 #: Bytes of such records that are gathered before they are written.
 MAX_GATHERED = 1 << 20
+#: The number of a file in JSON.
+_FILE = re.compile(r'"filename": (?P<number>\d{1,9})(?=[,}])')
 
 
 class KeptTexts:
@@ -39,18 +42,18 @@ class KeptTexts:
 
     def keep(self, record: Record, kind: str, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         """Yield the artifact of a record's payload; gather the fields of a record that has none."""
-        body = record.metadata.get(kind)
-        if record.payload is not None:
+        payload, body = record.payload, record.metadata.get(kind)
+        if payload is not None:
             logged = record.metadata.get("stack")
             stack = None
             if logged is not None:
                 stack, fresh = self._stacks.add(parse_logged_frames(logged, self._files), time_ns)
                 yield from fresh
             name = find_name(record.metadata) or "unknown"
-            artifact = self.make_artifact(name, attempt, time_ns, digest=record.digest, stack=stack)
-            yield artifact, record.payload
-        if record.payload is None or (body and kind != "artifact"):
-            line = json.dumps(self._name_files(record.metadata)).encode()
+            size = len(payload)
+            yield self.make_artifact(name, attempt, time_ns, size=size, digest=record.digest, stack=stack), payload
+        if payload is None or (body and kind != "artifact"):
+            line = _FILE.sub(self._name_file, record.fields.rstrip()).encode("utf-8", "replace")
             self._gathered[attempt].append(line)
             self._size += len(line)
             yield from self.flush(MAX_GATHERED, time_ns)
@@ -68,11 +71,8 @@ class KeptTexts:
             for attempt in list(self._gathered):
                 yield from self.flush_compile(attempt, time_ns)
 
-    def _name_files(self, value: Any) -> Any:
-        """Return `value` with the names of files in place of torch's numbers."""
-        if isinstance(value, dict):
-            named = {key: self._name_files(item) for key, item in value.items()}
-            if isinstance(value.get("filename"), int):
-                named["filename"] = self._files.get(value["filename"])
-            return named
-        return [self._name_files(item) for item in value] if isinstance(value, list) else value
+    def _name_file(self, found: re.Match[str]) -> str:
+        """Return the name of a file in place of torch's number; the end of a text stays as it is."""
+        if found.string[found.start() - 1] == "\\":
+            return found[0]
+        return f'"filename": {json.dumps(self._files.get(int(found["number"])))}'

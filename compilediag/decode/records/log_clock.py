@@ -47,18 +47,19 @@ class LogClock:
 
     def convert(self, stamp: str) -> int:
         """Return the time of a stamp, `1121 13:54:23.654000`. Half a year before the last one means a new year."""
-        whole, _, micro = stamp.partition(".")
+        whole = stamp[:-7]
         if whole != self._second[0]:
             self._second = (whole, self._convert_second(whole))
             if self._second[1] < self._last - HALF_YEAR:
                 self._year += 1
                 self._second = (whole, self._convert_second(whole))
             self._last = self._second[1]
-        return self._second[1] + int(micro) * 1000
+        return self._second[1] + int(stamp[-6:]) * 1000
 
     def _convert_second(self, whole: str) -> int:
+        month, day, hour, minute, second = (int(whole[at : at + 2]) for at in (0, 2, 5, 8, 11))
         try:
-            moment = datetime.strptime(f"{self._year} {whole}", "%Y %m%d %H:%M:%S").replace(tzinfo=UTC)
+            moment = datetime(self._year, month, day, hour, minute, second, tzinfo=UTC)
         except ValueError:  # A damaged prefix, or the 29th of February of another year.
             return self._last
         return int(moment.timestamp()) * SECOND + self._offset

@@ -31,7 +31,7 @@ from .timed_events import (
     clean_compile_id,
     make_dynamic_decision,
 )
-from .trace_log import Record
+from .trace_log import Record, parse_json
 
 #: Decodes a record of an unknown kind, given the kind, the record, its attempt and its time; None if it can't.
 ExtraDecoder = Callable[[str, Record, CompileAttempt, int], list[Item] | None]
@@ -69,7 +69,7 @@ class LogProcess:
         if kind == "str":
             self._files.add(*record.metadata["str"])
         elif kind == "chromium_event" and record.payload is not None:
-            yield from self._decode_timed(json.loads(record.payload), record, compile_id)
+            yield from self._decode_timed(parse_json(record.payload.decode()), record, compile_id)
         else:
             attempt = self._find_attempt(record, kind, compile_id)
             yield from self._lookups.see_kind(kind, attempt)

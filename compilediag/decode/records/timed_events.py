@@ -21,6 +21,8 @@ MAX_OPEN = 10_000
 #: Name of the instant event of automatic dynamic shapes.
 AUTOMATIC_DYNAMIC = "automatic_dynamic"
 
+_OpenPhase = tuple[str, int, str | None, str | None]
+
 
 def is_phase_kept(name: str, length_ns: int, every: bool) -> bool:
     """Return whether a phase becomes a row. `every`: short ones too, except those of passes."""
@@ -57,28 +59,28 @@ class OpenPhases:
     """The phases of a log that have begun and not ended. `compile_id` is the one that torch announces."""
 
     def __init__(self) -> None:
-        #: (name, time in ns, compile id, compile key), in the order in which they began.
-        self._open: list[tuple[str, int, str | None, str | None]] = []
+        #: (name, time in ns, compile id, compile key), in the order in which they began: first those within compiles,
+        #: then those outside, which torch times in a thread of its own.
+        self._open: tuple[list[_OpenPhase], list[_OpenPhase]] = ([], [])
 
     def begin(self, name: str, time_ns: int, compile_id: str | None, compile_key: str | None) -> None:
         """Note the begin of a phase."""
-        if len(self._open) < MAX_OPEN:
-            self._open.append((name, time_ns, compile_id, compile_key))
+        opened = self._open[compile_id == "None"]
+        if len(opened) < MAX_OPEN:
+            opened.append((name, time_ns, compile_id, compile_key))
 
     def end(self, name: str, end_ns: int, compile_id: str | None) -> Iterator[Phase]:
         """Yield the phase that ends: the last one with this name and compile, as threads may write at once."""
-        opened = self._open
-        at = next(
-            (i for i in range(len(opened) - 1, -1, -1) if opened[i][0] == name and opened[i][2] == compile_id), None
-        )
-        if at is None:
+        opened = self._open[compile_id == "None"]
+        at = len(opened) - 1
+        while at >= 0 and (opened[at][0] != name or opened[at][2] != compile_id):
+            at -= 1
+        if at < 0:
             return
         _, start_ns, _, compile_key = opened.pop(at)
-        # Torch times what is outside of any compile in a thread of its own.
-        around = [outer for outer, _, of, _ in opened[:at] if (of == "None") == (compile_id == "None")]
         if is_phase_kept(name, end_ns - start_ns, every=True):
-            parent = around[-1] if around else None
-            yield make_phase(name, parent, len(around), start_ns, end_ns, compile_id, compile_key)
+            parent = opened[at - 1][0] if at else None
+            yield make_phase(name, parent, at, start_ns, end_ns, compile_id, compile_key)
 
 
 def make_dynamic_decision(

@@ -7,6 +7,7 @@ torch/_logging/_internal.py defines the format (TorchLogsFormatter, trace_struct
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -24,12 +25,21 @@ MAX_REPAIRED = 1 << 20
 
 #: Editors remove the tab from empty lines of a payload: such lines do not end a record.
 _RECORD_END = re.compile(rb"\n(?![\r\n]{0,8}\t)")
-_LINE_END = 9
+#: So many bytes after a line end decide whether it ends a record.
+_LINE_ENDS = 9
 #: The text before the JSON. torch starts with the level; launchers that collect logs may add something before it.
 _PREFIX = re.compile(
     rb"[^\t{]{0,200}?(?:\[rank(?P<rank>\d{1,9})\]:)?"
     rb"\b[VIWEC](?P<stamp>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<process>\d{1,19}) (?P<place>[^\]{]{0,1000})\] (?=\{)"
 )
+
+
+#: The start of a timed event, as most records are. Within a compile they differ in their times and digests only.
+_TIMED = re.compile(
+    rb"[VIWEC](\d{4} \d\d:\d\d:\d\d\.\d{6}) (\d{1,19}) [^\]{\n]{0,1000}\] "
+    rb'(\{"chromium_event": [^\n]{0,1000}), "has_payload": "([0-9a-f]{32})"\}\n\t'
+)
+_decode_json = json.JSONDecoder().raw_decode
 
 
 class Stream(Protocol):
@@ -42,7 +52,8 @@ class Stream(Protocol):
 class Record:
     """One record. `stamp` is local time without a year; `process` is a process id, before torch 2.5 a thread id.
 
-    `payload` is UTF-8, None if there is none. `damage` says what is wrong with a record that is kept nevertheless.
+    `metadata` are its fields, `fields` is their JSON as it was logged; a timed event has none. `payload` is UTF-8, None
+    if there is none. `damage` says what is wrong with a record that is kept nevertheless.
     """
 
     stamp: str
@@ -52,6 +63,7 @@ class Record:
     digest: str | None = None
     damage: str | None = None
     prefix_rank: int | None = None
+    fields: str = ""
 
     @property
     def text(self) -> str:
@@ -92,9 +104,10 @@ def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
     size = 0
     ends = b""
     while block := stream.read(BLOCK):
-        block = ends + block
-        text = block.rstrip(b"\r\n")
-        ends = block[len(text) :][:_LINE_END]
+        block = ends + block if ends else block
+        # Line ends at the end of the block may belong to an empty line of a payload.
+        sure = max(len(block.rstrip(b"\r\n")), len(block) - _LINE_ENDS)
+        text, ends = block[:sure], block[sure:]
         first, *others = _RECORD_END.split(text)
         size += len(first)
         if size <= max_record:
@@ -115,22 +128,33 @@ MD5 = "payload differs from its md5"
 
 def parse_record(piece: bytes) -> Record | Unread | None:
     """Parse one record; None for an empty line."""
-    head, newline, body = piece.partition(b"\n")
+    if (timed := _TIMED.match(piece)) is not None:
+        stamp, process, shared, digest = timed.groups()
+        metadata = _parse_shared(shared)
+        if metadata is not None:
+            record = Record(stamp.decode(), int(process), {**metadata, "has_payload": digest.decode()})
+            _add_payload(record, piece[timed.end() :].replace(b"\n\t", b"\n"))
+            return record
+    end = piece.find(b"\n")
+    head = piece if end < 0 else piece[:end]
     found = _PREFIX.match(head)
     if found is None:
         return None if not piece.strip() else Unread(_describe_line(head), len(piece))
+    text = head[found.end() :]
     try:
-        metadata, damage = json.loads(head[found.end() :].decode()), None
+        fields, damage = text.decode(), None
     except UnicodeDecodeError:
-        metadata, damage = _parse_damaged(head[found.end() :]), "not UTF-8"
-    except (ValueError, RecursionError):
-        metadata = None
-    if not isinstance(metadata, dict):
+        fields, damage = text.decode("utf-8", "replace"), "not UTF-8"
+    metadata = _parse_fields(fields)
+    if metadata is None:
         return Unread("no valid JSON", len(piece))
-    rank = found["rank"]
-    record = Record(found["stamp"].decode(), int(found["process"]), metadata, damage=damage)
+    rank, stamp, process = found.group("rank", "stamp", "process")
+    record = Record(stamp.decode(), int(process), metadata, damage=damage, fields=fields)
     record.prefix_rank = None if rank is None else int(rank)
-    _add_payload(record, body if newline else None)
+    if end >= 0:
+        _add_payload(record, piece[end + 2 :].replace(b"\n\t", b"\n"))
+    elif metadata.get("has_payload"):
+        record.damage = MD5
     return record
 
 
@@ -140,20 +164,35 @@ def _describe_line(head: bytes) -> str:
     return "no log line" if not re.match(rb"[VIWEC]\d{4} ", head) else "log line without a record"
 
 
-def _parse_damaged(text: bytes) -> Any:
+def _parse_fields(text: str) -> dict[str, Any] | None:
+    """Return the fields of a record; None if the text is no JSON object."""
     try:
-        return json.loads(text.decode("utf-8", "replace"))
+        fields = parse_json(text)
     except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+@functools.lru_cache(64)
+def _parse_shared(text: bytes) -> dict[str, Any] | None:
+    """Return the fields that the timed events of a compile have in common."""
+    try:
+        return _parse_fields(text.decode() + "}")
+    except UnicodeDecodeError:
         return None
 
 
-def _add_payload(record: Record, body: bytes | None) -> None:
+def parse_json(text: str) -> Any:
+    """Return `json.loads(text)`, without what that does before and after the parsing of a short text."""
+    try:
+        value, end = _decode_json(text)
+    except ValueError:
+        end = None
+    return value if end == len(text) else json.loads(text)
+
+
+def _add_payload(record: Record, payload: bytes) -> None:
     expected = record.metadata.get("has_payload")
-    if body is None:
-        if expected:
-            record.damage = MD5
-        return
-    payload = body[1:].replace(b"\n\t", b"\n")
     record.payload, record.digest = payload, _hash(payload)
     if record.digest != expected and b"\r" in payload:
         # Line ends of another system.

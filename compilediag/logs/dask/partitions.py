@@ -18,7 +18,8 @@ from typing import Any
 from ...errors import CompilediagError
 from ...events import KINDS
 from ...files import open_private
-from ...storage.store import COMMON, SQL_TYPES, Store, own_fields
+from ...storage.rows import COMMON, own_fields
+from ...storage.store import SQL_TYPES, Store
 from ...version import __version__
 from ..log_decoder import ReadTally
 from ..log_files import LogFile

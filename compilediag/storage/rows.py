@@ -1,0 +1,104 @@
+"""Events as rows of SQL tables, and how rows are inserted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from ..events import KINDS, Event
+from .texts import clean
+
+#: Variables that SQLite (3.32 and later) takes in one statement.
+MAX_VARIABLES = 32_766
+#: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.
+MAX_ROWS = 150
+OWNER = ("rank", "pid")
+COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
+
+#: The values of one row, in the order of its table's columns.
+Row = tuple[Any, ...]
+#: Rank and pid of the process that an event happened in.
+Owner = tuple[int | None, int | None]
+
+
+def own_fields(cls: type[Event]) -> list[dataclasses.Field[Any]]:
+    """The fields that the SQL table of a kind has; those that all events share are in `events`."""
+    return [f for f in dataclasses.fields(cls) if f.metadata]
+
+
+class _Layout:
+    """How the events of one kind become rows of its table."""
+
+    def __init__(self, cls: type[Event]):
+        fields = own_fields(cls)
+        self.table = cls.table
+        self.columns = ("event_id", *(f'"{f.name}"' for f in fields))
+        self._get = attrgetter(*(f.name for f in fields))
+        self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
+
+    def make_rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
+        """The rows of (id, event) pairs."""
+        get = self._get
+        if not self._json:
+            return [(event_id, *get(event)) for event_id, event in events]
+        return [(event_id, *self._as_json(get(event))) for event_id, event in events]
+
+    def _as_json(self, values: Row) -> Row:
+        converted = list(values)
+        for at in self._json:
+            if converted[at] is not None:
+                converted[at] = json.dumps(converted[at])
+        return tuple(converted)
+
+
+_LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
+get_owner = attrgetter(*OWNER)
+_get_common = attrgetter(*COMMON[len(OWNER) :])
+
+
+def insert_events(
+    db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool
+) -> None:
+    """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
+    of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
+    common = []
+    for event_id, (event, owner) in enumerate(zip(events, owners, strict=True), first):
+        of_kind[type(event)].append((event_id, event))
+        common.append((event_id, *owner, *_get_common(event)))
+    insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common))
+    for kind, numbered in of_kind.items():
+        layout = _LAYOUTS[kind]
+        rows = layout.make_rows(numbered)
+        insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows))
+
+
+def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Insert rows with few statements. Columns without any value are left out: binding None is slow.
+
+    Python releases the interpreter lock at every step of a statement, and while the compiler is busy it takes 5 ms to
+    get it back: with one row per step, no more than 200 rows per second could be written.
+    """
+    filled = [(c, v) for c, v in zip(columns, zip(*rows, strict=True), strict=False) if not _is_empty(v)]
+    if not filled:
+        return
+    names, values = zip(*filled, strict=True)
+    rows = rows if len(names) == len(columns) else list(zip(*values, strict=True))
+    head, marks = f"INSERT {into} ({', '.join(names)}) VALUES ", f"({', '.join('?' * len(names))})"
+    step = min(MAX_ROWS, MAX_VARIABLES // len(names))
+    for begin in range(0, len(rows), step):
+        part = rows[begin : begin + step]
+        db.execute(head + ", ".join([marks] * len(part)), list(chain.from_iterable(part)))
+
+
+def _is_empty(values: Sequence[Any]) -> bool:
+    return values[0] is None and values.count(None) == len(values)
+
+
+def _clean_rows(rows: list[Row]) -> list[Row]:
+    return [tuple(clean(value) if isinstance(value, str) else value for value in row) for row in rows]
