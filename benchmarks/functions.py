@@ -93,7 +93,7 @@ def _open_recording(folder: str) -> tuple[Any, Any, Any]:
     from compilediag.session import load
     from tests.unit.session_builder import META, Feed
 
-    recorder = Recorder(Path(folder) / "run.cdiag", META)
+    recorder = Recorder(Path(folder) / "run.cdiag", META).begin()
     return recorder, load(Path(folder) / "run.cdiag"), Feed()
 
 

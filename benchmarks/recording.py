@@ -98,7 +98,7 @@ def _make_events(cls: type[events.Event], number: int) -> list[events.Event]:
 
 def _open_recorder(file: Path) -> tuple[Recorder, Counter]:
     counter = Counter()
-    recorder = Recorder(file, {"title": "benchmark"})
+    recorder = Recorder(file, {"title": "benchmark"}).begin()
     recorder.feeds = [counter]
     return recorder, counter
 

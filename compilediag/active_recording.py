@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import platform
 import site
@@ -21,6 +22,7 @@ from typing import Any
 
 from . import sources
 from .errors import CompilediagError
+from .interrupts import finish
 from .program import META_KEY as PROGRAM
 from .program import describe_program
 from .recording import Recorder
@@ -28,24 +30,37 @@ from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
 from .storage.data import SessionData
 from .storage.run_identity import identify_process
-from .storage.session_files import remove_temporary
-from .target_file import choose_file
+from .storage.session_files import remove, remove_temporary
+from .target_file import TargetFile, choose_file
 from .version import __version__
 
 DETAILS = ("lean", "full")
 
 
-@dataclass
+@dataclass(eq=False)
 class ActiveRecording:
-    """A recording that runs. `session` is what the user was given for it, if anything."""
+    """A recording that runs. `session` is what the user was given for it, if anything.
+
+    `levels`: an object for each watch that has begun and not ended.
+    """
 
     data: SessionData
     recorder: Recorder
-    levels: int = 1
+    levels: list[object]
     session: Any = None
+
+    def close(self) -> None:
+        """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on."""
+        # Only now it is known which device the program uses.
+        self.recorder.facts["device"] = sources.device_name()
+        sources.detach()
+        self.data.close_during(self.recorder.close)  # The last connection leaves one file behind.
+        self.data.end_recording()
 
 
 _current: ActiveRecording | None = None
+#: Recordings whose last level has ended; they are here until they are closed, also if an interrupt comes between.
+_ended: list[ActiveRecording] = []
 #: The recordings that wait until another one has ended; see `record_aside`.
 _waiting: list[ActiveRecording] = []
 _lock = threading.RLock()
@@ -57,55 +72,88 @@ def find_current() -> ActiveRecording | None:
 
 
 def begin(
-    path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str] = ()
+    path: str | os.PathLike[str] | None,
+    detail: str,
+    asked_for: list[str],
+    my_code: Iterable[str] = (),
+    level: object | None = None,
 ) -> ActiveRecording:
-    """Begin to record, or add a level to the recording that runs; see `compilediag.watch.watch`."""
+    """Begin to record, or add a level to the recording that runs; see `compilediag.watch.watch`.
+
+    `level` names the level for `end`. If an interrupt (Ctrl-C) ends this early, `end(level)` cleans up.
+    """
     global _current
     if detail not in DETAILS:
         raise CompilediagError(f"detail is {detail!r}: use 'lean' or 'full'")
+    level = level or object()
     with _lock:
+        _close_ended()
         if _current is None:
-            _current = _begin(path, detail, asked_for, my_code)
+            _current = _begin(path, detail, asked_for, my_code, level)
         else:
-            _current.levels += 1
+            _current.levels.append(level)
         return _current
 
 
-def end() -> ActiveRecording | None:
-    """End one level of the recording, and with the last one take every hook out; None if none runs."""
-    with _lock:
-        ended = _end_level()
-    if ended is not None and ended.levels == 0:
-        ended.data.announce_end()
-    return ended
+def end(level: object | None = None) -> ActiveRecording | None:
+    """End one level of the recording, and with the last one take every hook out; None if none runs.
 
-
-def _end_level() -> ActiveRecording | None:
-    global _current
-    ended = _current
-    if ended is None:
-        return None
-    ended.levels -= 1
-    if ended.levels == 0:
-        _current = None
-        # Only now it is known which device the program uses.
-        ended.recorder.facts["device"] = sources.device_name()
-        sources.detach()
-        ended.data.release()  # The last connection, which is the recorder's, leaves one file behind.
-        try:
-            ended.recorder.close()
-        finally:
-            ended.data.reopen()
-        ended.data.end_recording()
-    return ended
+    By default the latest level. Ctrl-C does not end this early: the interrupt is raised when all is done.
+    """
+    return finish(_Ending(level).run)
 
 
 def end_all() -> ActiveRecording | None:
     """End the recording whatever its levels."""
-    ended = None
-    while _current is not None:
-        ended = end()
-    return ended
+    return finish(_Ending(None, is_all=True).run)
+
+
+class _Ending:
+    """The end of a level of the recording, or of all of them; `run` goes on where an interrupt ended it."""
+
+    def __init__(self, level: object | None, is_all: bool = False):
+        self._level = level
+        self._is_all = is_all
+        self._recording: ActiveRecording | None = None
+
+    def run(self) -> ActiveRecording | None:
+        with _lock:
+            if self._recording is None and not self._choose():
+                _close_ended()
+                return None
+            recording = self._recording
+            assert recording is not None
+            recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
+            _close_ended()
+        if not recording.levels:
+            recording.data.announce_end()
+        return recording
+
+    def _choose(self) -> bool:
+        """Choose what ends; False if there is nothing to end."""
+        if _current is None or not _current.levels:
+            return False
+        if self._level is None:
+            self._level = _current.levels[-1]
+        if self._level in _current.levels:
+            self._recording = _current
+        return self._recording is not None
+
+
+def _close_ended() -> None:
+    """Close what has no level any more."""
+    global _current
+    if _current is not None and not _current.levels:
+        if _current not in _ended:
+            _ended.append(_current)
+        _current = None
+    while _ended:
+        try:
+            _ended[0].close()
+        except Exception:
+            del _ended[0]
+            raise
+        del _ended[0]
 
 
 def notice(error: BaseException) -> None:
@@ -122,50 +170,71 @@ def record_aside(detail: str = "lean") -> Iterator[SessionData]:
     """
     global _current
     with _lock, sources.pause():
-        outer, _current = _current, None
-        _waiting.extend([outer] if outer else [])
+        outer, setting = _current, os.environ.get(HISTORY)
         try:
-            with _without_history():
-                yield begin(None, detail, []).data
+            _waiting.extend([outer] if outer else [])
+            _current = None
+            os.environ[HISTORY] = "off"  # What is recorded aside is no part of the user's history of cache keys.
+            yield begin(None, detail, []).data
         finally:
-            end_all()
-            _current = _waiting.pop() if outer else None
+            finish(functools.partial(_end_aside, outer, setting))
 
 
-@contextlib.contextmanager
-def _without_history() -> Iterator[None]:
-    """What is recorded aside is no part of the user's history of cache keys."""
-    before = os.environ.get(HISTORY)
-    os.environ[HISTORY] = "off"
-    try:
-        yield
-    finally:
-        os.environ.pop(HISTORY) if before is None else os.environ.update({HISTORY: before})
+def _end_aside(outer: ActiveRecording | None, setting: str | None) -> None:
+    """Go on with the recording from before. Called again after an interrupt, it goes on where it was."""
+    global _current
+    if _current is not outer:
+        end_all()
+    os.environ.pop(HISTORY, None) if setting is None else os.environ.update({HISTORY: setting})
+    _current = outer
+    if outer in _waiting:
+        _waiting.remove(outer)
 
 
 def _begin(
-    path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str]
+    path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str], level: object
 ) -> ActiveRecording:
     named = _find_named([my_code] if isinstance(my_code, (str, os.PathLike)) else my_code)
     sources.require_torch()
-    target = choose_file(path)
-    file = target.path
-    if target.problem is not None:
-        raise CompilediagError(f"{file} can't be written: {target.problem}")
+    target: TargetFile | None = None
+    recorder: Recorder | None = None
     try:
+        target = choose_file(path)
+        file = target.path
+        if target.problem is not None:
+            raise CompilediagError(f"{file} can't be written: {target.problem}")
         recorder = Recorder(file, None if target.is_joined else _meta(detail, asked_for, named), rank=sources.rank)
-    except Exception as error:
-        raise CompilediagError(f"{file} can't be written: {error}") from None
-    data = SessionData(file, recorder.flush)
-    if path is None:
-        weakref.finalize(data, _remove_own, file, os.getpid())
-    try:
+        _open_file(recorder)
+        data = SessionData(file, recorder.flush)
+        if path is None:
+            weakref.finalize(data, _remove_own, file, os.getpid())
         sources.attach(recorder, detail, asked_for)
+        return ActiveRecording(data, recorder, [level])
     except BaseException:
-        sources.detach()
-        recorder.close()
+        is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined
+        finish(functools.partial(_abandon, target, recorder, path is None, is_made))
         raise
-    return ActiveRecording(data, recorder)
+
+
+def _open_file(recorder: Recorder) -> None:
+    try:
+        recorder.begin()
+    except Exception as error:
+        raise CompilediagError(f"{recorder.path} can't be written: {error}") from None
+
+
+def _abandon(target: TargetFile | None, recorder: Recorder | None, is_temporary: bool, is_made: bool) -> None:
+    """Undo a beginning that failed, or that an interrupt (Ctrl-C) ended. `is_made`: the file was created for it."""
+    sources.detach()
+    if recorder is not None:
+        recorder.close()
+    if target is None or target.problem is not None:
+        return
+    if is_temporary:
+        remove_temporary(target.path)
+    elif is_made:
+        with contextlib.suppress(OSError):
+            remove(target.path)
 
 
 def _remove_own(file: Path, pid: int) -> None:

@@ -63,7 +63,7 @@ class Running(Protocol):
 
 
 class Recorder:
-    """Takes events from any thread and writes them from one.
+    """Takes events from any thread and writes them from one, from `begin` to `close`.
 
     `path` must not exist; if `meta` is None, it is the file of another process's recording, which this one joins. Texts
     beyond `max_payload_mb` are dropped and counted. `rank` returns the rank in a distributed job, or None.
@@ -88,8 +88,10 @@ class Recorder:
         #: Objects that several sources share, by name.
         self.shared: dict[str, Any] = {}
         self.cpu_ns = 0
+        self._meta = meta
         self._owner = meta is not None
-        self._store: Store | None = Store.open(path, writable=True) if meta is None else Store.create(path, meta)
+        self._store: Store | None = None
+        self._thread: threading.Thread | None = None
         self._payload_left = int(max_payload_mb * 2**20)
         self._digests: set[str] = set()
         self._cells = CellNames()
@@ -101,7 +103,22 @@ class Recorder:
         self._shown_progress: dict[int, dict[str, Any]] = {}
         self._shown_status: dict[str | None, SourceStatus] = {}
         self._status_due = 0.0
+        self._asleep = False
+        self._is_ended = False
+        self._stop = threading.Event()
+
+    def begin(self) -> Recorder:
+        """Open the file and start to write. Whatever ends this early, `close` cleans up."""
+        if self._meta is None:
+            self._store = Store.open(self.path, writable=True)
+        else:
+            self._store = Store.create(self.path, self._meta)
         self._begin_thread()
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        return self._store is not None
 
     def _begin_thread(self) -> None:
         self._asleep = False
@@ -131,18 +148,31 @@ class Recorder:
             self._write_batch(final=True)
 
     def close(self) -> None:
-        """Write what is left, end the thread and the connection."""
-        self._stop.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout=10)
+        """Write what is left, end the thread and the connection. Called again after an interrupt, it goes on."""
+        self._end_thread()
         with self._lock:
             self.progress.clear()
-            self._write_batch(final=True)
             if self._store is not None:
-                if self._owner:
-                    self._store.set_meta(**self.facts, stopped_ns=time.time_ns())
+                self._end_file(self._store)
                 self._store.close()
                 self._store = None
+
+    def _end_file(self, store: Store) -> None:
+        if self._is_ended:
+            return
+        self._write_batch(final=True)
+        if self._owner:
+            store.set_meta(**self.facts, stopped_ns=time.time_ns())
+        self._is_ended = True
+
+    def _end_thread(self) -> None:
+        self._stop.set()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        if not thread.is_alive():
+            _finish_start(thread)
+        thread.join(timeout=10)
 
     def _run(self) -> None:
         stop = self._stop
@@ -307,6 +337,20 @@ class Recorder:
             if "multiprocessing.util" in sys.modules:
                 # multiprocessing ends its children with os._exit, which runs no atexit functions.
                 sys.modules["multiprocessing.util"].Finalize(self, self.flush, exitpriority=10)
+
+
+def _finish_start(thread: threading.Thread) -> None:
+    """Complete a start that was interrupted, so that the thread can be joined and the interpreter forgets it.
+
+    The interrupt may have come after the thread itself began; then the thread has an identifier soon.
+    """
+    end = time.monotonic() + 1
+    while thread.ident is None and time.monotonic() < end:
+        time.sleep(0.01)
+    if thread.ident is None:
+        thread.start()
+    elif not thread.is_alive():
+        time.sleep(0.01)
 
 
 def _state(status: SourceStatus) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import sources
 from .errors import CompilediagError
-from .storage.session_files import is_replaceable, remove, temporary_file
+from .storage.session_files import is_replaceable, remove, remove_temporary, temporary_file
 from .storage.store import Store
 
 #: The file of a session that has none: it was to be a temporary one.
@@ -39,9 +39,13 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
         if path is not None and is_recorded_by_another(file):
             return TargetFile(file, is_joined=True)
         remove(file)
+        return TargetFile(file)
     except OSError as error:
         return TargetFile(file, problem=error.strerror or str(error))
-    return TargetFile(file)
+    except BaseException:
+        if path is None and file is not NO_FILE:
+            remove_temporary(file)
+        raise
 
 
 def _find_file(path: str | os.PathLike[str]) -> Path:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .active_recording import DETAILS, ActiveRecording, begin, end, end_all, find_current, notice
+from .errors import CompilediagError
 from .session import Session
 
 __all__ = ["DETAILS", "current", "notice", "start", "stop", "stop_all", "watch"]
 
 
-@contextlib.contextmanager
 def watch(
     path: str | os.PathLike[str] | None = None,
     detail: str = "full",
     replays: bool = False,
     calls: bool = False,
     my_code: Sequence[str] = (),
-) -> Iterator[Session]:
+) -> Watch:
     """Record every compile in the block; gives the session, which stays readable afterwards.
 
     `path`: the session's file (`.cdiag`), replaced if it exists; a temporary one if None, which is removed with the
@@ -37,16 +37,49 @@ def watch(
     as that one was begun.
     CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
     """
-    session = start(path, detail, replays, calls, my_code)
-    try:
-        yield session
-    except BaseException as error:
-        running = find_current()
-        if running is not None and running.levels == 1:
-            notice(error)
-        raise
-    finally:
-        stop()
+    return Watch(path, detail, replays, calls, my_code)
+
+
+class Watch(contextlib.ContextDecorator):
+    """What `watch()` returns: a context manager that gives the session, and a decorator."""
+
+    #: What names this watch among those that run; None when it has ended.
+    _level: object | None = None
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, detail: str, replays: bool, calls: bool, my_code: Sequence[str]
+    ):
+        self._options = (path, detail, replays, calls, my_code)
+
+    def _recreate_cm(self) -> Watch:
+        return Watch(*self._options)  # A decorated function may call itself.
+
+    def __enter__(self) -> Session:
+        if self._level is not None:
+            raise CompilediagError("this watch has begun already; call watch() again for another one")
+        self._level = level = object()
+        try:
+            return _start(level, *self._options)
+        except BaseException:
+            self._level = None
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            running = find_current()
+            if error is not None and running is not None and running.levels == [self._level]:
+                notice(error)
+        finally:
+            self._end()
+
+    def __del__(self) -> None:
+        # An interrupt (Ctrl-C) between the last line of the block and the first of `__exit__`.
+        self._end()
+
+    def _end(self) -> None:
+        if self._level is not None:
+            end(self._level)
+            self._level = None
 
 
 def start(
@@ -57,8 +90,24 @@ def start(
     my_code: Sequence[str] = (),
 ) -> Session:
     """Begin to record; see `watch`. If a recording runs, its session is given and one more `stop()` is needed."""
-    asked_for = [name for name, is_asked in (("replays", replays), ("calls", calls)) if is_asked]
-    return _session_of(begin(path, detail, asked_for, my_code))
+    return _start(object(), path, detail, replays, calls, my_code)
+
+
+def _start(
+    level: object,
+    path: str | os.PathLike[str] | None,
+    detail: str,
+    replays: bool,
+    calls: bool,
+    my_code: Sequence[str],
+) -> Session:
+    """Begin to record. Whatever ends this early, Ctrl-C included, nothing of it stays."""
+    try:
+        asked_for = [name for name, is_asked in (("replays", replays), ("calls", calls)) if is_asked]
+        return _session_of(begin(path, detail, asked_for, my_code, level))
+    except BaseException:
+        end(level)
+        raise
 
 
 def stop() -> Session | None:

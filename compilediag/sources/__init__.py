@@ -17,6 +17,7 @@ import sys
 from collections.abc import Collection, Iterator
 
 from ..errors import CompilediagError
+from ..interrupts import finish
 from ..recording import Recorder
 from .hooks import late_imports, patches
 from .hooks.source import Source
@@ -144,15 +145,18 @@ def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> 
 
     for cls in _source_classes():
         source = cls(recorder, detail)
-        source.begin(cls.name in requested)
         _attached.append(source)
+        source.begin(cls.name in requested)
     recorder.feeds = [*_attached, WriterStatus(recorder)]
 
 
 def detach() -> None:
-    """Remove all hooks, the last first."""
+    """Remove all hooks, the last first. Called again after an interrupt (Ctrl-C), it goes on where it was."""
     while _attached:
-        _attached.pop().end()
+        _attached[-1].end()
+        _attached.pop()
+    patches.remove_all()
+    late_imports.remove_all()
 
 
 @contextlib.contextmanager
@@ -160,15 +164,19 @@ def pause() -> Iterator[None]:
     """In the block the installed hooks are removed, so that another recording can install its own."""
     begun = [source for source in _attached if source.is_active]
     set_aside = _attached[:]
-    for source in reversed(begun):
-        source.end()
-    _attached.clear()
     try:
+        for source in reversed(begun):
+            source.end()
+        _attached.clear()
         yield
     finally:
-        _attached[:] = set_aside
-        for source in begun:
-            source.begin(requested=True)
+        finish(lambda: _resume(set_aside, begun))
+
+
+def _resume(set_aside: list[Source], begun: list[Source]) -> None:
+    _attached[:] = set_aside
+    for source in begun:
+        source.begin(requested=True)
 
 
 def list_hooks() -> list[str]:

@@ -342,6 +342,15 @@ class SessionData(TableProperties):
 
     # Around a fork of the recording process, and around the end of its recording
 
+    def close_during(self, work: Callable[[], None]) -> None:
+        """Call `work` while the file is closed here; other threads wait."""
+        with self.lock:
+            self.store.release()
+            try:
+                work()
+            finally:
+                self.store.reopen()
+
     def release(self) -> None:
         """Close the file; other threads wait until `reopen`."""
         self.lock.acquire()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -54,7 +55,16 @@ def temporary_file() -> Path:
     """An unused path for a temporary session, in a new folder that only its owner can enter. OSError if it can't be
     made. `remove_temporary` removes both.
     """
-    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX)) / "session.cdiag"
+    folder = Path(tempfile.gettempdir()).absolute() / f"{FOLDER_PREFIX}{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700)
+        return folder / "session.cdiag"
+    except OSError:
+        raise
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def remove(file: Path) -> None:

@@ -108,7 +108,7 @@ class Recorded:
             "created_ns": BEGIN_NS,
             "stopped_ns": None,
         }
-        self.recorder = Recorder(path, meta)
+        self.recorder = Recorder(path, meta).begin()
         self.session = Session(SessionData(path, self.recorder.flush))
         self.model = ViewModel(self.session.data)
         self.feed = Feed()

@@ -40,7 +40,7 @@ def put(recorder, *items, feed=None):
 
 def recording(folder, *items, **options):
     """(session, recorder, feed) of a recording that goes on; the caller closes the recorder."""
-    recorder = Recorder(folder / "run.cdiag", dict(META), **options)
+    recorder = Recorder(folder / "run.cdiag", dict(META), **options).begin()
     feed = Feed()
     recorder.feeds = [feed]
     put(recorder, *items)

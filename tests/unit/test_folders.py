@@ -17,7 +17,7 @@ from .tables_builder import compiled, recompile
 
 def written(path, *items, rank=None, **meta):
     """A session file of these items, whose process had `rank`: a number, or a function that tells it."""
-    recorder = Recorder(path, {**META, **meta}, rank=rank if callable(rank) else lambda: rank)
+    recorder = Recorder(path, {**META, **meta}, rank=rank if callable(rank) else lambda: rank).begin()
     recorder.feeds = [Feed()]
     put(recorder, *items)
     recorder.close()
@@ -93,7 +93,7 @@ def test_a_view_in_somebody_elses_file_runs_nothing(folder):
 
 
 def test_a_recording_that_goes_on_is_read_as_it_is(folder):
-    recorder = Recorder(folder / "rank-4.cdiag", dict(META), rank=lambda: 4)
+    recorder = Recorder(folder / "rank-4.cdiag", dict(META), rank=lambda: 4).begin()
     try:
         put(recorder, compiled(), feed=Feed())
         recorder.flush()
@@ -104,7 +104,7 @@ def test_a_recording_that_goes_on_is_read_as_it_is(folder):
 
 def test_what_was_recorded_before_a_process_had_a_rank_gets_it(tmp_path):
     ranks = iter([None, None])
-    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, 5))
+    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, 5)).begin()
     for number in range(4):
         put(recorder, Compile(time_ns=number, compile_id=f"{number}/0"), feed=Feed())
         recorder.flush()
@@ -114,7 +114,7 @@ def test_what_was_recorded_before_a_process_had_a_rank_gets_it(tmp_path):
 
 def test_a_rank_stays_when_the_job_is_over(tmp_path):
     ranks = iter([1])
-    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, None))
+    recorder = Recorder(tmp_path / "run.cdiag", dict(META), rank=lambda: next(ranks, None)).begin()
     for number in range(3):
         put(recorder, Compile(time_ns=number), feed=Feed())
         recorder.flush()

@@ -41,7 +41,7 @@ def write(tmp_path, processes):
 
     def begin(rank, ask_rank=None, process=None):
         meta = {**META, "pid": (process or processes()).pid}
-        recorder = Recorder(tmp_path / f"rank-{rank}.cdiag", meta, rank=ask_rank or (lambda: rank))
+        recorder = Recorder(tmp_path / f"rank-{rank}.cdiag", meta, rank=ask_rank or (lambda: rank)).begin()
         recorder.feeds = [Feed()]
         recorders.append(recorder)
         recorder.flush()

@@ -43,7 +43,7 @@ def job(tmp_path):
         for rank in range(count):
             processes.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
             meta = {**META, "pid": processes[-1].pid, "created_ns": time.time_ns() - 50 * SECOND}
-            recorders.append(Recorder(tmp_path / f"rank-{rank}.cdiag", meta, rank=lambda rank=rank: rank))
+            recorders.append(Recorder(tmp_path / f"rank-{rank}.cdiag", meta, rank=lambda rank=rank: rank).begin())
             recorders[-1].feeds = [Feed()]
             recorders[-1].process = processes[-1]
         return recorders

@@ -209,7 +209,7 @@ def _wal(path):
 
 def test_a_recording_that_joined_another_ones_file_does_not_end_it(tmp_path):
     session, recorder, _ = recording(tmp_path)
-    joined = Recorder(session.path, None)
+    joined = Recorder(session.path, None).begin()
     put(joined, Phase(time_ns=1, name="joined"), feed=Feed("other"))
     joined.close()
     assert session.phases["name"].tolist() == ["joined"]
@@ -221,7 +221,7 @@ def test_a_recording_that_joined_another_ones_file_does_not_end_it(tmp_path):
 def test_a_file_that_is_there_is_not_written_over(tmp_path):
     (tmp_path / "x.cdiag").write_text("precious")
     with pytest.raises(FileExistsError):
-        Recorder(tmp_path / "x.cdiag", dict(META))
+        Recorder(tmp_path / "x.cdiag", dict(META)).begin()
     assert (tmp_path / "x.cdiag").read_text() == "precious"
 
 

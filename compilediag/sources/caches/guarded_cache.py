@@ -85,7 +85,8 @@ class GuardedCache(Source):
 
     def close(self) -> None:
         torch_api.cache_logger().removeFilter(self._filter)
-        self._registered.remove(self)
+        if self in self._registered:
+            self._registered.remove(self)
 
     # Open records
 

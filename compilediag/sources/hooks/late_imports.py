@@ -6,6 +6,7 @@ To import them early would cost every watch seconds, and one of them cannot be i
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +21,6 @@ class WhenImported(MetaPathFinder):
     """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module."""
 
     def __init__(self, actions: dict[str, Callable[[], None]]):
-        self.names = tuple(actions)
         self._actions = actions
         #: The module whose own loader is searched now.
         self._searching: PerThread[str | None] = PerThread(lambda: None)
@@ -28,30 +28,45 @@ class WhenImported(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in self._actions or self._searching.get() == name:
+        action = self._actions.get(name)
+        if action is None or self._searching.get() == name:
             return None
-        self._searching.set(name)
         try:
+            self._searching.set(name)
             spec = importlib.util.find_spec(name)
         finally:
             self._searching.set(None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _NotifyingLoader(spec.loader, self._actions[name])
+            spec.loader = _NotifyingLoader(spec.loader, action)
         return spec
+
+    def list_names(self) -> list[str]:
+        """The modules whose import it waits for."""
+        return list(self._actions)
 
     def install(self) -> None:
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        if self in sys.meta_path:
+        """Take it out. A tool that keeps copies of `sys.meta_path` can put it back; then it finds nothing."""
+        self._actions = {}
+        with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
 
 
 def list_waiting() -> list[str]:
     """The modules whose import is waited for now; empty when no watch runs."""
-    return [
-        f"import of {name}" for finder in sys.meta_path if isinstance(finder, WhenImported) for name in finder.names
-    ]
+    return [f"import of {name}" for finder in _installed_finders() for name in finder.list_names()]
+
+
+def remove_all() -> None:
+    """Take every finder out."""
+    for finder in _installed_finders():
+        finder.remove()
+
+
+def _installed_finders() -> list[WhenImported]:
+    return [finder for finder in sys.meta_path if isinstance(finder, WhenImported)]
 
 
 class _NotifyingLoader(Loader):

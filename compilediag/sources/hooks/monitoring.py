@@ -21,6 +21,8 @@ from .torch_names import Unavailable
 
 #: The tool numbers that Python reserves for no kind of tool, as it does for debuggers, coverage and profilers.
 FREE_TOOLS = (4, 3)
+#: The name under which a tool number is taken.
+TOOL = "compilediag"
 #: Open calls that are kept per thread. A call that raised has no event and stays open; the oldest are dropped.
 MOST_OPEN = 64
 _NO_TIMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -81,6 +83,7 @@ class CallCounter:
         #: thread -> its calls that have not returned: [tally, when it began or None if it is not timed].
         self._open: defaultdict[int, list[list[Any]]] = defaultdict(list)
         self._tool: int | None = None
+        self._is_counting = False
 
     def hooks(self) -> tuple[types.CodeType, types.CodeType]:
         """The code of the two callbacks that run at calls."""
@@ -96,29 +99,37 @@ class CallCounter:
         if self._tool is None:
             users = " and ".join(str(monitoring.get_tool(tool)) for tool in FREE_TOOLS)
             raise Unavailable(f"{users} use the free tool numbers of sys.monitoring")
-        monitoring.use_tool_id(self._tool, "compilediag")
+        monitoring.use_tool_id(self._tool, TOOL)
         monitoring.register_callback(self._tool, monitoring.events.PY_START, self._call_began)
         monitoring.register_callback(self._tool, monitoring.events.PY_RETURN, self._call_returned)
+        self._is_counting = True
         for tally in self.tallies.values():
             self._listen(tally)
 
     def end(self) -> None:
-        if self._tool is None:
+        """Give the tool number back with all of its events; called again after an interrupt, it goes on."""
+        monitoring, tool = _find_monitoring(), self._tool
+        if tool is None:
             return
-        monitoring, tool, self._tool = _find_monitoring(), self._tool, None
+        self._is_counting = False  # Other threads add no code from here on.
+        if monitoring.get_tool(tool) == TOOL:
+            self._free(monitoring, tool)
+        self._tool = None
+        self._open.clear()
+
+    def _free(self, monitoring: Any, tool: int) -> None:
         for tally in list(self.tallies.values()):
             monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
         for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
             monitoring.register_callback(tool, event, None)
         monitoring.free_tool_id(tool)
-        self._open.clear()
 
     def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
         """Count the calls of `code` from now on; `known` are further columns of its rows."""
         tally = self.tallies.get(id(code))
         if tally is not None:
             tally.known = known
-        elif self._tool is not None:
+        elif self._is_counting:
             tally = self.tallies[id(code)] = CodeCalls(code, is_eager, known)
             self._listen(tally)
 

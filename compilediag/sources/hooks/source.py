@@ -42,6 +42,7 @@ class Source:
         self._set_state("off", "not_started", None)
         self._patches: list[Patch] = []
         self._imports: WhenImported | None = None
+        self._is_open = False
 
     @property
     def is_active(self) -> bool:
@@ -66,7 +67,7 @@ class Source:
         """Install what is no patch."""
 
     def close(self) -> None:
-        """Remove what `open` installed."""
+        """Remove what `open` installed, also if an interrupt (Ctrl-C) ended `open` or an earlier `close` halfway."""
 
     def notice(self, error: BaseException) -> None:
         """An exception of the user's program is about to leave the watched code."""
@@ -76,7 +77,7 @@ class Source:
         return Patch(point.owner(), point.name, observe, self.run_shielded, before)
 
     def begin(self, requested: bool = False) -> None:
-        """Install everything; on failure nothing stays, and the status says why. Never raises."""
+        """Install everything; on failure nothing stays, and the status says why. Raises nothing of ours."""
         if self.on_request and not requested:
             self._set_state("off", "not_requested", "not requested")
             return
@@ -87,13 +88,13 @@ class Source:
             self._install()
             self._set_state("active", None, None)
         except NothingToWatch as why:
-            self._remove_hooks()
+            self._shut_down()
             self._set_state("off", "nothing_to_watch", f"nothing to watch: {why}")
         except Unavailable as why:
-            self._remove_hooks()
+            self._shut_down()
             self._set_state("unavailable", "missing_api", str(why))
         except Exception as error:
-            self._remove_hooks()
+            self._shut_down()
             self._set_state("unavailable", "errors", own_errors.describe_error(error))
             own_errors.report(self.name, error)
 
@@ -101,11 +102,13 @@ class Source:
         self._state, self._reason_code, self._reason = state, code, reason
 
     def _install(self) -> None:
+        self._shut_down()  # What an interrupt may have left.
         self.probe()
         self._patches = self.patches()
         for patch in self._patches:
             patch.install()
         self._install_late()
+        self._is_open = True
         self.open()
 
     def _install_late(self) -> None:
@@ -139,18 +142,21 @@ class Source:
     def end(self) -> None:
         """Remove everything. A patch that another tool has wrapped since stays in its place, without effect.
 
-        The status stays as it was: a session shows of each source whether it was active during the recording.
+        The status stays as it was: a session shows of each source whether it was active during the recording. Called
+        again after an interrupt, it goes on where it was.
         """
-        if self.is_active:
-            self._shut_down()
+        self._shut_down()
 
     def _shut_down(self) -> None:
         """Remove everything, whatever `close` raises."""
         self._remove_hooks()
+        if not self._is_open:
+            return
         try:
             self.close()
         except Exception as error:
             own_errors.report(self.name, error)
+        self._is_open = False
 
     def _remove_hooks(self) -> None:
         if self._imports is not None:

@@ -8,6 +8,7 @@ compilediag is the only listener, torch sees that nobody listens, and the few te
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -38,17 +39,24 @@ class StructuredTrace(Source):
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)
         self._handler = _Handler(self)
+        self._logger: logging.Logger | None = None
+        self._before: list[logging.Handler] = []
+        self._listeners: _Listeners | None = None
 
     def open(self) -> None:
         self._file_names = torch_api.file_names()
         self._records = ShapeRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
         self._logger = torch_api.trace_logger()
-        self._before = self._logger.handlers
-        self._listeners = self._logger.handlers = _Listeners(self._before, self._handler, self)
-        self._logger.addHandler(self._handler)
+        self._before = _find_plain_list(self._logger.handlers)
+        self._listeners = _Listeners(self._before, self._handler, self)
+        self._logger.handlers = self._listeners
 
     def close(self) -> None:
-        self._logger.removeHandler(self._handler)
+        if self._logger is None or self._listeners is None:
+            return
+        self._listeners.leave()
+        with contextlib.suppress(ValueError):
+            self._logger.handlers.remove(self._handler)  # Another tool may have copied our list.
         if self._logger.handlers is self._listeners:
             # Handlers that came or went meanwhile did so in our list; the list from before is the one that stays.
             self._before[:] = self._listeners
@@ -112,23 +120,42 @@ class StructuredTrace(Source):
 class _Listeners(list[logging.Handler]):
     """The logger's handlers, of which torch asks `if trace_log.handlers:` before it builds a record.
 
-    As long as only ours is among them the answer is no. To everybody else it is an ordinary list.
+    As long as only ours is among them the answer is no. To everybody else it is an ordinary list, and so it is to
+    everybody after `leave`: a tool that kept it may put it back.
     """
 
     def __init__(self, handlers: list[logging.Handler], own: logging.Handler, source: StructuredTrace):
-        super().__init__(handlers)
-        self._own = own
+        super().__init__([*handlers, own])
+        self.before = handlers
+        self._own: logging.Handler | None = own
         self._source = source
+
+    def leave(self) -> None:
+        own, self._own = self._own, None
+        if own is not None and own in self:
+            self.remove(own)
 
     def __bool__(self) -> bool:
         if len(self) != 1 or self[0] is not self._own:
             return len(self) > 0
-        asked = torch_api.record_asked_for()
+        try:
+            asked = torch_api.record_asked_for()
+        except Exception as error:
+            self._source.note_error(error)
+            return False
         if asked is None:
             return True
         if asked[0] in BUILT:
             self._source.run_shielded(self._source.build, *asked)
         return False
+
+
+def _find_plain_list(handlers: list[logging.Handler]) -> list[logging.Handler]:
+    """The logger's own list of handlers, also if another tool has put a list of an earlier watch back."""
+    while isinstance(handlers, _Listeners):
+        handlers.before[:] = handlers
+        handlers = handlers.before
+    return handlers
 
 
 class _Handler(logging.Handler):
