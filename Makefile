@@ -3,6 +3,10 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 READY := .venv/.ready
 
+# `make test TORCH=2.15.0` runs the tests that depend on torch with that version, in an environment of its own.
+TORCH :=
+OWN := .venv-$(TORCH)
+
 # What `gpu-test` runs with: an interpreter that has torch, triton, pandas and pytest, and nothing else of ours.
 GPU_PYTHON ?= python3
 
@@ -14,11 +18,16 @@ PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorde
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
 
-test: $(READY)  ## lint, then every test that this machine can run but those marked long
+ifneq ($(TORCH),)
+test: $(OWN)/.ready
+	$(OWN)/bin/python -m pytest $(PARALLEL) tests/unit tests/live
+else
+test: $(READY)  ## lint, then every test that this machine can run but those marked long; TORCH=2.15.0: with another torch
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) -m pytest $(PARALLEL)
+endif
 
 test-all: $(READY)  ## the same with the tests marked long
 	$(PY) -m ruff check .
@@ -57,10 +66,15 @@ gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and 
 	$(PY) docs/make_capture.py
 
 clean:
-	rm -rf .venv .venv-libraries site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
+	rm -rf .venv .venv-* site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
 
 $(READY): requirements-dev.txt pyproject.toml .ci/setup
 	.ci/setup
+
+ifneq ($(TORCH),)
+$(OWN)/.ready: requirements-dev.txt pyproject.toml .ci/setup
+	.ci/setup $(TORCH)
+endif
 
 # torch comes first and stays: no library may replace it.
 .venv-libraries/.ready: requirements-dev.txt requirements-libraries.txt pyproject.toml

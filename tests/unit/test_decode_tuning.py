@@ -52,6 +52,8 @@ def test_other_descriptions(text, details):
 def test_inputs_are_read_from_torchs_key():
     key = "[('cpu', 'torch.float32', 4, 32, 8, 256, 8, 1, 0), ('cuda', 'torch.bfloat16', 0)]"
     assert parse_inputs(key) == ["float32[4, 32, 8] strides [256, 8, 1] cpu", "bfloat16[] strides [] cuda"]
+    for policy in ("eager", "cudagraph_auto:cudagraph_unroll=4"):  # torch 2.15
+        assert parse_inputs(f"{key}:benchmark_policy={policy}") == parse_inputs(key)
     assert format_input("torch.int8", (2, 3), (3, 1), "cuda:1") == "int8[2, 3] strides [3, 1] cuda:1"
 
 

@@ -23,6 +23,8 @@ KINDS = {
 PARAMETER = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\[[^]]*\]|[^,\s]+)")
 #: A line that starts with the class of an exception, as the last line of a traceback does.
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Resources|Failure|Interrupt)\b")
+#: What torch 2.15 adds to the key of a run: `:benchmark_policy=cudagraph_auto:cudagraph_unroll=4`.
+POLICY = re.compile(r"(?::\w+=\w+)+$")
 REASON_CHARS = 500
 #: Prefix of the reason of a choice that raised no error, but that torch timed as infinite.
 INFINITE = "timed as infinite"
@@ -138,7 +140,7 @@ def _parse_value(text: str) -> Any:
 def parse_inputs(key: str | None) -> list[str] | None:
     """Format the inputs in torch's key of a run: for each a tuple of device, dtype, sizes, strides and offset."""
     try:
-        inputs = ast.literal_eval(key or "")
+        inputs = ast.literal_eval(POLICY.sub("", key or ""))
         return [_format_logged_input(*entry) for entry in inputs]
     except (ValueError, SyntaxError, TypeError):
         return [key] if key else None

@@ -140,9 +140,9 @@ class LogProcess:
         yield from self._decode_shape(record, attempt, time_ns)
 
     def _decode_shape(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
-        kind = find_kind(record.metadata) or ""
+        kind, compile_id, key = find_kind(record.metadata) or "", attempt.compile_id, attempt.compile_key
         yield from self._shapes.decode(
-            kind, record.metadata[kind], self._files, attempt.compile_id, time_ns, compile_key=attempt.compile_key
+            kind, record.metadata[kind], self._files, compile_id, time_ns, None, key, attempt.is_announced
         )
 
     # Timed events, look-ups, graph breaks

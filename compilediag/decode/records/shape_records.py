@@ -28,6 +28,9 @@ _TWICE = {"guard_added_fast": "guard_added", "propagate_real_tensors_provenance"
 _EVALUATED = "eval"
 #: torch's files that evaluate a condition, and functions that ask for that within `suppress_guards()` (2.11 to 2.15)
 _EVALUATING = re.compile(r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\]\w+|__init__)\.py$")
+#: torch's file that exports a program, and its file that begins each compile
+_EXPORTING = re.compile(r"[/\\]torch[/\\]export[/\\]_trace\.py$")
+_COMPILING = re.compile(r"[/\\]torch[/\\]_dynamo[/\\]convert_frame\.py$")
 _SUPPRESSING = frozenset({"_aot_stage2b_bw_compile", "compute_overlapping_tensors", "ir_node_to_tensor"})
 MAX_EXPRESSIONS = MAX_COMPILES = 10_000
 MAX_DERIVATION = 50
@@ -60,6 +63,8 @@ class ShapeRecords:
         #: Compile -> symbol -> what it stands for.
         self._sources: dict[str | None, dict[str, str]] = defaultdict(dict)
         self._latest: tuple[str | None, str | None] = (None, None)
+        #: Compile -> is it an export?
+        self._exports: dict[str | None, bool] = {None: True}
         self._outputs: dict[str | None, list[Body]] = {}
 
     def decode(
@@ -71,10 +76,12 @@ class ShapeRecords:
         time_ns: int,
         stacks: tuple[list[Frame], list[Frame]] | None = None,
         compile_key: str | None = None,
+        is_compile: bool | None = None,
     ) -> list[Event]:
         """Return the events of one record of `KINDS`.
 
         `names` maps torch's numbers to files. `stacks` are the user's and torch's, if the caller has them already.
+        `is_compile` is False for what was written outside of any compile; None if the stacks have to show that.
         """
         self._names = names
         if kind == "expression_created":
@@ -85,10 +92,11 @@ class ShapeRecords:
             parse_logged_frames(body.get("stack"), names),
         )
         user_key, fresh = self.stacks.add(user, time_ns)
+        is_export = self._is_export(compile_key or compile_id, torchs) if is_compile is None else not is_compile
         torchs = _remove_writing(torchs)
         torch_key, torch_fresh = self.stacks.add(torchs, time_ns)
         # Within a compile, torch's own stack shows the call of the compiled function, not the line inside it.
-        line = find_user_frame(user, [] if compile_id is not None else torchs) or Frame(None, None, None, None)
+        line = find_user_frame(user, torchs if is_export else []) or Frame(None, None, None, None)
         common: RecordColumns = {
             "time_ns": time_ns,
             "compile_id": compile_id,
@@ -100,7 +108,7 @@ class ShapeRecords:
             "torch_stack": torch_key,
         }
         shape = self._make_shape(kind, body, common, torchs)
-        problem = self._make_problem(kind, body, common)
+        problem = self._make_problem(kind, body, common, is_export)
         return [*fresh, *torch_fresh, *(event for event in (shape, problem) if event is not None)]
 
     def add_stack(self, stack: object, names: Mapping[int, str], time_ns: int) -> tuple[str | None, list[StackFrame]]:
@@ -136,8 +144,26 @@ class ShapeRecords:
 
     # Exports
 
-    def _make_problem(self, kind: str, body: Body, common: RecordColumns) -> ExportProblem | None:
-        """Make the row of a problem of an export. A record with a compile id belongs to no export."""
+    def _is_export(self, compile: str | None, torchs: list[Frame]) -> bool:
+        """Return True for a record of an export, which has a compile id since torch 2.15.
+
+        Some of its records have the innermost frames of the stack only, so the others decide.
+        """
+        if compile not in self._exports:
+            files = {frame.file or "" for frame in torchs}
+            if any(map(_COMPILING.search, files)):
+                self._note_export(compile, False)
+            elif any(map(_EXPORTING.search, files)):
+                self._note_export(compile, True)
+        return self._exports.get(compile, False)
+
+    def _note_export(self, compile: str | None, is_export: bool) -> None:
+        if len(self._exports) > MAX_COMPILES:
+            self._exports = {None: True}
+        self._exports[compile] = is_export
+
+    def _make_problem(self, kind: str, body: Body, common: RecordColumns, is_export: bool) -> ExportProblem | None:
+        """Make the row of a problem of an export; None for a record of another kind, or of a compile."""
         if kind in ("missing_fake_kernel", "mismatched_fake_kernel"):
             return ExportProblem(problem=kind, op=_read_text(body, "op"), reason=_read_text(body, "reason"), **common)
         if kind == "propagate_real_tensors_provenance":
@@ -146,7 +172,7 @@ class ShapeRecords:
             problem = "constraint"
         else:
             return None
-        if common["compile_id"] is not None:
+        if not is_export:
             return None
         return ExportProblem(
             problem=problem,

@@ -11,6 +11,7 @@ import time
 from typing import Any, ClassVar, TypeVar
 
 from ...decode.records.cache_records import (
+    NOT_LISTED,
     NOT_PICKLED,
     NOT_SEARCHED,
     NOT_WRITTEN,
@@ -170,6 +171,9 @@ class GuardedCache(Source):
             # Before torch 2.15 only the remote tier's message begins with the cache's name.
             is_remote = message.startswith("%s") and (look.fetch is not None or "remote" in look.troubles)
             look.troubles["remote" if is_remote else "local"] = make_trouble(error)
+        elif look is not None and "unable to list" in message:
+            look.troubles["local"] = make_trouble(error)
+            look.reason = f"{NOT_LISTED}: {describe_error(error)}"
         elif store is not None and store.trouble is None:
             is_write = "serialize" not in message
             what = NOT_WRITTEN if is_write else NOT_PICKLED

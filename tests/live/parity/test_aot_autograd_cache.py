@@ -317,5 +317,6 @@ def test_unusable_directories_are_recorded_and_torch_continues(fresh_inductor_ca
     ] or details == [
         *(("look_up", "miss", "NotADirectoryError"), ("store", "failed", "NotADirectoryError")),
     ]
-    assert lookups(seen.session, "aot_autograd", "reason")[0].startswith("the entries could not be searched: ")
+    reason = lookups(seen.session, "aot_autograd", "reason")[0]
+    assert reason.startswith(("the entries could not be searched: ", "the entries could not be listed: "))
     assert seen.result.eq(4).all()

@@ -259,12 +259,19 @@ def test_a_directory_that_can_not_be_read_fails_as_it_does_unwatched(fx_alone, f
     folder.write_text("in the way")
 
     def run():
-        with pytest.raises(Exception, match="Not a directory") as raised:
-            inference()
-        return type(raised.value)
+        try:
+            return inference()
+        except Exception as error:
+            assert "Not a directory" in str(error)
+            return type(error)
 
     unwatched = run()
     seen = in_parity(run)
-    assert seen.result is unwatched
-    row = the_row(seen.session, "fx_graph")
-    assert (row["outcome"], row["exception_type"], row["key"]) == ("failed", "NotADirectoryError", folder.name)
+    row = the_row(seen.session, "fx_graph", action="look_up")
+    if isinstance(unwatched, type):
+        assert seen.result is unwatched
+        assert (row["outcome"], row["exception_type"], row["key"]) == ("failed", "NotADirectoryError", folder.name)
+    else:  # Since torch 2.15 it logs the error and compiles.
+        assert seen.result.eq(unwatched).all()
+        assert (row["outcome"], row["exception_type"], row["key"]) == ("miss", "NotADirectoryError", folder.name)
+        assert row["reason"].startswith("the entries could not be listed: NotADirectoryError")
