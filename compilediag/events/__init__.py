@@ -78,7 +78,7 @@ __all__ = [
 #: 3: stacks, symbolic shapes, export problems and collectives.
 #: 4: compile keys.
 #: 5: calls and parameters of stack frames; blocks of compiles.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,

@@ -67,8 +67,12 @@ class Recompile(Event):
     user_line: int | None = column("Int64", "number of that line")
     user_code: str | None = column("string", "text of that line", user_data="code")
     reason: str | None = column("string", "torch's text for the closest entry", user_data="content")
-    entries_checked: int | None = column("Int64", "earlier entries whose guards were evaluated")
-    guards_failed: int | None = column("Int64", "failing guards found in all entries together")
+    entries_checked: int | None = column("Int64", "earlier entries of the function, none of which fits the call")
+    entries_analyzed: int | None = column(
+        "Int64",
+        "the closest of these (detail lean: the latest), up to 8: guard_failures has theirs, not those of others",
+    )
+    guards_failed: int | None = column("Int64", "failing guards found in the analyzed entries together")
     lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")
 
     @property

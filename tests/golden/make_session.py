@@ -2,7 +2,7 @@
 
     git worktree add /tmp/old COMMIT && cd /tmp/old && PYTHONPATH=. python .../tests/golden/make_session.py OUT
 
-COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 and 5 are made by
+COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 to 6 are made by
 the first commits in which sources give compile keys, and fill all columns of schema 5. The program recompiles, fails
 more than one guard, compiles a backward, and begins again after `torch._dynamo.reset()`, so that torch's ids come
 twice.
@@ -63,6 +63,7 @@ def clean(file):
     db.execute("UPDATE meta SET value = '[\"/usr/lib/python3\"]' WHERE key = 'library_folders'")
     db.execute("UPDATE meta SET value = '\"make_session.py\"' WHERE key = 'title'")
     db.execute("UPDATE meta SET value = '4194305' WHERE key = 'pid'")
+    db.execute("UPDATE meta SET value = '\"host\"' WHERE key IN ('host', 'boot_id')")
     db.commit()
     db.execute("VACUUM")
     db.close()

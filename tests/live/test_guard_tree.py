@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 from compilediag.events import GUARD_KINDS  # noqa: E402
 from compilediag.sources.guards.guard_scope import GuardScope  # noqa: E402
 from compilediag.sources.guards.guard_tree import FailingGuards, failing_guards, first_failing_guard  # noqa: E402
-from compilediag.sources.guards.guard_walk import GuardWalk  # noqa: E402
+from compilediag.sources.guards.guard_walk import Deadline, GuardWalk  # noqa: E402
 
 randn = torch.randn
 FILE = __file__
@@ -31,7 +31,7 @@ GLOBAL = 3
 
 
 def walk_of(manager, f_locals) -> GuardWalk:
-    return GuardWalk(manager, GuardScope(manager, f_locals), deadline=math.inf)
+    return GuardWalk(manager, GuardScope(manager, f_locals), deadline=Deadline(math.inf))
 
 
 def walked(manager, f_locals) -> FailingGuards:

@@ -29,7 +29,7 @@ class FailingGuard:
 
 #: Kinds of guards on the structure of a value, not on its size. An entry for another structure has no guards on what
 #: such a value holds, so it can have fewer failing guards than an entry that is closer.
-_STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
+STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
 #: Kinds of guards on inputs that fail because their module changed.
 _FOLLOWS = ("tensor_size", "tensor_stride", "symbolic_shape", "requires_grad")
 _PARAMETERS = "._parameters["
@@ -56,7 +56,7 @@ def _is_structural(guard: FailingGuard) -> bool:
     """Return True for a guard on structure: a type, a length, a rank, or whether a value is None."""
     if guard.kind == "value":
         return (guard.expected == "None") != (guard.actual == "None") and guard.actual is not None
-    return guard.kind in _STRUCTURE
+    return guard.kind in STRUCTURE
 
 
 def make_first_failure(parsed: ParsedGuard) -> FailingGuard:
@@ -92,8 +92,11 @@ def make_recompile_events(
     closest: FailedEntry,
     is_torchs: Callable[[str], bool],
     compile_key: str | None = None,
+    checked: int | None = None,
 ) -> Iterator[Recompile | GuardFailure]:
     """Yield the recompile and one event per failing guard. `where`: function, file and line of the code object.
+
+    `entries` are those that were analyzed, `checked` is the number of all; by default there are no others.
 
     A guard can come from a line inside torch (`F.linear` in nn.Linear). `is_torchs` recognizes such files; those lines
     are not reported as the user's.
@@ -110,7 +113,8 @@ def make_recompile_events(
         closest_compile_id=closest.compile_id,
         closest_compile_key=closest.compile_key,
         reason=closest.reason,
-        entries_checked=len(entries),
+        entries_checked=len(entries) if checked is None else checked,
+        entries_analyzed=len(entries),
         guards_failed=sum(len(entry.guards) for entry in entries),
         **(_make_main_columns(main, closest.reason, is_torchs) if main else {"guard_kind": "other"}),
     )

@@ -1,8 +1,9 @@
 """Recompiles: when all entries of a frame have failed, which guards failed in each, and the values now.
 
 torch calls the hook with the entries and the frame's locals, and then forgets both. `full` finds all failing guards
-of every entry, and the closest is the one with the fewest, of those made for the same structure. `lean` takes the
-latest entry as the closest, and finds all failing guards of that one and the first of each other.
+of the entries that are closest, and the closest is the one with the fewest, of those made for the same structure.
+`lean` takes the latest entry as the closest, finds all failing guards of that one and the first of the latest others.
+Entries beyond `MAX_ANALYZED` are only counted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailedEntry, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
-from ...recording import Made
+from ...recording import Made, Recorder
+from ..guards.closest_entries import EntryIndex
+from ..guards.guard_scope import GuardScope
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.caller_frames import is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -22,6 +25,10 @@ from ..hooks.source import Source
 from . import torch_api
 from .current_compile import compile_keys
 
+#: Entries whose failing guards are found. 8 is torch's own limit of entries, unless it is raised.
+MAX_ANALYZED = 8
+#: Functions with more entries whose guards are remembered.
+MAX_INDEXES = 100
 #: (is the entry alive?, its number): larger for later entries; the dead ones come before all that live.
 Age = tuple[bool, int]
 
@@ -30,8 +37,15 @@ class Recompiles(Source):
     name = "recompiles"
     needs = (torch_api.ALL_ENTRIES_FAILED, torch_api.COMPILE_CONTEXT)
 
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._indexes: dict[int, tuple[types.CodeType, EntryIndex]] = {}
+
     def patches(self) -> list[Patch]:
         return [self.watch(torch_api.ALL_ENTRIES_FAILED, self._all_failed)]
+
+    def close(self) -> None:
+        self._indexes.clear()
 
     def _all_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         chain, frame, *_ = args
@@ -40,30 +54,74 @@ class Recompiles(Source):
         entries = torch_api.cache_entries(chain)
         if not entries:
             return
-        ages: list[Age] = [(not torch_api.is_dead(entry), torch_api.entry_number(entry)) for entry in entries]
-        latest = ages.index(max(ages)) if self.detail == "lean" else None
-        f_locals, reasons = frame.f_locals, result or ()
-        found = [
-            self._check_entry(entry, age, f_locals, reasons, latest in (None, at))
-            for at, (entry, age) in enumerate(zip(entries, ages, strict=True))
-        ]
-        closest = min(found, key=lambda entry: entry.distance) if latest is None else found[latest]
-        current = compile_keys(self.recorder).current()
-        self.emit(_make_rows, time.time_ns(), *current, frame.f_code, found, closest)
-
-    def _check_entry(
-        self, entry: Any, age: Age, f_locals: dict[str, Any], reasons: Sequence[str], every_guard: bool
-    ) -> FailedEntry:
-        compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
-        reason = next((r for r in reasons if r.startswith(f"{compile_id}: ")), None)
-        if every_guard:
-            guards = list(failing_guards(entry.guard_manager, f_locals))
+        failed = FailedCall(entries, result or (), frame.f_code, frame.f_locals)
+        order = failed.order_by_age() if self.detail == "lean" else self._order_by_distance(failed)
+        if self.detail == "lean":
+            closest = self._check_entry(failed, order[0])
+            found = [
+                closest if at == order[0] else self._check_entry(failed, at, closest)
+                for at in sorted(order[:MAX_ANALYZED])
+            ]
         else:
-            guards = [first] if (first := first_failing_guard(entry.guard_manager, f_locals)) else []
-        if not guards and reason is not None:
+            found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]
+            closest = min(found, key=lambda entry: entry.distance)
+        current = compile_keys(self.recorder).current()
+        self.emit(_make_rows, time.time_ns(), *current, frame.f_code, found, closest, len(entries))
+
+    def _order_by_distance(self, failed: FailedCall) -> list[int]:
+        """The positions of the entries, the closest first if there are too many to analyze all."""
+        if len(failed.entries) <= MAX_ANALYZED:
+            return list(range(len(failed.entries)))
+        code, index = self._indexes.get(id(failed.code), (None, None))
+        if index is None or code is not failed.code or index.is_outdated(len(failed.entries)):
+            if len(self._indexes) >= MAX_INDEXES:
+                self._indexes.clear()
+            index = EntryIndex()
+            self._indexes[id(failed.code)] = failed.code, index
+        return index.find_closest(failed.entries, failed.ages, failed.reasons, failed.scope)
+
+    def _check_entry(self, failed: FailedCall, at: int, closest: FailedEntry | None = None) -> FailedEntry:
+        """One entry with all of its failing guards; with the first of them if the closest entry is already known."""
+        entry, reason = failed.entries[at], failed.reasons[at]
+        compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
+        if closest is None:
+            guards = list(failing_guards(entry.guard_manager, failed.f_locals))
+        else:
+            first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards)
+            guards = [first] if first else []
+        if not guards and reason:
             # The guards themselves do not show another backend or an entry that was dropped: torch's text does.
             guards = [make_first_failure(parse_guard(reason))]
-        return FailedEntry(compile_id, age, guards, reason, key)
+        return FailedEntry(compile_id, failed.ages[at], guards, reason or None, key)
+
+
+class FailedCall:
+    """A call that no entry fits. `reasons` has torch's text for each entry, "" where it gave none."""
+
+    def __init__(self, entries: list[Any], reasons: Sequence[str], code: types.CodeType, f_locals: dict[str, Any]):
+        self.entries = entries
+        self.code = code
+        self.f_locals = f_locals
+        self.ages: list[Age] = [(not torch_api.is_dead(entry), torch_api.entry_number(entry)) for entry in entries]
+        self.reasons = [_find_reason(reasons, at, entry) for at, entry in enumerate(entries)]
+
+    @property
+    def scope(self) -> GuardScope:
+        """Where the sources of the guards are evaluated."""
+        alive = next(entry for entry, (live, _) in zip(self.entries, self.ages, strict=True) if live)
+        return GuardScope(alive.guard_manager, self.f_locals)
+
+    def order_by_age(self) -> list[int]:
+        """The positions of the entries, the latest first."""
+        return sorted(range(len(self.entries)), key=self.ages.__getitem__, reverse=True)
+
+
+def _find_reason(reasons: Sequence[str], at: int, entry: Any) -> str:
+    """torch's text for an entry: it names the compile id, and is mostly at the entry's own place."""
+    start = f"{entry.compile_id}: "
+    if at < len(reasons) and reasons[at].startswith(start):
+        return reasons[at]
+    return next((reason for reason in reasons if reason.startswith(start)), "")
 
 
 def _make_rows(
@@ -73,6 +131,7 @@ def _make_rows(
     code: types.CodeType,
     entries: list[FailedEntry],
     closest: FailedEntry,
+    checked: int,
 ) -> Made:
     where = (code.co_name, code.co_filename, code.co_firstlineno)
-    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key)
+    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked)

@@ -17,18 +17,20 @@ The C++ side was read in torch/csrc/dynamo/guards.cpp; the tests compare with to
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from typing import Any
 
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from .guard_scope import GuardScope, find_user_line
-from .guard_walk import FailingGuards, GuardWalk, find_duplicates, find_state_failures, make_failure
+from .guard_walk import Deadline, FailingGuards, GuardWalk, find_duplicates, find_state_failures, make_failure
 
 __all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]
 
 #: Seconds that one entry's analysis may take before it is cut.
 BUDGET_S = 0.05
+#: Kinds of guards whose current value is described in the same way, whatever the entry expects.
+_SAME_VALUE = frozenset({"value", "length", "tensor_size", "tensor_stride", "tensor_rank", "tensor_dtype"})
 
 
 def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S) -> FailingGuards:
@@ -42,25 +44,50 @@ def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float
     if debug.result:
         return FailingGuards()
     scope = GuardScope(guard_manager, f_locals)
-    deadline = time.thread_time() + budget_s
+    deadline = Deadline(budget_s)
     walk = GuardWalk(guard_manager, scope, deadline)
     found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline).run()
     _mark_first(found, debug, guard_manager, scope)
     return found
 
 
-def first_failing_guard(guard_manager: Any, f_locals: dict[str, Any]) -> FailingGuard | None:
-    """The guard that torch itself checks first among the failing ones, for the cost of one check; None if all pass."""
+def first_failing_guard(
+    guard_manager: Any, f_locals: dict[str, Any], known: Sequence[FailingGuard] = ()
+) -> FailingGuard | None:
+    """The guard that torch itself checks first among the failing ones, for the cost of one check; None if all pass.
+
+    `known` are failing guards of another entry at the same call, whose values need not be read again.
+    """
     if dead := _find_dead_reference(guard_manager):
         return dead
     debug = guard_manager.root.check_verbose(f_locals)
     if debug.result:
         return None
+    if (same := _use_known(debug, known)) is not None:
+        return same
     first = _make_first(debug, guard_manager, GuardScope(guard_manager, f_locals))
     if first.source is None:
         # A few texts of C++ do not name the source; the walk finds it.
         first = next((found for found in failing_guards(guard_manager, f_locals) if found.is_first), first)
     return first
+
+
+def _use_known(debug: Any, known: Sequence[FailingGuard]) -> FailingGuard | None:
+    """Torch's first failure, if another entry has failed at the same value with a guard of the same kind."""
+    parts = debug.verbose_code_parts
+    parsed = parse_guard(parts[0]) if len(parts) == 1 else None
+    if parsed is None or parsed.kind not in _SAME_VALUE:
+        return None
+    same = next((guard for guard in known if guard.source == parsed.source and guard.kind == parsed.kind), None)
+    if same is None:
+        return None
+    place: tuple[str, int | None, str | None] | None = find_user_line(getattr(debug, "user_stack", None))
+    if place is None and parsed.user_file and (same.user_file or "").endswith(parsed.user_file):
+        place = same.user_file or "", parsed.user_line, parsed.user_code
+    if place is None:
+        return None
+    actual = parsed.actual or same.actual
+    return FailingGuard(parsed.text, parsed.source, parsed.kind, parsed.expected, actual, True, None, *place)
 
 
 def _find_dead_reference(guard_manager: Any) -> FailingGuard | None:

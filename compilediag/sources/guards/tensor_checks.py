@@ -134,6 +134,49 @@ def _is_dense(sizes: tuple[int | None, ...], strides: tuple[int | None, ...]) ->
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class TensorProperties:
+    """What the guards on tensors compare of one value; `size` is None if it is no tensor."""
+
+    pytype: str
+    keys: str = ""
+    dtype: str = ""
+    device_index: int | None = None
+    requires_grad: bool = False
+    size: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+
+
+def read_properties(value: Any) -> TensorProperties:
+    """Read the properties of a value once, to compare them with the guards of many entries."""
+    name = type_name(type(value))
+    if not isinstance(value, torch.Tensor):
+        return TensorProperties(name)
+    try:
+        stride: tuple[int, ...] | None = tuple(value.stride())
+    except RuntimeError:  # Sparse layouts have no strides.
+        stride = None
+    keys, dtype = torch_api.dispatch_keys(value), str(value.dtype)
+    size = tuple(value.size())
+    return TensorProperties(name, keys, dtype, value.device.index, value.requires_grad, size, stride)
+
+
+def count_mismatches(check: TensorCheck, now: TensorProperties) -> int:
+    """Count what `find_mismatches` would list, without the texts; negative if a type or a rank differs."""
+    if now.size is None or now.pytype != check.pytype:
+        return -1
+    count = (now.keys != check.keys) + (now.dtype != check.dtype) + (now.requires_grad != check.requires_grad)
+    count += now.keys == check.keys and now.device_index != check.device_index
+    if len(now.size) != len(check.size):
+        return -count - 1
+    sizes = _count_different(check.size, now.size)
+    return count + (sizes or (0 if now.stride is None else _count_different(check.stride, now.stride)))
+
+
+def _count_different(wanted: tuple[int | None, ...], now: tuple[int, ...]) -> int:
+    return sum(want is not None and want != have for want, have in zip(wanted, now, strict=True))
+
+
 def describe_overlap(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that has not changed."""
     values = [scope.value(source) for source in parsed.operands]

@@ -43,7 +43,9 @@ class EntryDocument(TypedDict):
 
 
 class RecompileDocument(TypedDict):
-    """A recompile. `made`, `closest` and the first item of each of `cells` are numbers of entries."""
+    """A recompile. `made`, `closest` and the first item of each of `cells` are numbers of entries; `others` is how many
+    of those checked have no cell, because only the closest are analyzed.
+    """
 
     event: int
     made: int | None
@@ -55,6 +57,7 @@ class RecompileDocument(TypedDict):
     expected: str | None
     now: str | None
     entries_checked: int | None
+    others: int
     lost_s: float | None
 
 

@@ -149,10 +149,17 @@ class ExplorerDocuments:
                 "expected": event.expected,
                 "now": event.actual,
                 "entries_checked": event.entries_checked,
+                "others": _count_others(event),
                 "lost_s": event.lost_s,
             },
             actual,
         )
+
+
+def _count_others(event: Recompile) -> int:
+    """The entries that were only counted: of too many, only the closest are analyzed."""
+    checked = event.entries_checked or 0
+    return checked - (checked if event.entries_analyzed is None else event.entries_analyzed)
 
 
 class _FunctionEvents:

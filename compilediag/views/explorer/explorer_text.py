@@ -124,6 +124,8 @@ def _format_recompile(row: RecompileDocument, document: FunctionDocument) -> lis
         + ", ".join(guards[f.guard]["name"] for f in found)
         for entry, found in row["cells"]
     )
+    if row["others"]:
+        failed += f"; {format_amount(row['others'], 'more entry', 'more entries')} not analyzed"
     lost = f"  {format_seconds(row['lost_s'])}" if row["lost_s"] is not None else ""
     clock = datetime.fromtimestamp(row["time"] / 1e3).strftime("%H:%M:%S")
     head = f"{row['compile_id']}  {clock}  {_format_cause(row, document)}{lost}"

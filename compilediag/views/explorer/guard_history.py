@@ -36,11 +36,14 @@ class GridRow:
         """True if the guard failed in an entry, or was the reason for the recompile."""
         return guard in self.actual or self.document["guard"] == guard
 
+    @property
+    def has_every_entry(self) -> bool:
+        """False if the guards of some entries were not recorded, or not known to have failed."""
+        return len(self.document["cells"]) == (self.document["entries_checked"] or 0)
+
     def has_failed_everywhere(self, guard: int) -> bool:
-        """True if the guard failed in every entry that was checked."""
-        cells = self.document["cells"]
-        is_in_all = all(any(f.guard == guard for f in found) for _, found in cells)
-        return len(cells) == (self.document["entries_checked"] or 0) and is_in_all
+        """True if the guard failed in every entry of the recompile that is recorded."""
+        return all(any(f.guard == guard for f in found) for _, found in self.document["cells"])
 
 
 class GuardList:
@@ -150,7 +153,8 @@ def _collect_values(
     for step, row in enumerate(rows, 1):
         actual = row.actual.get(number)
         if actual is not None:
-            points.append((step, values.add(actual, row.has_failed_everywhere(number)), True))
+            is_new = row.has_failed_everywhere(number)
+            points.append((step, values.add(actual, is_new and row.has_every_entry, is_new), True))
     return {"values": values.listed, "points": points}
 
 
@@ -162,10 +166,14 @@ class _ValueList:
         self._objects: Counter[str] = Counter()
         self.listed: list[tuple[str, float | None]] = []
 
-    def add(self, text: str, is_new: bool) -> int:
-        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one."""
+    def add(self, text: str, is_new: bool, may_be_new: bool = False) -> int:
+        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one. With
+        `may_be_new` alone that is not known: it keeps its text.
+        """
         label = text.removesuffix(ANOTHER_OBJECT)
-        if label != text:
+        if label != text and not is_new and may_be_new:
+            label = text
+        elif label != text:
             self._objects[label] += is_new
             label = f"{label} #{self._objects[label] + 1}" if is_new else f"{label}, an earlier one"
         if label not in self._numbers:

@@ -62,6 +62,7 @@ export interface RecompilesRow {
   user_code: string | null;
   reason: string | null;
   entries_checked: number | null;
+  entries_analyzed: number | null;
   guards_failed: number | null;
   lost_s: number | null;
 }

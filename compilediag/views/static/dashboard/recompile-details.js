@@ -16,6 +16,7 @@ export function makeCause(get, explore) {
   const facts = joinKnown(
     whenKnown(get("closest_compile_id"), (id) => `closest entry ${id}`),
     whenKnown(get("entries_checked"), (count) => `${formatAmount(count, "entry", "entries")} checked`),
+    whenKnown(get("entries_analyzed"), (count) => (count < (get("entries_checked") ?? 0) ? `${count} analyzed` : "")),
     whenKnown(get("guards_failed"), (count) => `${formatAmount(count, "guard")} failed`),
     whenKnown(get("lost_s"), (seconds) => `${formatSeconds(seconds)} lost`),
   );

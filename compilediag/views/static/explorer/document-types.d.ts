@@ -21,6 +21,8 @@ export interface RecompileLine {
   expected: string | null;
   now: string | null;
   entries_checked: number | null;
+  /** How many of those checked have no cell: only the closest are analyzed. */
+  others: number;
   lost_s: number | null;
 }
 

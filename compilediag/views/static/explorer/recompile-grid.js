@@ -52,6 +52,11 @@ function makeTable(context, rows) {
     head.scope = "col";
     return head;
   });
+  if (rows.some(({ row }) => row.others > 0)) {
+    const others = make("th", "cdiag-entry-head", "others");
+    others.scope = "col";
+    heads.push(others);
+  }
   const lead = ["recompile", "time", "change", "lost"].map((text) => make("th", "", text));
   const body = rows.map(({ row, at }) => makeLine(context, row, at, columns));
   const table = make("table", "cdiag-grid", make("thead", "", make("tr", "", ...lead, ...heads)), make("tbody", "", ...body));
@@ -84,7 +89,19 @@ function makeLine(context, row, at, columns) {
     make("td", "cdiag-change-cell", change),
     make("td", "is-number", formatSeconds(row.lost_s)),
     ...columns.map((entry) => makeCell(context, row, at, entry, cells.get(entry))),
+    makeOthers(row),
   );
+}
+
+/**
+ * The entries that were only counted.
+ * @param {RecompileLine} row
+ */
+function makeOthers(row) {
+  if (!row.others) return null;
+  const cell = make("td", "cdiag-cell cdiag-dim", `+${formatCount(row.others)}`);
+  cell.title = `${formatAmount(row.others, "more entry", "more entries")} did not fit; only the closest are analyzed`;
+  return cell;
 }
 
 /**
