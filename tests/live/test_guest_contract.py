@@ -423,11 +423,17 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
+def find_place(name):
+    """The owner and the attribute that a source rests on."""
     path, attribute = MISSING[name]
     module, _, cls = path.rpartition(".") if path[path.rfind(".") + 1].isupper() else (path, "", "")
-    owner = getattr(importlib.import_module(module), cls) if cls else importlib.import_module(module)
+    owner = importlib.import_module(module)
+    return getattr(owner, cls) if cls else owner, attribute
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
+    owner, attribute = find_place(name)
     with monkeypatch.context() as patch:
         patch.delattr(owner, attribute)
         session = cd.start()
@@ -448,6 +454,33 @@ def test_a_missing_private_api_costs_one_source_and_says_so(name, monkeypatch):
     observed = ViewModel(session.data).snapshot()["observed"]
     blind = {table for table in FEEDS if not observed[table]} - {"calls"}  # Nobody asked for these.
     assert blind == {table for table, feeds in FEEDS.items() if not feeds or gone & {*feeds}}
+
+
+def no_parameters():
+    """A function that torch would call otherwise than the one that it replaces."""
+
+
+#: (source, what its place holds instead). Of a call of `try_load` no argument is read, so that any will do; `trace` has
+#: no function.
+INSTEAD = [
+    (name, instead)
+    for name in NAMES
+    for instead in (None, 7, no_parameters)
+    if name != "trace" and (name, instead) != ("aot_autograd_cache", no_parameters)
+]
+
+
+@pytest.mark.parametrize(("name", "instead"), INSTEAD, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_a_place_that_holds_something_else_costs_its_sources_and_is_named(name, instead, monkeypatch):
+    owner, attribute = find_place(name)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, attribute, instead)
+        with cd.watch() as session:
+            pass
+    found = states(session)
+    assert found[name]["status"] == "unavailable" and f"{attribute} of this torch" in found[name]["reason"]
+    gone = {name} | ALSO.get(name, set())
+    assert {found[n]["status"] for n in set(NAMES) - gone} == {"active"}
 
 
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
@@ -479,7 +512,7 @@ def test_a_changed_signature_is_survived_and_shown(name, module, hook, monkeypat
     """torch calls a hook with arguments that we don't know: as if its next version had changed them."""
     owner = getattr(torch._dynamo, module)
     original = getattr(owner, hook)
-    monkeypatch.setattr(owner, hook, lambda *, packed: original(*packed))
+    monkeypatch.setattr(owner, hook, lambda *any, packed: original(*packed))
     with cd.watch() as session:
         ours = getattr(owner, hook)
         setattr(owner, hook, lambda *args: ours(packed=args))

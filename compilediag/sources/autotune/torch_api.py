@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..hooks.caller_frames import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points, is_frame_of
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
 
 SELECT = "torch._inductor.select_algorithm"
 PROCESS = "torch._inductor.autotune_process"
@@ -86,6 +86,28 @@ _READ = (
     *fields(HEURISTICS, "CachingAutotuner", "configs", "compile_results", "launchers", "inductor_meta", "fn"),
     *fields(HEURISTICS, "CachingAutotuner", "device_props", "compile_id", "coordesc_tuner", "autotune_cache_info"),
     *fields(TRITON_TUNER, "Autotuner", "nargs", "configs_timings", "base_fn"),
+)
+
+#: What the hooks read.
+declare_parameters(
+    {
+        SELECTED: "self name _ _ layout",
+        TUNED: "self name _ layout _ inputs_key choices",
+        BENCHMARKED: "self choices _ layout",
+        CHOICE_TIMED: "cls choice",
+        COMPILES_AWAITED: "fs",
+        COMPILES_FAILED: "exceptions",
+        EXTERN_TAKEN: "self",
+        TEMPLATE_LOOKED_UP: "self cache_key",
+        TIMES_LOOKED_UP: "self _ op inputs benchmark",
+        PROCESS_ASKED: "self choice",
+        PROCESS_ANSWERED: "self",
+        PIPELINE_RESULTS: "cls choices inputs_key",
+        FUSION_TIMED: "self module device",
+        CONFIG_COMPILED: "self cfg",
+        KERNEL_PRECOMPILED: "self",
+        DISK_CACHE_CHECKED: "self tuning_key configs",
+    }
 )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..hooks.caller_frames import caller_frames
-from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points
 
 CODECACHE = "torch._inductor.codecache"
 AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache"
@@ -88,6 +88,32 @@ _READ = (
 SETTINGS = ("inductor_config", "autograd_config")
 #: Values of larger constants are not read: torch itself has hashed them.
 MAX_ELEMENTS = 16
+
+#: What the hooks read.
+declare_parameters(
+    {
+        ENTRIES_SEARCHED: "cls key local remote_cache evaluate_guards hints",
+        MODULE_RESTORED: "self",
+        FILE_WRITTEN: "path_ content",
+        FX_LOOKED_UP: "key debug_lines",
+        FX_SAVED: "key compiled_graph example_inputs local",
+        FX_RESULT: "cls key local_hit local_miss remote_hit",
+        FX_WRITTEN: "key content",
+        FX_KEY_HASHED: "gm",
+        AOT_SAVED: "key entry",
+        AOT_RESULT: "cls key local_hit local_miss remote_hit",
+        AOT_WRITTEN: "key content",
+        AOT_SAVE_FAILED: "e remote is_bypass",
+        AOT_KEY_LINES: "pickler details key",
+        REMOTE_GET: "self key",
+        REMOTE_PUT: "self key value",
+        BACKEND_GET: "self key",
+        BACKEND_PUT: "self key data",
+        REDIS_CREATED: "self",
+        BUNDLE_READ: "bundle",
+        LAUNCHERS_LOADED: "cls static_autotuners",
+    }
+)
 
 
 def is_fx_graph_miss(error: BaseException) -> bool:

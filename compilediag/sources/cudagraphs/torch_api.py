@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..hooks.caller_frames import caller_frames, is_torch_file
-from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, fields, hook_points
+from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
 
 TREES = "torch._inductor.cudagraph_trees"
 SCHEDULER = "torch._inductor.scheduler"
@@ -61,6 +61,25 @@ _READ = (
 Broken = tuple[str, str, list[str]]
 #: cuStreamGetCaptureInfo's status of a capture that goes on and has not failed.
 _CAPTURING = 1
+
+#: What the hooks read.
+declare_parameters(
+    {
+        GRAPH_BUILT: "self",
+        GRAPH_FINISHED: "self",
+        GRAPH_PARTITIONED: "self",
+        RECORDED: "self new_inputs function_id",
+        WARMED_UP: "self new_inputs function_id",
+        REPLAYED_IN_TREE: "self node new_inputs",
+        FUNCTION_RUN: "self new_inputs function_id",
+        OUTPUTS_INVALIDATED: "self",
+        START_CHECKED: "self function_id",
+        CAPTURE_STARTS: "self",
+        CAPTURE_ENDS: "self",
+        REPLAYED: "self",
+        **dict.fromkeys(SKIPS, "msg"),
+    }
+)
 
 
 def require_cuda() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from ...decode.repeated_blocks import ModuleOp
 from ..hooks.caller_frames import caller_frames
 from ..hooks.columns import FunctionColumns
-from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points, is_frame_of
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
 
 CONVERT = "torch._dynamo.convert_frame"
 EVAL_FRAME = "torch._C._dynamo.eval_frame"
@@ -80,6 +80,26 @@ _CALLS = ("call_function", "call_method", "call_module")
 DELETED_GUARDS = TorchName(GUARDS, "DeletedGuardManagerWrapper")
 #: How torch begins the reason of a break at a branch on data; its log gets a longer text.
 JUMP = "generic_jump"
+
+#: What the hooks read.
+declare_parameters(
+    {
+        EVENT_START: "self event_name time_ns metadata",
+        EVENT_END: "self event_name time_ns metadata start_time_ns",
+        INSTANT_EVENT: "self event_name time_ns metadata",
+        METRICS_RECORDED: "c",
+        ALL_ENTRIES_FAILED: "cache_entries|cache_entry frame backend skip_logging",
+        GRAPH_BREAK: "self",
+        CONVERSION_RESULT: "self",
+        LIMIT_CHECK: "cache_size compile_id",
+        ENTRY_INVALIDATED: "self obj_str",
+        PACKAGE_WRITTEN: "self cache_entry path",
+        PACKAGE_READ: "self key",
+        PACKAGE_LOOKED_UP: "self fn",
+        PROFILE_READ: "cache_key",
+        PROFILE_WRITTEN: "cache_key pickled_code",
+    }
+)
 
 
 def current_compile_id() -> Any:

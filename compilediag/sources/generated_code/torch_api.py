@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from ..hooks.torch_names import HookPoint, TorchName, fields, hook_points
+from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points
 
 CODECACHE = "torch._inductor.codecache"
 ASYNC = "torch._inductor.async_compile"
@@ -40,6 +40,19 @@ _READ = (
     *fields(CODECACHE, "CppCodeCache", "cache"),
     *fields(CODECACHE, "CUTLASSCodeCache", "cache"),
     *fields(CODECACHE, "PyCodeCache", "modules_no_attr"),
+)
+
+#: What the hooks read.
+declare_parameters(
+    {
+        MODULE_LOADED: "cls key path linemap attrs",
+        LIBRARY_LOADED: "cls",
+        CUDA_COMPILED: "cls",
+        CPP_BUILT: "lock_path cpp_builders",
+        TRITON_ORDERED: "self kernel_name",
+        KERNELS_AWAITED: "self scope",
+        KERNEL_COMPILED: "kernel_name info",
+    }
 )
 
 

@@ -73,7 +73,8 @@ class Source:
         """An exception of the user's program is about to leave the watched code."""
 
     def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
-        """A hook on a function of torch."""
+        """A hook on a function of torch. Unavailable if that is missing, no function, or has other parameters."""
+        point.require_value()
         return Patch(point.owner(), point.name, observe, self.run_shielded, before)
 
     def begin(self, requested: bool = False) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
+
+#: Wrappers of other tools that are looked through for a function's parameters.
+_MOST_WRAPPERS = 20
 
 
 class Unavailable(Exception):
@@ -54,6 +58,11 @@ class TorchName:
         """The value of the name, imported if need be; Unavailable if it is not there."""
         return getattr(self.owner(), self.name)
 
+    def require_value(self) -> None:
+        """Unavailable if it is not there, or None."""
+        if self.find() is None:
+            raise Unavailable(f"{self} of this torch is None")
+
     def exists(self) -> bool:
         """True if the installed torch has it."""
         try:
@@ -74,6 +83,42 @@ class HookPoint(TorchName):
     """A function or method of torch that a source watches. torch looks it up by name at every call."""
 
     __slots__ = ()
+
+    def require_value(self) -> None:
+        """Unavailable if it is no function, or one without the parameters that hooks read."""
+        function = vars(self.owner())[self.name]
+        function = getattr(function, "__func__", function)  # Of a static or class method.
+        if not callable(function):
+            raise Unavailable(f"{self} of this torch is no function but {type(function).__name__}")
+        wanted, found = _parameters.get(self, ()), _read_parameters(function)
+        if found is not None and not _fits(wanted, found):
+            raise Unavailable(f"{self} of this torch has other parameters: {', '.join(found) or 'none'}")
+
+
+#: Hook point -> the names of its first parameters, as far as hooks read them.
+_parameters: dict[TorchName, tuple[str, ...]] = {}
+
+
+def declare_parameters(parameters: Mapping[HookPoint, str]) -> None:
+    """Say which parameters hooks read: their names in order, `_` for any name, `a|b` for a name that has changed."""
+    _parameters.update({point: tuple(names.split()) for point, names in parameters.items()})
+
+
+def _read_parameters(function: Any) -> tuple[str, ...] | None:
+    """The names of a function's positional parameters; None if they are not known or any number is accepted."""
+    for _ in range(_MOST_WRAPPERS):
+        if not hasattr(function, "__wrapped__"):
+            break
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType) or code.co_flags & inspect.CO_VARARGS:
+        return None
+    return code.co_varnames[: code.co_argcount]
+
+
+def _fits(wanted: tuple[str, ...], found: tuple[str, ...]) -> bool:
+    pairs = zip(wanted, found, strict=False)
+    return len(found) >= len(wanted) and all(name == "_" or other in name.split("|") for name, other in pairs)
 
 
 def hook_points(module: str, cls: str, *names: str) -> tuple[HookPoint, ...]:
@@ -106,9 +151,9 @@ def require_triton() -> None:
 
 
 def require(names: Iterable[TorchName]) -> None:
-    """Unavailable, with the missing name, unless the installed torch has all of them."""
+    """Unavailable, with the name, unless the installed torch has all of them, as what they are used for."""
     for name in names:
-        name.owner()
+        name.require_value()
 
 
 def call_argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str) -> Any:
