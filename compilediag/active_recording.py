@@ -209,6 +209,7 @@ def _begin(
         if path is None:
             weakref.finalize(data, _remove_own, file, os.getpid())
         sources.attach(recorder, detail, asked_for)
+        recorder.flush(statuses=True)  # Not in the first batch, beside the first compiles.
         return ActiveRecording(data, recorder, [level])
     except BaseException:
         is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined

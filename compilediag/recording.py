@@ -142,10 +142,12 @@ class Recorder:
                 self.counters.remove(counter)
             counter.tick(final=True)
 
-    def flush(self) -> None:
-        """Everything that was handed over so far is in the file when this returns."""
+    def flush(self, statuses: bool = False) -> None:
+        """Everything that was handed over so far is in the file when this returns. `statuses`: also what the sources
+        have counted since their last status, which is written once a second.
+        """
         with self._lock:
-            self._write_batch(final=True)
+            self._write_batch(final=statuses)
 
     def close(self) -> None:
         """Write what is left, end the thread and the connection. Called again after an interrupt, it goes on."""
@@ -336,7 +338,7 @@ class Recorder:
             self._begin_thread()
             if "multiprocessing.util" in sys.modules:
                 # multiprocessing ends its children with os._exit, which runs no atexit functions.
-                sys.modules["multiprocessing.util"].Finalize(self, self.flush, exitpriority=10)
+                sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
 
 
 def _finish_start(thread: threading.Thread) -> None:

@@ -85,6 +85,8 @@ class CallStacks:
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], str] = {}
+        #: What a source knows a whole stack by -> its key, and what has to stay alive for that.
+        self.places: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def add(self, frames: Iterable[Frame], time_ns: int) -> tuple[str | None, list[StackFrame]]:
         """Return the key of a stack, outermost frame first, and its new frames. The key of an empty stack is None."""

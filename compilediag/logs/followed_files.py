@@ -102,7 +102,7 @@ class FollowedFiles(SessionData):
         """watching while a process of this machine writes one of the files, then loaded."""
         return "watching" if self.is_live else "loaded"
 
-    def flush(self) -> None:
+    def flush(self, statuses: bool = False) -> None:
         """Copy what is new. While a thread reads in a settled block, nothing is."""
         if not self._settled.active:
             self.refresh()

@@ -142,7 +142,7 @@ class SessionData(TableProperties):
     `flush` writes what this process has recorded so far; it is called before the file is read.
     """
 
-    def __init__(self, path: Path, flush: Callable[[], None] | None = None):
+    def __init__(self, path: Path, flush: Callable[[bool], None] | None = None):
         self.path = path
         self.store = open_current(path)
         self.lock = threading.RLock()
@@ -201,7 +201,7 @@ class SessionData(TableProperties):
         """The events of one kind in the order of their `event_id`. Recompiles have `lost_s`; of each source, the last
         state. Only what was added since the last call is read.
         """
-        self.flush()
+        self.flush(statuses=kind is SourceStatus)
         with self.lock:
             rows = self._stored_events(kind)
             if kind is Recompile:
@@ -225,7 +225,7 @@ class SessionData(TableProperties):
 
     def table(self, name: str) -> pd.DataFrame:
         """The table with this name, as a new DataFrame; "events" is the list of all events."""
-        self.flush()
+        self.flush(statuses=name == SourceStatus.table)
         with self.lock:
             frame = self._frame(name)
             return tables.add_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
@@ -320,11 +320,13 @@ class SessionData(TableProperties):
         with self.lock:
             return unless_damaged(self.store.progress, [])
 
-    def flush(self) -> None:
-        """Write everything that this process has recorded so far to the file."""
+    def flush(self, statuses: bool = False) -> None:
+        """Write everything that this process has recorded so far to the file. `statuses`: what the sources have counted
+        too, which is otherwise written once a second.
+        """
         flush = self._flush
         if flush is not None and not self._settled.active:
-            flush()
+            flush(statuses)
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:

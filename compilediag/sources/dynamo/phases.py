@@ -20,6 +20,10 @@ FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 BACKEND = "backend_compile"
 _ENTERING = (FRAME, BACKWARD)
+#: Phases of one compile are handed over together, at most this much later.
+PHASE_INTERVAL_NS = 100_000_000
+#: Name, parent, depth, start and end in ns, compile id as torch announces it, compile key.
+EndedPhase = tuple[str, str | None, int, int, int, str | None, str | None]
 #: Attempts whose functions are remembered, for the backwards that come later.
 MAX_REMEMBERED = 10_000
 
@@ -32,6 +36,11 @@ class CompilingThread:
         self.frames: list[tuple[int, dict[str, Any]]] = []
         self.compile_id: str | None = None
         self.compile_key: str | None = None
+        #: Keys of the attempts that began here, by the text of their id.
+        self.keys: dict[str | None, str | None] = {}
+        #: Phases that have ended and are not handed over.
+        self.ended: list[EndedPhase] = []
+        self.handed_over_ns = 0
 
     def enter(self, frame: dict[str, Any]) -> None:
         self.frames.append((len(self.stack), frame))
@@ -100,7 +109,8 @@ class Phases(Source):
 
     def _enter(self, running: CompilingThread, name: str) -> None:
         if name in _ENTERING:
-            _, running.compile_key = self._keys.current()
+            compile_id, running.compile_key = self._keys.current()
+            running.keys[compile_id] = running.compile_key
         if name == FRAME:
             running.enter(self._read_frame(running.compile_key))
         elif name == BACKWARD:
@@ -118,10 +128,13 @@ class Phases(Source):
         stack = running.stack
         if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
             parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
-            key = self._keys.match(clean_compile_id(compile_id))
-            self.emit(_make_row, name, parent, len(stack), start_ns, end_ns, compile_id, key)
+            key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
+            running.ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
         if not stack:
             progress.pop(thread, None)
+        if running.ended and (not stack or end_ns - running.handed_over_ns > PHASE_INTERVAL_NS):
+            self.emit(_make_rows, running.ended)
+            running.ended, running.handed_over_ns = [], end_ns
 
     def _read_graph(self, frame: dict[str, Any]) -> None:
         """The graph that goes to the backend: which blocks repeat is found out in the writer's thread."""
@@ -156,7 +169,5 @@ def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> Made:
     return ()
 
 
-def _make_row(
-    name: str, parent: str | None, depth: int, start_ns: int, end_ns: int, compile_id: str | None, key: str | None
-) -> Made:
-    return (make_phase(name, parent, depth, start_ns, end_ns, compile_id, key),)
+def _make_rows(ended: list[EndedPhase]) -> Made:
+    return [make_phase(*phase) for phase in ended]

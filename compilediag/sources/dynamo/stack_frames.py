@@ -15,6 +15,8 @@ from .running_calls import OriginalCodes, cache_by_code, find_assigned, find_ass
 
 #: Frames that are read of one stack: the innermost ones.
 MAX_DEPTH = 1_000
+#: Stacks that are remembered, for a function that is compiled again from the same lines.
+MAX_PLACES = 2_000
 #: Code objects of frames, and the offset in each: to find the line takes longer than everything else here. Two lists,
 #: not one of pairs, each of which would count towards Python's next garbage collection.
 Places = tuple[list[types.CodeType], list[int]]
@@ -49,6 +51,11 @@ def add_call_stack(
     stacks: CallStacks, frame: dict[str, Any], own: types.CodeType, around: Places, time_ns: int
 ) -> Made:
     """Add the key of a compile's call stack to what is known of its function; returns the stack frames that are new."""
+    place = (id(own), tuple(map(id, around[0])), tuple(around[1]))
+    known = stacks.places.get(place)
+    if known is not None:
+        frame["stack"] = known[0]
+        return ()
     _ORIGINALS.add(own)
     parameters = read_parameters(own)
     assigned = _find_assigned(own, -1, own.co_firstlineno, parameters)
@@ -56,6 +63,10 @@ def add_call_stack(
     compiled = Frame(own.co_filename, own.co_firstlineno, own.co_name, code, None, parameters, assigned)
     path = [*read_frames(around), compiled]
     frame["stack"], fresh = stacks.add(path, time_ns)
+    if len(stacks.places) >= MAX_PLACES:
+        stacks.places.clear()
+    # The code is kept too, so that no other code gets its id.
+    stacks.places[place] = frame["stack"], own, around[0]
     return fresh
 
 

@@ -107,7 +107,8 @@ def current_compile_id() -> Any:
 
     torch restores the same object for the lazy backward of a compile, in whatever thread that runs.
     """
-    context = COMPILE_CONTEXT.get_loaded()()
+    # As COMPILE_CONTEXT.get_loaded()(), but this runs at most hooks.
+    context = sys.modules[COMPILE_CONTEXT.module].CompileContext.try_get()
     return None if context is None else context.compile_id
 
 
