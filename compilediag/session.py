@@ -60,8 +60,8 @@ def ingest(
     `out`: the session file to write; an existing session is replaced. None for a temporary file. If an earlier run into
     `out` was interrupted, this one continues it. A log that is given twice, or is the start of another, is read once.
     Files that a log names are not opened. What can't be read is counted in the row "logs" of `session.sources`.
-    `processes`: how many processes read, each whole logs. By default one per core, at most eight, and one for small
-    logs. The session is the same for any number.
+    `processes`: how many processes read. By default one per core, at most eight, and one for small logs. The session is
+    the same for any number.
     `dask`: address of the scheduler of a Dask cluster, which reads each log in a task of its own, into a Parquet
     partition. `out` is then a folder that its workers see too, and `load(out)` opens it again.
     UnreadRecords, at the end, if `strict` and something could not be read; CompilediagError if there are no logs.

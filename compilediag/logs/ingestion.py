@@ -97,10 +97,11 @@ class IngestJob:
         progress = ProgressBar(self._begins[-1])
         writer = LogWriter(store, skip=written)
         try:
+            left = self.logs[done:]
             # This process goes on with a log that is partly in the file, even if others read the rest.
-            alone = len(self.logs) if processes == 1 else done + bool(written)
-            for log in self.logs[done:alone]:
-                tally.add(read_log(log, store, writer, progress, self._begins[done]))
+            alone = len(left) if processes == 1 or len(left) == 1 else int(bool(written))
+            for log in left[:alone]:
+                tally.add(read_log(log, store, writer, progress, self._begins[done], processes))
                 done += 1
                 store.set_meta(ingested=_make_progress(done, find_last_id(store), tally))
             self._read_in_parallel(store, processes, done, tally, progress, writer)
@@ -117,7 +118,7 @@ class IngestJob:
         if not left:
             return
         progress.show(self._begins[done], left[0].path.name)
-        for number, part in enumerate(read_parts(left, min(processes, len(left)), MAX_TEXTS, store.path), done + 1):
+        for number, part in enumerate(read_parts(left, processes, MAX_TEXTS, store.path), done + 1):
             tally.add(part.tally)
             writer.dropped += part.dropped
 

@@ -15,9 +15,9 @@ from ..decode.records.attempts import CompileAttempt
 from ..decode.records.kept_texts import Item
 from ..decode.records.log_clock import LogClock, read_absolute_ns
 from ..decode.records.log_process import LogProcess
-from ..decode.records.trace_log import Record, Unread, read_records
+from ..decode.records.trace_log import Record, Unread
 from ..events import Artifact, Event
-from .log_files import LogFile, LogStream
+from .log_files import LogFile
 
 #: Records that are searched for an absolute time.
 PEEKED, PEEKED_BYTES = 2_000, 16 << 20
@@ -71,23 +71,22 @@ class ReadTally:
 class LogDecoder:
     """Decodes one file. After `decode`, `tally` says what was read, and `find_ranks` returns ranks that came late."""
 
-    def __init__(self, log: LogFile, stream: LogStream):
+    def __init__(self, log: LogFile, reading: Iterator[Record | Unread]):
         self.tally = ReadTally()
         self._log = log
         self._rank = log.rank
-        self._stream = stream
+        self._reading = reading
         self._processes: dict[tuple[int, int | None], LogProcess] = {}
         self._ranks: dict[int, set[int]] = {}
         self._last_ns = log.changed_ns
 
     def decode(self) -> Iterator[OwnedItems]:
         """Yield what the records of the file give, in its order, with pid and rank."""
-        reading = read_records(self._stream)
-        peeked = list(_peek(reading))
+        peeked = list(_peek(self._reading))
         first = [found for found in peeked if isinstance(found, Record)]
         clock = LogClock(first, self._log.changed_ns)
         self._make_key = make_key_counter(self._log, first)
-        for found in itertools.chain(peeked, reading):
+        for found in itertools.chain(peeked, self._reading):
             if isinstance(found, Unread):
                 self.tally.unread[found.why] += 1
                 continue
@@ -104,8 +103,6 @@ class LogDecoder:
                 yield items, process.pid, self._rank if process.rank is None else process.rank
         for process in list(self._processes.values()):
             yield self._finish(process)
-        if self._stream.stopped:
-            self.tally.unread[self._stream.stopped] += 1
         self.tally.other_ranks = int(any(ranks - {self._rank} for ranks in self._ranks.values() if self._rank))
 
     def find_ranks(self) -> dict[int, int]:
@@ -182,7 +179,7 @@ def _peek(reading: Iterator[Record | Unread]) -> Iterator[Record | Unread]:
     for number, found in enumerate(reading, 1):
         yield found
         if isinstance(found, Record):
-            size += len(found.payload or b"")
+            size += found.size
             if read_absolute_ns(found) is not None:
                 return
         if number >= PEEKED or size > PEEKED_BYTES:

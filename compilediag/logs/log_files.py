@@ -88,6 +88,7 @@ class LogStream:
             raise
         # `read` of a truncated gzip file loses what came before the end.
         self._read = getattr(self._unpacked, "read1", self._unpacked.read)
+        self.is_compressed = self._unpacked is not self._file
         self._given = 0
         self.position = 0
         self.stopped: str | None = None
@@ -103,7 +104,7 @@ class LogStream:
             return b""
         self.position = self._file.tell()
         self._given += len(data)
-        if self._unpacked is not self._file and self._given > max(MAX_UNPACKED, MAX_RATIO * self.position):
+        if self.is_compressed and self._given > max(MAX_UNPACKED, MAX_RATIO * self.position):
             self.stopped = f"unpacks to more than {MAX_RATIO} times its size"
             return b""
         return data

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from ..decode.records.kept_texts import Item
+from ..decode.records.kept_texts import Item, PackedText
+from ..decode.records.trace_log import Record, Unread, read_records
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.rows import Owner, own_fields
 from ..storage.store import Store
-from ..storage.texts import deflate
+from ..storage.texts import deflate, make_valid
 from .log_decoder import LogDecoder, ReadTally
-from .log_files import LogFile, open_log
+from .log_files import LogFile, LogStream, open_log
+from .log_parts import read_with_crew
 from .progress_bar import ProgressBar
 
 #: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
@@ -47,22 +50,37 @@ SOURCE = "logs"
 E = TypeVar("E", bound=Event)
 
 
-def read_log(log: LogFile, store: Store, writer: LogWriter, progress: ProgressBar, before: int) -> ReadTally:
-    """Read one log to its end; `before` is the number of bytes read before it. CompilediagError if it can't be read."""
+def read_log(
+    log: LogFile, store: Store, writer: LogWriter, progress: ProgressBar, before: int, processes: int = 1
+) -> ReadTally:
+    """Read one log to its end; `before` is the number of bytes read before it. CompilediagError if it can't be read.
+
+    `processes`: how many read it, if it is not compressed.
+    """
     first, name = find_last_id(store), log.path.name
     try:
-        with open_log(log.path) as stream:
-            decoder = LogDecoder(log, stream)
+        with open_log(log.path) as stream, _read_records(stream, log, processes) as reading:
+            decoder = LogDecoder(log, reading)
             for items, pid, rank in decoder.decode():
                 writer.put(items, (rank, pid))
                 progress.show(before + stream.position, name)
     except OSError as error:
         raise CompilediagError(f"{log.path} can't be read to its end: {error}") from None
+    if stream.stopped:
+        decoder.tally.unread[stream.stopped] += 1
     writer.flush()
     with store.connection as db:
         for pid, rank in decoder.find_ranks().items():
             db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
     return decoder.tally
+
+
+def _read_records(
+    stream: LogStream, log: LogFile, processes: int
+) -> contextlib.AbstractContextManager[Iterator[Record | Unread]]:
+    if processes == 1 or stream.is_compressed:
+        return contextlib.nullcontext(read_records(stream))
+    return read_with_crew(log.path, processes, stream)
 
 
 def find_last_id(store: Store) -> int:
@@ -87,7 +105,7 @@ class LogWriter:
         self._skip = skip
         self._events: list[Event] = []
         self._owners: list[Owner] = []
-        self._texts: list[tuple[str, bytes]] = []
+        self._texts: list[tuple[str, bytes | PackedText]] = []
         self._bytes = 0
         self._left = max_texts
         self._digests: set[str] = set()
@@ -104,42 +122,42 @@ class LogWriter:
             if len(self._events) >= BATCH_EVENTS or self._bytes >= BATCH_BYTES:
                 self.flush()
 
-    def _keep_text(self, artifact: Artifact, text: bytes) -> Artifact:
+    def _keep_text(self, artifact: Artifact, text: bytes | PackedText) -> Artifact:
         """Return the artifact with the size and the digest of its text; without a digest if the text is dropped."""
-        digest = artifact.digest
-        if digest is None:
+        if isinstance(text, bytes) and artifact.digest is None:
             digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
             artifact = dataclasses.replace(artifact, size=len(text), digest=digest)
-        if digest not in self._digests:
-            if len(text) > self._left:
+        if artifact.digest is not None and artifact.digest not in self._digests:
+            size = text.size if isinstance(text, PackedText) else len(text)
+            if size > self._left:
                 self.dropped += 1
                 return dataclasses.replace(artifact, digest=None)
-            self._add_text(digest, text)
+            self._left -= size
+            self._add_text(artifact.digest, text)
         return artifact
 
-    def _add_text(self, digest: str, text: bytes) -> None:
+    def _add_text(self, digest: str, text: bytes | PackedText) -> None:
         if len(self._digests) >= REMEMBERED:
             self._digests.clear()
         self._digests.add(digest)
-        self._left -= len(text)
-        self._bytes += len(text)
-        self._texts.append((digest, text))
+        body = text.body if isinstance(text, PackedText) else text
+        if body or text == b"":
+            self._bytes += len(body)
+            self._texts.append((digest, text))
 
     def flush(self) -> None:
         """Write everything that was put so far to the file."""
         if self._events and self.store is not None:
-            packed = [(digest, len(text), deflate(make_valid(text))) for digest, text in self._texts]
+            packed = [_pack_text(digest, text) for digest, text in self._texts]
             self.store.append(self._events, packed=packed, owners=self._owners)
         self._events, self._owners, self._texts, self._bytes = [], [], [], 0
 
 
-def make_valid(text: bytes) -> bytes:
-    """Return the text as valid UTF-8."""
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return text.decode("utf-8", "replace").encode()
-    return text
+def _pack_text(digest: str, text: bytes | PackedText) -> tuple[str, int, bytes]:
+    """Return digest, size and compressed body of a text."""
+    if isinstance(text, PackedText):
+        return digest, text.size, text.body
+    return digest, len(text), deflate(make_valid(text))
 
 
 def clear_misfits(event: E) -> E:

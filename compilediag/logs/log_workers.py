@@ -1,36 +1,35 @@
 """Logs read by several processes: each writes its logs as parts, session files that are added in the logs' order.
 
-So the session is the same, event by event, for any number of processes. The processes run `main` of this module as
-programs of their own, neither forked nor spawned from the user's: they share no lock, thread or `__main__` with it.
+So the session is the same, event by event, for any number of processes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
+import marshal
 import os
-import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from ..errors import CompilediagError
 from ..storage.store import Store
+from .crew import Crew, Question, answer_questions
 from .log_decoder import ReadTally
 from .log_files import LogFile
+from .log_parts import READ_PART, PartReader
 from .log_session import LogWriter, read_log
 from .progress_bar import ProgressBar
 
-PROGRAM = "from compilediag.logs.log_workers import main; main()"
 #: Most processes that are started by default: one process adds all parts.
 MOST = 8
 #: Bytes of logs per process; reading less takes less time than starting another one.
 WORTH_BYTES = 4 << 20
+#: The same of one log, whose records come together in one process.
+WORTH_SPLITTING = 24 << 20
+READ_LOG = "log"
 
 
 class Answer(TypedDict, total=False):
@@ -51,12 +50,14 @@ class Part(NamedTuple):
 
 
 def choose_processes(logs: Sequence[LogFile], asked: int | None) -> int:
-    """Return how many processes read `logs`: at most one per log; by default as many as there are cores and work."""
+    """Return how many processes read `logs`: by default as many as there are cores and work."""
     if asked is not None and asked < 1:
         raise CompilediagError(f"{asked} is not a number of processes; give 1 or more")
-    if asked is None:
-        asked = min(_count_cores(), MOST, 1 + sum(log.size for log in logs) // WORTH_BYTES)
-    return min(asked, max(1, len(logs)))
+    if asked is not None:
+        return asked
+    size, largest = sum(log.size for log in logs), max((log.size for log in logs), default=0)
+    worth = max(min(len(logs), 1 + size // WORTH_BYTES), 1 + largest // WORTH_SPLITTING)
+    return min(_count_cores(), MOST, worth)
 
 
 def _count_cores() -> int:
@@ -69,106 +70,37 @@ def read_parts(logs: Sequence[LogFile], processes: int, max_texts: int, beside: 
     The parts are in a temporary folder beside the file `beside`. `max_texts`: bytes of text that all processes keep
     together. CompilediagError for a log that can't be read.
     """
+    workers = min(processes, len(logs))
     with tempfile.TemporaryDirectory(dir=beside.parent, prefix=".compilediag-") as folder:
-        crew = _Crew(logs, Path(folder), processes, max_texts // processes)
+        files = [Path(folder, f"{number}.cdiag") for number in range(len(logs))]
+        questions = (_ask_for_log(log, file, processes // workers) for log, file in zip(logs, files, strict=True))
+        crew = Crew(questions, workers, len(logs), [str(max_texts // workers)])
         try:
-            for number, log in enumerate(logs):
-                answer = crew.wait_for(number)
-                if "error" in answer:
-                    raise CompilediagError(answer["error"])
-                file = crew.find_part(number)
+            for log, file, answer in zip(logs, files, crew.take_answers(), strict=True):
                 yield Part(log, file, ReadTally.from_json(answer["tally"]), answer["dropped"])
                 file.unlink()
         finally:
             crew.end()
 
 
-class _Crew:
-    """The worker processes, and one thread for each that gives it one log after the other."""
-
-    def __init__(self, logs: Sequence[LogFile], folder: Path, processes: int, max_texts: int):
-        self._logs = logs
-        self._folder = folder
-        self._answers: dict[int, Answer] = {}
-        self._news = threading.Condition()
-        self._next = 0
-        self._processes = [_start_worker(max_texts) for _ in range(processes)]
-        for process in self._processes:
-            threading.Thread(target=self._drive, args=(process,), daemon=True).start()
-
-    def find_part(self, number: int) -> Path:
-        """Return the session file of a log."""
-        return self._folder / f"{number}.cdiag"
-
-    def wait_for(self, number: int) -> Answer:
-        """Return the answer for a log as soon as there is one."""
-        with self._news:
-            # With a time-out an interrupt is noticed on every system.
-            while number not in self._answers:
-                self._news.wait(1.0)
-            return self._answers.pop(number)
-
-    def end(self) -> None:
-        """End the processes, whatever they are doing."""
-        with self._news:
-            self._next = len(self._logs)
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                with contextlib.suppress(OSError):
-                    pipe.close()
-
-    def _drive(self, process: subprocess.Popen[str]) -> None:
-        while (number := self._take_number()) is not None:
-            answer = self._ask(process, number)
-            with self._news:
-                self._answers[number] = answer
-                self._news.notify_all()
-
-    def _take_number(self) -> int | None:
-        with self._news:
-            number, self._next = self._next, self._next + 1
-            return number if number < len(self._logs) else None
-
-    def _ask(self, process: subprocess.Popen[str], number: int) -> Answer:
-        log = self._logs[number]
-        question = [str(log.path.absolute()), log.size, log.changed_ns, str(self.find_part(number))]
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            print(json.dumps(question), file=process.stdin, flush=True)
-            answer: Answer = json.loads(process.stdout.readline())
-        except (OSError, ValueError):
-            return {"error": f"{log.path} was not read: its process ended with exit code {process.wait()}"}
-        return answer
-
-
-def _start_worker(max_texts: int) -> subprocess.Popen[str]:
-    package = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(max_texts)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": path},
-    )
+def _ask_for_log(log: LogFile, part: Path, processes: int) -> Question:
+    return [READ_LOG, str(log.path.absolute()), log.size, log.changed_ns, str(part), processes]
 
 
 # In the worker
 
 
 def main() -> None:
-    """Read the logs that stdin names, one line of JSON each, and answer each with a line of JSON."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # An interrupt goes to the parent, which then ends this process.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    worker = LogWorker(int(sys.argv[1]))
-    for line in sys.stdin:
-        path, size, changed_ns, part = json.loads(line)
-        answer = worker.read(LogFile(Path(path), size, changed_ns), Path(part))
-        print(json.dumps(answer), file=answers, flush=True)
+    """Read the logs, and the parts of logs, that stdin names."""
+    worker, reader = LogWorker(int(sys.argv[1])), PartReader()
+
+    def answer(question: Question) -> bytes:
+        if question[0] == READ_PART:
+            return reader.read(question)
+        _, path, size, changed_ns, part, processes = question
+        return marshal.dumps({**worker.read(LogFile(Path(path), size, changed_ns), Path(part), processes)})
+
+    answer_questions(answer)
 
 
 class LogWorker:
@@ -177,7 +109,7 @@ class LogWorker:
     def __init__(self, max_texts: int):
         self._writer = LogWriter(None, max_texts=max_texts)
 
-    def read(self, log: LogFile, part: Path) -> Answer:
+    def read(self, log: LogFile, part: Path, processes: int = 1) -> Answer:
         """Read one log into the file `part`."""
         before = self._writer.dropped
         try:
@@ -186,7 +118,7 @@ class LogWorker:
             return {"error": f"{part} can't be written: {error}"}
         try:
             self._writer.store = store
-            tally = read_log(log, store, self._writer, ProgressBar(0), 0)
+            tally = read_log(log, store, self._writer, ProgressBar(0), 0, processes)
         except CompilediagError as error:
             return {"error": str(error)}
         finally:

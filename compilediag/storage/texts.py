@@ -31,6 +31,15 @@ def deflate(data: bytes) -> bytes:
     return head + data + struct.pack(">I", zlib.adler32(data))
 
 
+def make_valid(text: bytes) -> bytes:
+    """Return the text as valid UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace").encode()
+    return text
+
+
 def inflate(body: bytes) -> str:
     return zlib.decompress(body).decode()
 

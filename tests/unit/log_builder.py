@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 
+from compilediag.decode.records.trace_log import read_records
 from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
 
@@ -87,6 +88,7 @@ class Bytes(io.BytesIO):
 def decode(data, changed_ns=BEGIN_US * 1000):
     """(items, tally) of a log's bytes or text."""
     data = data.encode() if isinstance(data, str) else data
-    decoder = LogDecoder(LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), changed_ns), Bytes(data))
+    log = LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), changed_ns)
+    decoder = LogDecoder(log, read_records(Bytes(data)))
     owned = [(item, pid, rank) for items, pid, rank in decoder.decode() for item in items]
     return owned, decoder.tally

@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs import ingestion, log_files, log_workers
+from compilediag.logs import crew, ingestion, log_files, log_workers
 
 from .log_builder import compile_, golden, record, start, string
 
@@ -83,7 +83,7 @@ whole = ingestion.read_log
 
 
 def test_a_process_that_dies_is_one_line(logs, monkeypatch):
-    monkeypatch.setattr(log_workers, "PROGRAM", "import os; os._exit(7)")
+    monkeypatch.setattr(crew, "PROGRAM", "import os; os._exit(7)")
     with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
         cd.ingest(logs, processes=2)
 
@@ -100,10 +100,11 @@ def test_a_script_needs_no_guard_around_it(python, logs):
     assert python("-c", code).stdout == "True\n"
 
 
-def test_how_many_processes_read():
+def test_how_many_processes_read(monkeypatch):
+    monkeypatch.setattr(log_workers, "_count_cores", lambda: 6)
     small, large = (log_files.LogFile(None, size, 0) for size in (1 << 20, 40 << 20))
-    assert log_workers.choose_processes([small, small], None) == 1 and log_workers.choose_processes([large], 5) == 1
-    assert log_workers.choose_processes([large] * 20, 5) == 5
-    assert log_workers.choose_processes([large] * 20, None) == min(log_workers.MOST, log_workers._count_cores())
+    assert log_workers.choose_processes([small, small], None) == 1 and log_workers.choose_processes([small], 5) == 5
+    assert log_workers.choose_processes([large], None) == 2 and log_workers.choose_processes([large] * 20, 5) == 5
+    assert log_workers.choose_processes([large] * 20, None) == 6
     with pytest.raises(CompilediagError, match="0 is not a number of processes"):
         log_workers.choose_processes([small], 0)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ...events import Artifact, Event
@@ -15,8 +16,17 @@ from .file_names import FileNames
 from .record_kinds import find_name
 from .trace_log import Record
 
+
+@dataclass(frozen=True, slots=True)
+class PackedText:
+    """A text of `size` bytes, compressed; the body is empty if the same text came before."""
+
+    size: int
+    body: bytes
+
+
 #: An event, or an artifact with its text.
-Item = Event | tuple[Artifact, bytes]
+Item = Event | tuple[Artifact, bytes | PackedText]
 
 #: Name of the text with the records that have no text of their own.
 GATHERED = "trace_records"
@@ -50,8 +60,8 @@ class KeptTexts:
                 stack, fresh = self._stacks.add(parse_logged_frames(logged, self._files), time_ns)
                 yield from fresh
             name = find_name(record.metadata) or "unknown"
-            size = len(payload)
-            yield self.make_artifact(name, attempt, time_ns, size=size, digest=record.digest, stack=stack), payload
+            artifact = self.make_artifact(name, attempt, time_ns, size=record.size, digest=record.digest, stack=stack)
+            yield artifact, payload if record.packed is None else PackedText(record.size, record.packed)
         if payload is None or (body and kind != "artifact"):
             line = _FILE.sub(self._name_file, record.fields.rstrip()).encode("utf-8", "replace")
             self._gathered[attempt].append(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -72,9 +71,9 @@ def _find_year(ns: int) -> int:
 def read_absolute_ns(record: Record) -> int | None:
     """Return the absolute time at which a record was written; None if it has none."""
     metadata = record.metadata
-    if "chromium_event" in metadata and record.payload:
+    if "chromium_event" in metadata and record.size:
         try:
-            return check_range(json.loads(record.payload)["ts"] * 1000)
+            return check_range(record.parse_event()["ts"] * 1000)
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
     metrics = metadata.get("compilation_metrics")

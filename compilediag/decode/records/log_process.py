@@ -20,7 +20,7 @@ from .graph_break_text import parse_graph_break, parse_logged_break
 from .kept_texts import Item, KeptTexts
 from .logged_lookups import LoggedLookups, is_lookup_event
 from .recompile_reasons import REASONS, PendingRecompiles
-from .record_kinds import KNOWN, find_compile_id, find_kind, find_name
+from .record_kinds import KNOWN, TIMED, find_compile_id, find_kind, find_name
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .timed_events import (
@@ -31,7 +31,7 @@ from .timed_events import (
     clean_compile_id,
     make_dynamic_decision,
 )
-from .trace_log import Record, parse_json
+from .trace_log import Record
 
 #: Decodes a record of an unknown kind, given the kind, the record, its attempt and its time; None if it can't.
 ExtraDecoder = Callable[[str, Record, CompileAttempt, int], list[Item] | None]
@@ -68,8 +68,8 @@ class LogProcess:
         compile_id = find_compile_id(record.metadata)
         if kind == "str":
             self._files.add(*record.metadata["str"])
-        elif kind == "chromium_event" and record.payload is not None:
-            yield from self._decode_timed(parse_json(record.payload.decode()), record, compile_id)
+        elif kind == TIMED and record.digest is not None:
+            yield from self._decode_timed(record.parse_event(), record, compile_id)
         else:
             attempt = self._find_attempt(record, kind, compile_id)
             yield from self._lookups.see_kind(kind, attempt)

@@ -51,10 +51,13 @@ KEPT = frozenset(
 BUILT = KEPT | TRACED | {"artifact"}
 
 
+#: A timed event, in the format of Chromium's traces.
+TIMED = "chromium_event"
+
 #: Kinds of records that torch 2.4 to 2.15 writes. Records of other kinds are kept too, and counted.
 KNOWN = (
     KEPT
-    | {"artifact", "chromium_event", "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
+    | {"artifact", TIMED, "str", "dynamo_start", "dynamo_guards", "link", "dump_file", "graph_dump"}
     | {"compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics"}
     | {"compilation_metrics_runtime", "bwd_compilation_metrics_runtime", "inductor_input_graph", "exported_program"}
     | {"describe_storage", "describe_tensor", "describe_source", "create_symbol", "create_unbacked_symbol"}

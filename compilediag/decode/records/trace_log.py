@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,9 +24,9 @@ MAX_RECORD = 64 << 20
 MAX_REPAIRED = 1 << 20
 
 #: Editors remove the tab from empty lines of a payload: such lines do not end a record.
-_RECORD_END = re.compile(rb"\n(?![\r\n]{0,8}\t)")
+RECORD_END = re.compile(rb"\n(?![\r\n]{0,8}\t)")
 #: So many bytes after a line end decide whether it ends a record.
-_LINE_ENDS = 9
+LINE_ENDS = 9
 #: The text before the JSON. torch starts with the level; launchers that collect logs may add something before it.
 _PREFIX = re.compile(
     rb"[^\t{]{0,200}?(?:\[rank(?P<rank>\d{1,9})\]:)?"
@@ -53,7 +53,11 @@ class Record:
     """One record. `stamp` is local time without a year; `process` is a process id, before torch 2.5 a thread id.
 
     `metadata` are its fields, `fields` is their JSON as it was logged; a timed event has none. `payload` is UTF-8, None
-    if there is none. `damage` says what is wrong with a record that is kept nevertheless.
+    if there is none, `digest` its md5 and `size` its bytes. `damage` says what is wrong with a record that is kept
+    nevertheless.
+
+    A process that reads for another one sends no payload of timed events, which it has parsed, as `event`. It sends
+    other payloads compressed too, as `packed`; that is empty if it has sent the same text before.
     """
 
     stamp: str
@@ -64,10 +68,19 @@ class Record:
     damage: str | None = None
     prefix_rank: int | None = None
     fields: str = ""
+    size: int = 0
+    event: Any = None
+    packed: bytes | None = None
 
     @property
     def text(self) -> str:
         return (self.payload or b"").decode("utf-8", "replace")
+
+    def parse_event(self) -> Any:
+        """Return the payload of a timed event. UnicodeDecodeError or ValueError if it is no JSON."""
+        if self.event is None:
+            self.event = parse_json((self.payload or b"").decode())
+        return self.event
 
 
 @dataclass(slots=True)
@@ -80,11 +93,21 @@ class Unread:
 
 def read_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Record | Unread]:
     """Yield the records of one log in its order. Exceptions of the stream pass through."""
-    torn: Record | None = None
+    return separate_torn(parse_records(stream, max_record))
+
+
+def parse_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Record | Unread]:
+    """Yield the records of one log, or of a part of one, each parsed alone."""
     for piece in _split_records(stream, max_record):
         read = piece if isinstance(piece, Unread) else parse_record(piece)
-        if read is None:
-            continue
+        if read is not None:
+            yield read
+
+
+def separate_torn(reading: Iterable[Record | Unread]) -> Iterator[Record | Unread]:
+    """Yield the records of one log with the payloads that two processes wrote into each other separated again."""
+    torn: Record | None = None
+    for read in reading:
         if torn is not None:
             if isinstance(read, Record) and read.damage == MD5:
                 _separate(torn, read)
@@ -103,12 +126,15 @@ def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
     held: list[bytes] = []
     size = 0
     ends = b""
-    while block := stream.read(BLOCK):
-        block = ends + block if ends else block
+    is_over = False
+    while not is_over:
+        block = stream.read(BLOCK)
+        is_over = not block
+        text = ends + block if ends else block
         # Line ends at the end of the block may belong to an empty line of a payload.
-        sure = max(len(block.rstrip(b"\r\n")), len(block) - _LINE_ENDS)
-        text, ends = block[:sure], block[sure:]
-        first, *others = _RECORD_END.split(text)
+        sure = len(text) if is_over else max(len(text.rstrip(b"\r\n")), len(text) - LINE_ENDS)
+        text, ends = text[:sure], text[sure:]
+        first, *others = RECORD_END.split(text)
         size += len(first)
         if size <= max_record:
             held.append(first)
@@ -193,14 +219,18 @@ def parse_json(text: str) -> Any:
 
 def _add_payload(record: Record, payload: bytes) -> None:
     expected = record.metadata.get("has_payload")
-    record.payload, record.digest = payload, _hash(payload)
+    _set_payload(record, payload)
     if record.digest != expected and b"\r" in payload:
         # Line ends of another system.
         plain = payload.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if _hash(plain) == expected:
-            record.payload, record.digest = plain, _hash(plain)
+            _set_payload(record, plain)
     if record.digest != expected and isinstance(expected, str):
         record.damage = MD5
+
+
+def _set_payload(record: Record, payload: bytes) -> None:
+    record.payload, record.size, record.digest = payload, len(payload), _hash(payload)
 
 
 def _separate(first: Record, second: Record) -> None:
@@ -218,8 +248,9 @@ def _separate(first: Record, second: Record) -> None:
             rest = b"\n".join(lines[number:])
             whole = rest if first.payload is None else first.payload + b"\n" + rest
             if _hash(whole) == first.metadata.get("has_payload"):
-                second.payload, second.digest, second.damage = b"\n".join(lines[:number]), wanted, None
-                first.payload, first.digest, first.damage = whole, _hash(whole), None
+                _set_payload(first, whole)
+                _set_payload(second, b"\n".join(lines[:number]))
+                first.damage = second.damage = None
             return
         md5.update(b"\n")
 

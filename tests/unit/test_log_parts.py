@@ -1,0 +1,171 @@
+"""One log, read in parts: the same records and the same session, wherever the parts begin."""
+
+import gzip
+import io
+import itertools
+import marshal
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+import compilediag as cd
+from compilediag.decode.records.packed_records import pack_records, unpack_records
+from compilediag.decode.records.trace_log import Record, Unread, parse_records, read_records, separate_torn
+from compilediag.errors import CompilediagError
+from compilediag.logs import crew, log_parts
+from compilediag.logs.log_decoder import LogDecoder
+from compilediag.logs.log_files import LogFile
+from compilediag.logs.log_parts import PartReader, PartStream, find_parts, find_record
+
+from .log_builder import BEGIN_US, Bytes, compile_, event, golden, metrics, reasons, record, start, string
+from .test_ingest_parallel import assert_same
+
+GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden").glob("*.log.gz"))
+CODE = "def f(x):\n\n    return x\n"
+
+
+def make_log():
+    """A log with everything that a cut could separate, and with what is no record."""
+    one = record("inductor_output_code", payload="line\n" * 9)
+    head, *lines = one.splitlines(keepends=True)
+    other = record("inductor_output_code", payload="other\n" * 7)
+    other_head, *other_lines = other.splitlines(keepends=True)
+    torn = head + "".join(lines[:4]) + other_head + "".join(other_lines) + "".join(lines[4:])
+    window = record("fx_graph", payload=CODE).replace("\n", "\r\n")
+    stripped = record("aot_graph", payload=CODE).replace("\n\t\n", "\n\n")
+    return (
+        "V0305 11:59:59.000000 100 a.py:1] {}\n"
+        + string()
+        + event("B", "dynamo")
+        + event("B", "entire_frame_compile")
+        + compile_()
+        + event("E", "entire_frame_compile", at=1)
+        + event("E", "dynamo", at=1)
+        + torn
+        + "no record\n\n\n\n\n\n\n\n\n\n\n\n\n\tof nothing\n"
+        + reasons(["tensor 'x' size mismatch at index 0. expected 3, actual 4"])
+        + window
+        + start(2, compile_id="0/1")
+        + stripped
+        + record("artifact", {"name": "x", "encoding": "json"}, payload=CODE + "\n" * 14)
+        + record("artifact", {"name": "y"}, payload="\ttab\n\t\ttabs\n")
+        + "V0305 12:00:09.000000 100 a.py:1] {broken\n"
+        + event("i", "fx_graph_cache_miss", at=2, args={"key": "k", "components": ["[a] a: 1"]})
+        + record("chromium_event", payload="{no json", at=2)
+        + record("chromium_event", payload="null", at=2)
+        + record("describe_tensor", {"id": 0, "stack": [{"filename": 0, "line": 3, "name": "f", "loc": "x = 1"}]})
+        + metrics(3, compile_id="0/1")
+        + record("artifact", {"name": "x", "encoding": "json"}, payload=CODE + "\n" * 14, rank=3)
+        + "V0305 12:00:10.000000 100 a.py:1] {"
+    ).encode()
+
+
+def decode_parts(data, parts, read=PartReader):
+    """What a log gives that is read in parts by other processes, two of them."""
+    readers = [read(), read()]
+    file = Bytes(data)
+
+    def reading():
+        for number, (begin, end) in enumerate(parts):
+            listed = parse_records(PartStream(file, begin, end))
+            yield from unpack_records(marshal.loads(pack_records(listed, readers[number % 2]._pack)))
+
+    return decode(data, separate_torn(reading()))
+
+
+def decode(data, reading):
+    decoder = LogDecoder(LogFile(Path("dedicated_log_torch_trace_x.log"), len(data), BEGIN_US * 1000), reading)
+    items = [([strip(item) for item in items], pid, rank) for items, pid, rank in decoder.decode()]
+    return items, decoder.tally, decoder.find_ranks()
+
+
+def strip(item):
+    """An item without its text, which can be packed."""
+    return item[0] if isinstance(item, tuple) else item
+
+
+def list_records(data):
+    """Where records begin, by the rule that a line end ends one unless a line with a tab follows."""
+    ends = (found.start() + 1 for found in re.finditer(rb"\n", data))
+    return [0, *(at for at in ends if not re.match(rb"[\r\n]{0,8}\t", data[at:]))]
+
+
+def test_a_record_is_found_from_every_byte(monkeypatch):
+    data = make_log()
+    begins = list_records(data)
+    for searched in (1, 7, 100, 1 << 16):
+        monkeypatch.setattr(log_parts, "SEARCHED", searched)
+        for at in range(1, len(data), 1 if searched > 7 else 13):
+            assert find_record(io.BytesIO(data), at) == next((begin for begin in begins if begin >= at), None)
+
+
+def test_every_cut_gives_the_same():
+    data = make_log()
+    whole = decode(data, read_records(Bytes(data)))
+    assert whole[1].faults.total() > 5 and sum(len(items) for items, _, _ in whole[0]) > 20
+    begins = list_records(data)
+    assert len(begins) >= 30
+    for cut in begins:
+        assert decode_parts(data, [(0, cut), (cut, len(data))]) == whole
+    assert decode_parts(data, [*zip(begins, [*begins[1:], len(data)], strict=True)]) == whole
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+def test_golden_logs_are_the_same_in_parts_of_any_size(path, tmp_path):
+    data = gzip.decompress(path.read_bytes())
+    log = tmp_path / "a.log"
+    log.write_bytes(data)
+    whole = decode(data, read_records(Bytes(data)))
+    sizes = [1, 300, random.Random(0).randrange(1000, 100_000), len(data) // 2]
+    for size in sizes:
+        with log.open("rb") as file:
+            parts = list(find_parts(file, size))
+        assert parts[0][0] == 0 and parts[-1][1] == len(data)
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(parts))
+        assert decode_parts(data, parts) == whole
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "dedicated_log_torch_trace_rank_0_x.log"
+    path.write_bytes(golden() + make_log())
+    return path
+
+
+def test_several_processes_give_the_session_of_one(log, monkeypatch):
+    monkeypatch.setattr(log_parts, "PART", 50_000)
+    one, two, four = (cd.ingest(log, processes=number) for number in (1, 2, 4))
+    assert_same(one, two)
+    assert_same(one, four)
+    assert_same(one, cd.ingest([log], processes=3))
+
+
+def test_few_large_logs_are_read_in_parts_too(log, tmp_path, monkeypatch):
+    other = tmp_path / "dedicated_log_torch_trace_rank_1_x.log"
+    other.write_bytes(golden().replace(b" 4242 ", b" 4243 "))
+    assert_same(cd.ingest([log, other], processes=1), cd.ingest([log, other], processes=4))
+
+
+def test_a_process_that_dies_is_one_line(log, monkeypatch):
+    monkeypatch.setattr(crew, "PROGRAM", "import os; os._exit(7)")
+    with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
+        cd.ingest(log, processes=2)
+
+
+def test_a_log_that_is_gone_is_one_line(tmp_path):
+    answer = marshal.loads(PartReader().read(["part", str(tmp_path / "a.log"), 0, 9]))
+    assert "can't be read to its end" in answer["error"]
+
+
+def test_fields_that_are_nested_deeply_are_parsed_again():
+    nested = []
+    for _ in range(3000):
+        nested = [nested]
+    read = Record("0305 12:00:00.000000", 1, {"a": nested}, payload=b"x", digest="d", size=1, fields='{"a": 1}')
+    timed = Record("0305 12:00:00.000000", 1, {"chromium_event": {}}, b'{"a": 2}', "e", size=8, event={"a": nested})
+    unpacked = unpack_records(marshal.loads(pack_records([read, timed, Unread("why", 3)], lambda *_: b"p")))
+    first, second, third = unpacked
+    assert first.metadata == {"a": 1} and first.payload == b"x" and first.packed == b"p"
+    assert second.parse_event() == {"a": 2} and third == Unread("why", 3)
