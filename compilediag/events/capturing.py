@@ -9,7 +9,8 @@ from .base import Event, column
 
 #: What an `action` column of CUDA graphs can name. `replays` and `eager` (calls that ran without a graph) have a
 #: count, and are there only if they were asked for; `limit`: too many re-records, from there the function runs
-#: eagerly; `stuck`: it runs in its warm-up again and again and is never captured; `invalidated`: outputs that were
+#: eagerly; `demoted`: torch copies an input before each replay from there on, because its address changed too often;
+#: `stuck`: it runs in its warm-up again and again and is never captured; `invalidated`: outputs that were
 #: alive when a later run took their memory; `overwritten`: torch's error when one of them was used after all.
 CUDAGRAPH_ACTIONS = (
     "warmup",
@@ -22,6 +23,7 @@ CUDAGRAPH_ACTIONS = (
     "invalidated",
     "overwritten",
     "limit",
+    "demoted",
     "stuck",
     "failed",
     "user_capture",

@@ -127,6 +127,22 @@ def test_a_limit_says_that_it_runs_without_graphs_from_there():
     assert "cudagraph_unexpected_rerecord_limit" in found.suggestion
 
 
+def test_a_limit_names_its_own_setting():
+    setting = "cudagraph_managed_input_rerecord_limit"
+    managed = only(graph("limit", mismatch="CudagraphManagedIdxMismatch", reason=f"changed 5 times ({setting})"))
+    assert setting in managed.suggestion and "cudagraph_unexpected_rerecord_limit" not in managed.suggestion
+    sizes = only(graph("limit", reason="cudagraph_dynamic_shape_rerecord_limit=2; new shapes run eager"))
+    assert "runs without CUDA graphs for new sizes" in sizes.title and "cudagraph_capture_sizes" in sizes.suggestion
+
+
+def test_an_input_that_torch_copies_from_now_on_is_part_of_the_finding():
+    changed = {"mismatch": "CudagraphManagedIdxMismatch", "input": "primals_2 (input 1)"}
+    again = [graph("rerecord", n, **changed) for n in range(5)]
+    assert "now copies it" not in only(*again).title
+    assert "now copies it" not in only(*again, graph("demoted", 9, **changed, function="g")).title
+    assert only(*again, graph("demoted", 9, **changed)).title.endswith("torch now copies it before each replay")
+
+
 def test_a_function_that_never_leaves_its_warm_up_is_reported_once():
     found = only(graph("stuck", count=4, reason="pending backward"), graph("stuck", 2, count=8))
     assert found.title == "forward (model.py:30) ran in its warm-up 8x and was never captured: pending backward"

@@ -3,10 +3,12 @@
 import pytest
 
 from compilediag.decode.records.cudagraph_messages import (
+    describe_demotion,
     is_overwritten,
     parse_limit,
     parse_mismatch,
     parse_overwritten,
+    parse_size_limit,
     parse_skip,
 )
 
@@ -119,6 +121,34 @@ def test_the_limit_of_re_records():
     assert details["reason"] == "re-recorded more than 128 times, the last time as: static input data pointer changed"
     assert details["input"] == "primals_2 (input 1), primals_4 (input 3)"
     assert parse_limit("skipping cudagraphs due to mutated inputs (1 instances)", ()) is None
+
+
+def test_the_threshold_of_changed_addresses_names_the_inputs():
+    message = (
+        "skipping cudagraph due to function 3 reaching the cudagraph-managed input re-recording threshold (=5) "
+        "on cudagraph node 2 for input indices [1, 7]."
+    )
+    assert parse_limit(message, NAMES) == {
+        "mismatch": "CudagraphManagedIdxMismatch",
+        "reason": "the address of an input changed 5 times (cudagraph_managed_input_rerecord_limit)",
+        "input": "primals_2 (input 1), input 7",
+    }
+    copied = describe_demotion([0, 1, 2, 3], NAMES)
+    assert copied["input"] == "primals_1 (input 0), primals_2 (input 1), primals_3 (input 2) and 1 more"
+
+
+def test_the_limit_of_sizes_has_the_compile_and_the_mode():
+    message = (
+        "[0/1] backward graph hit cudagraph_dynamic_shape_rerecord_limit=2; already-recorded shapes still replay, "
+        "new shapes run eager."
+    )
+    assert parse_size_limit(message) == {
+        "compile_id": "0/1",
+        "mode": "backward",
+        "reason": message.partition(" hit ")[2].strip("."),
+    }
+    assert parse_size_limit(message.replace("[0/1]", "[None]"))["compile_id"] is None
+    assert parse_size_limit("[0/1] Recording cudagraph tree for symint key 5") is None
 
 
 @pytest.mark.parametrize(

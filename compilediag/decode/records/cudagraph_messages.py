@@ -1,7 +1,7 @@
 """torch's messages about CUDA graphs, parsed: why one was skipped, which invariant broke and for which input.
 
 torch makes the texts in torch/_inductor/cudagraph_utils.py, output_code.py, compile_fx.py and cudagraph_trees.py,
-read at torch 2.11 and 2.13.
+read at torch 2.11, 2.13 and 2.15.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ _LIMIT = re.compile(
     r"on cudagraph node \S+ due to (?P<why>.*?)\.?\s*$",
     re.S,
 )
+#: torch 2.15, with cudagraph_managed_input_rerecord_action = "skip"
+_THRESHOLD = re.compile(
+    r"function (?P<function>\d+) reaching the cudagraph-managed input re-recording threshold \(=(?P<limit>\d+)\) "
+    r"on cudagraph node \S+ for input indices \[(?P<places>[\d, ]*)\]"
+)
+#: torch 2.15
+_SIZES = re.compile(
+    r"\[(?P<compile>[^\]]*)\] (?P<mode>\w+) graph hit "
+    r"(?P<what>cudagraph_dynamic_shape_rerecord_limit=\d+); (?P<rest>.*)"
+)
 _CHANGED = re.compile(
     r"input name: (?P<name>.*?)\. data pointer changed from \S+ to \S+\. "
     r"input stack trace: (?P<stack>.*?)(?=\ninput name: |\Z)",
@@ -26,9 +36,10 @@ _CHANGED = re.compile(
 )
 _OVERWRITTEN = re.compile(r"accessing (?:gradient )?tensor output of CUDAGraphs that has been overwritten")
 _OUTPUT = re.compile(r" Stack trace: (?P<stack>.*?)(?:\. (?:To prevent overwriting|This can happen with)\b.*)?\Z", re.S)
+_MANAGED = "CudagraphManagedIdxMismatch"
 #: torch's text for an invariant -> the name of the invariant.
 _INVARIANTS = {
-    "cudagraph managed tensor data pointer changed": "CudagraphManagedIdxMismatch",
+    "cudagraph managed tensor data pointer changed": _MANAGED,
     "static input data pointer changed": "StaticInputIdxMismatch",
     "expected dead indices before graph are live": "ExpectedDeadIndicesBeforeGraphMismatch",
 }
@@ -50,11 +61,38 @@ def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
 
 def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
     """Return the columns of the message after which torch runs a function without CUDA graphs; None for any other."""
+    if found := _THRESHOLD.search(message):
+        return _describe_threshold(found, placeholders)
     found = _LIMIT.search(message)
     if found is None:
         return None
     why = parse_mismatch(found["why"], placeholders)
     return {**why, "reason": f"re-recorded more than {found['limit']} times, the last time as: {why['reason']}"}
+
+
+def _describe_threshold(found: re.Match[str], placeholders: Sequence[str]) -> dict[str, Any]:
+    places = [int(place) for place in found["places"].split(",") if place.strip()]
+    reason = f"the address of an input changed {found['limit']} times (cudagraph_managed_input_rerecord_limit)"
+    return {"mismatch": _MANAGED, "reason": reason, "input": _name_places(places, placeholders)}
+
+
+def describe_demotion(places: Sequence[int], placeholders: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of inputs, by position, that torch copies before each replay from now on."""
+    return {
+        "mismatch": _MANAGED,
+        "reason": "its address changed too often, so torch copies it before each replay from now on "
+        "(cudagraph_managed_input_rerecord_limit)",
+        "input": _name_places(places, placeholders),
+    }
+
+
+def parse_size_limit(message: str) -> dict[str, Any] | None:
+    """Return compile_id, mode and reason of torch's warning that new sizes run eagerly; None for another message."""
+    found = _SIZES.match(message)
+    if found is None:
+        return None
+    compile_id = found["compile"] if found["compile"] not in ("", "None") else None
+    return {"compile_id": compile_id, "mode": found["mode"], "reason": f"{found['what']}; {found['rest']}".strip(" .")}
 
 
 def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
@@ -93,9 +131,18 @@ def parse_overwritten(message: str) -> dict[str, Any]:
 def _name_inputs(names: Sequence[str], placeholders: Sequence[str]) -> str | None:
     """Format the names of inputs as `primals_3 (input 2)`; of several the first few."""
     places = {name: place for place, name in enumerate(placeholders)}
-    shown = [f"{n} (input {places[n]})" if n in places else n for n in names[:MAX_INPUTS]]
-    more = len(names) - len(shown)
-    return (", ".join(shown) + (f" and {more} more" if more else "")) or None
+    return _join_inputs([f"{n} (input {places[n]})" if n in places else n for n in names])
+
+
+def _name_places(places: Sequence[int], placeholders: Sequence[str]) -> str | None:
+    """Format positions of inputs in the same way."""
+    names = dict(enumerate(placeholders))
+    return _join_inputs([f"{names[p]} (input {p})" if p in names else f"input {p}" for p in places])
+
+
+def _join_inputs(texts: Sequence[str]) -> str | None:
+    more = len(texts) - MAX_INPUTS
+    return (", ".join(texts[:MAX_INPUTS]) + (f" and {more} more" if more > 0 else "")) or None
 
 
 def _find_user_columns(stack: str) -> dict[str, Any]:

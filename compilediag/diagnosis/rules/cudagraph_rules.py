@@ -27,6 +27,9 @@ Actions = list[CudaGraphAction]
 FEW_SIZES, MANY_SIZES = 3, 8
 #: A function may be captured at so many places in the tree of graphs before that is reported.
 FEW_PATHS = 4
+#: torch's settings of 2.15; their names are in the reasons of rows that they caused.
+_SIZE_LIMIT = "cudagraph_dynamic_shape_rerecord_limit"
+_MANAGED_LIMIT = "cudagraph_managed_input_rerecord_limit"
 #: So many captures again are usual: a first step differs from the next ones.
 USUAL_AGAIN = 1
 
@@ -35,10 +38,11 @@ def find_cudagraph_problems(data: Rows) -> list[Finding]:
     """Problems of the graphs that torch.compile captures; the user's own graphs are only in the table."""
     rows = data.rows(CudaGraphAction)
     again = _group(rows, "rerecord", lambda row: (*_get_function(row), row.mismatch, row.input))
+    demoted = [row for row in rows if row.action == "demoted"]
     abandoned = {_get_function(row) for row in rows if row.action == "limit"}
     return [
         *map(_report_skip, _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row)))),
-        *(_report_again(g) for g in again if len(g) > USUAL_AGAIN and _get_function(g[0]) not in abandoned),
+        *(_report_again(g, demoted) for g in again if len(g) > USUAL_AGAIN and _get_function(g[0]) not in abandoned),
         *map(_report_sizes, _group_by_size(rows)),
         *map(_report_paths, _group_by_path(rows)),
         *map(_report_limit, _group(rows, "limit", _get_function)),
@@ -100,16 +104,18 @@ def _report_skip(rows: Actions) -> Finding:
     )
 
 
-def _report_again(rows: Actions) -> Finding:
+def _report_again(rows: Actions, demoted: Actions) -> Finding:
     lost = _sum_seconds(rows)
     why, advice = _explain_again(rows)
     which = find_first(row.input for row in rows)
     named = f" ({format_line(which, 80)})" if which else ""
     spent = f", {format_seconds(lost)}" if lost else ""
+    is_copied = any(_get_function(row) == _get_function(rows[0]) and row.input == which for row in demoted)
+    copied = ". torch now copies it before each replay" if is_copied else ""
     return _make_finding(
         "cudagraph_rerecord",
         get_severity(lost, len(rows)),
-        f"was captured again {format_times(len(rows))}{spent}: {why}{named}",
+        f"was captured again {format_times(len(rows))}{spent}: {why}{named}{copied}",
         rows,
         advice or "torch gave no further reason.",
         seconds_lost=lost,
@@ -160,7 +166,11 @@ def _report_paths(rows: Actions) -> Finding:
 
 def _report_limit(rows: Actions) -> Finding:
     why, advice = _explain_again(rows)
-    raising = "If you need all these captures, raise torch._inductor.config.triton.cudagraph_unexpected_rerecord_limit."
+    if _SIZE_LIMIT in (rows[0].reason or ""):
+        what = f"runs without CUDA graphs for new sizes: {format_first_line(rows[0].reason or '')}"
+        return _make_finding("cudagraph_limit", "medium", what, rows, SIZES)
+    limit = _MANAGED_LIMIT if _MANAGED_LIMIT in (rows[-1].reason or "") else "cudagraph_unexpected_rerecord_limit"
+    raising = f"If you need all these captures, raise torch._inductor.config.triton.{limit}."
     what = f"was captured again too often and now runs without CUDA graphs: {why}"
     return _make_finding("cudagraph_limit", "high", what, rows, f"{advice} {raising}".strip())
 

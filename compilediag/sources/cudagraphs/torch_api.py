@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -39,6 +40,10 @@ RECORDED, WARMED_UP, REPLAYED_IN_TREE, FUNCTION_RUN = hook_points(
 OUTPUTS_INVALIDATED, START_CHECKED = hook_points(
     TREES, "CUDAGraphTreeManager", "dealloc_current_path_weakrefs", "check_warn_on_unable_to_start_executing"
 )
+#: torch 2.15 counts how often the address of an input changed that an earlier graph makes.
+ADDRESSES_COUNTED = HookPoint(TREES, "CUDAGraphTreeManager._update_cudagraph_managed_input_rerecord", required=False)
+#: The program asks for one more warm-up of the function that runs in its warm-up now.
+WARMUP_EXTENDED = HookPoint(TREES, "CUDAGraphTreeManager.mark_warmup_incomplete", required=False)
 #: Called with the function to capture.
 FUNCTION_WRAPPED = HookPoint(TREES, "cudagraphify_impl")
 #: Every capture in Python.
@@ -56,6 +61,9 @@ _READ = (
     *fields("torch._inductor.output_code", "CompiledFxGraph", "fx_kwargs", "cudagraph_info", "partition_maps"),
     *fields("torch._inductor.output_code", "CompiledFxGraph", "disabled_cudagraphs_reason", "counter_deltas"),
 )
+#: Of torch 2.15: the function that warms up; by parent and function, the inputs that are copied.
+WARMING_UP = TorchName(TREES, "CUDAGraphTreeManager.active_warmup_function", required=False)
+DEMOTED = TorchName(TREES, "CUDAGraphTreeManager.demoted_cudagraph_managed_idxs", required=False)
 #: The name of an invariant that broke, torch's text on it, and where the outputs were created that are alive and
 #: should not be.
 Broken = tuple[str, str, list[str]]
@@ -199,7 +207,28 @@ def count_copied_inputs(manager: Any, function_id: Any, inputs: list[Any]) -> in
     for place, value in enumerate(inputs):
         if node is not None and isinstance(value, tensor) and node._is_cuda_graph_recorded_tensor(value):
             static.add(place)
-    return len(inputs) - len(static)
+    parent = None if node is None else node.id
+    return len(inputs) - len(static - demoted_inputs(manager, parent, function_id))
+
+
+def demoted_inputs(manager: Any, parent: Any, function_id: Any) -> set[int]:
+    """The inputs that torch 2.15 copies before each replay although an earlier graph makes them, by position."""
+    return set(getattr(manager, DEMOTED.name, {}).get(parent, {}).get(function_id, ()))
+
+
+def is_warming_up(manager: Any) -> bool:
+    """True while a function runs in its warm-up."""
+    return getattr(manager, WARMING_UP.name, None) is not None
+
+
+def demotion_limit(manager: Any, function_id: Any) -> int:
+    """How often the address of such an input may change before it is copied."""
+    return int(manager.ids_to_funcs[function_id].cudagraph_managed_input_rerecord_limit)
+
+
+def trees_logger() -> logging.Logger:
+    """The logger on which torch 2.15 says, once, that a function has been captured for too many sizes."""
+    return logging.getLogger(f"{TREES}.__cudagraphs")
 
 
 def find_broken_invariant(manager: Any, function_id: Any, inputs: list[Any]) -> Broken | None:

@@ -5,14 +5,23 @@ All hooks are on what happens once: a warm-up, a recording. A replay calls nothi
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ...decode.records.cudagraph_messages import is_overwritten, parse_mismatch, parse_output_stack, parse_overwritten
+from ...decode.records.cudagraph_messages import (
+    describe_demotion,
+    is_overwritten,
+    parse_mismatch,
+    parse_output_stack,
+    parse_overwritten,
+    parse_size_limit,
+)
 from ...recording import Recorder
+from ..dynamo.current_compile import compile_keys, function_columns
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -25,6 +34,7 @@ from .rows import backend_ids, changing_sizes, describe_function, input_names, m
 STUCK = 4
 INVALIDATED = "it was alive when a later run reused its memory; using it is an error from now on"
 WARMING_UP = "it ran in its warm-up again and was not captured"
+EXTENDED = "torch.compiler.cudagraph_mark_warmup_incomplete() asked for another warm-up"
 PENDING = "outputs of earlier steps still need their backward, so their memory cannot be reused"
 
 
@@ -47,8 +57,17 @@ class CudaGraphs(Source):
     def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
         return {torch_api.TREES: self._tree_patches}
 
+    def open(self) -> None:
+        torch_api.trees_logger().addFilter(self._filter)
+
+    def close(self) -> None:
+        torch_api.trees_logger().removeFilter(self._filter)
+
     def _tree_patches(self) -> list[Patch]:
+        counted, extended = torch_api.ADDRESSES_COUNTED, torch_api.WARMUP_EXTENDED
         return [
+            *([self.watch(counted, self._addresses_counted, self._before_count)] if counted.exists() else ()),
+            *([self.watch(extended, self._warmup_extended)] if extended.exists() else ()),
             self.watch(torch_api.FUNCTION_WRAPPED, self._on_wrapped),
             self.watch(torch_api.RECORDED, self._on_recorded, self._before_recording),
             self.watch(torch_api.WARMED_UP, self._warmed_up, self._before_warm_up),
@@ -121,11 +140,19 @@ class CudaGraphs(Source):
         if error is not None:
             self._emit(manager, function_id, action="failed", reason=describe_error(error), **times)
         elif not begun["again"]:
-            self._emit(manager, function_id, action="warmup", sizes=begun["sizes"], **times)
+            reason = begun.get("extended")
+            self._emit(manager, function_id, action="warmup", sizes=begun["sizes"], reason=reason, **times)
         runs = self._runs(manager)
         runs[function_id] = count = runs[function_id] + 1
         if count >= STUCK and count & (count - 1) == 0:
-            self._emit(manager, function_id, action="stuck", reason=WARMING_UP, count=count, **times)
+            reason = begun.get("extended", WARMING_UP)
+            self._emit(manager, function_id, action="stuck", reason=reason, count=count, **times)
+
+    def _warmup_extended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Outside of a warm-up the call has no effect."""
+        running = self._running.get()
+        if running and torch_api.is_warming_up(args[0]):
+            running[-1]["extended"] = EXTENDED
 
     def _runs(self, manager: Any) -> Counter[Any]:
         return self._eager.setdefault(manager, Counter())
@@ -140,6 +167,32 @@ class CudaGraphs(Source):
         manager, function_id = args
         if not begun["warned"] and function_id in manager.warned_functions:
             self._emit(manager, function_id, action="stuck", reason=PENDING, time_ns=times["time_ns"])
+
+    # Limits of torch 2.15 after which it goes on in another way
+
+    def _before_count(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin()["demoted"] = torch_api.demoted_inputs(*args[:3])
+
+    def _addresses_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        begun, times = self._end()
+        manager, parent, function_id = args[:3]
+        fresh = torch_api.demoted_inputs(manager, parent, function_id) - begun["demoted"]
+        if fresh:
+            columns = (sorted(fresh), input_names(manager, function_id))
+            known = {"count": torch_api.demotion_limit(manager, function_id), "time_ns": times["time_ns"]}
+            self._emit(manager, function_id, describe_demotion, columns, action="demoted", **known)
+
+    def _filter(self, record: logging.LogRecord) -> bool:
+        """A log filter that keeps every record. Only the log says that new sizes of a function run eagerly."""
+        self.run_shielded(self._read_warning, record)
+        return True
+
+    def _read_warning(self, record: logging.LogRecord) -> None:
+        limit = parse_size_limit(record.getMessage()) if "rerecord_limit" in str(record.msg) else None
+        if limit is not None:
+            key = compile_keys(self.recorder).guess(limit["compile_id"])
+            known = {"action": "limit", "backend": "trees", "compile_key": key, "time_ns": time.time_ns(), **limit}
+            self.emit(make_action, None, (), {**known, **function_columns(key, self.recorder.frames)})
 
     # Outputs whose memory a later run reuses
 
