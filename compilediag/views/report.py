@@ -12,6 +12,7 @@ from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel
 from .page_types import PagePatch
+from .report_packing import pack_patch
 
 #: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
 TEXT_BUDGET = 2_500_000
@@ -55,7 +56,7 @@ def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool =
 def render_report(snapshot: PagePatch) -> str:
     """The report of a view model's snapshot, as HTML."""
     title = f"compilediag: {snapshot['meta'].get('title') or 'session'}"
-    return render_page(title, "report.js", snapshot, NO_SCRIPT)
+    return render_page(title, "report.js", pack_patch(snapshot), NO_SCRIPT)
 
 
 def render_page(title: str, entry: str, data: Any, no_script: str) -> str:

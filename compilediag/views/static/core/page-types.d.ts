@@ -183,6 +183,10 @@ export interface StoredText {
   z?: string;
   cut?: boolean;
   same?: number;
+  /** In a report: the artifact whose block contains this text. */
+  in?: number;
+  /** Its first and last position in the block. */
+  slice?: [begin: number, end: number];
 }
 
 export interface RankSummary {
@@ -263,6 +267,12 @@ export interface Patch {
   columns?: Record<string, Column[]>;
   rows?: Record<string, Cells[]>;
   texts?: Record<string, StoredText>;
+}
+
+/** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */
+export interface PackedPatch extends Patch {
+  strings?: string[];
+  packed?: Record<string, number[]>;
 }
 
 /** Where the reader is. */

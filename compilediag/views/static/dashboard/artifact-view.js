@@ -1,6 +1,7 @@
 // The text of one artifact (graph, guards, generated code): inflated here, shown a page at a time.
 import { make, makeButton, makeLink, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatBytes, formatCount } from "../core/format.js";
+import { inflate } from "../core/page-data.js";
 import { CodeHighlighter, isCode } from "./code-highlight.js";
 /** @import { StoredText } from "../core/page-types" */
 
@@ -8,16 +9,6 @@ const PAGE = 60_000; // characters shown at first and added by "show more"
 const COLORED = 400_000; // characters that are colored; more elements would make the page slow
 const ADDRESS = /^https?:\/\/\S+$/;
 const CHUNK = 200_000; // characters of one element when everything is shown
-
-/**
- * Inflates base64 of zlib-deflated UTF-8.
- * @param {string} base64
- */
-export async function inflate(base64) {
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
-}
 
 export class ArtifactView {
   /**
@@ -58,7 +49,7 @@ export class ArtifactView {
     if (!open || this.text !== null) return;
     if (!this.stored?.z) return this.showAbsent();
     try {
-      this.text = await inflate(this.stored.z);
+      this.text = await inflate(this.stored);
     } catch (error) {
       this.text = "";
       return setText(this.note, `this text cannot be read: ${error instanceof Error ? error.message : error}`);

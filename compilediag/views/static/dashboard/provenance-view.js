@@ -1,7 +1,7 @@
 // What each line became: the graph before autograd, the graph after it and the generated code side by side.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatPlace } from "../core/format.js";
-import { inflate } from "./artifact-view.js";
+import { inflate } from "../core/page-data.js";
 import { CodeHighlighter } from "./code-highlight.js";
 import { findKernelLines, linkLines } from "./provenance-links.js";
 /** @import { Store } from "../core/store.js" */
@@ -85,7 +85,7 @@ export class ProvenanceView {
     const stored = artifact && this.store.texts.get(artifact.id);
     if (!stored?.z) return null;
     try {
-      return await inflate(stored.z);
+      return await inflate(stored);
     } catch {
       return null; // a damaged file; the artifact's own section says so
     }
