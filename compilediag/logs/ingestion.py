@@ -13,14 +13,14 @@ from typing import Any
 from ..errors import CompilediagError
 from ..files import check_output
 from ..storage.merging import add_part
-from ..storage.run_identity import identify_process
+from ..storage.run_identity import BOOT, identify_process
 from ..storage.session_files import is_replaceable, remove, temporary_file
 from ..storage.store import Store
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, find_logs, separate_copies
 from .log_session import MAX_TEXTS, LogWriter, describe_tally, find_last_id, finish_session, format_counts, read_log
-from .log_workers import choose_processes, read_parts
+from .log_workers import choose_processes, collect_rarely, read_parts
 from .progress_bar import ProgressBar
 
 PathLike = str | os.PathLike[str]
@@ -44,7 +44,9 @@ def read_logs(
     job = IngestJob(logs, len(copies), given)
     file, store = _make_temporary(job) if target is None else (target, _open_target(target, job))
     try:
-        tally = job.run(store, choose_processes(logs, processes))
+        store.begin_bulk()
+        with collect_rarely():
+            tally = job.run(store, choose_processes(logs, processes))
     finally:
         store.close()
     if strict and tally.faults:
@@ -81,12 +83,15 @@ class IngestJob:
         self.title = " ".join(Path(given[0]).name.split()) + more
 
     def make_state(self) -> dict[str, Any]:
-        """Return what a session file stores of its job: which logs, and the version that reads them."""
+        """Return what a session file stores of its job: which logs, the version that reads them, and the boot.
+
+        A machine that loses power can leave a file that is not complete.
+        """
         logs = [[str(log.path.absolute()), log.size, log.changed_ns] for log in self.logs]
-        return {"version": __version__, "logs": logs}
+        return {"version": __version__, "logs": logs, BOOT: identify_process()[BOOT]}
 
     def is_same(self, state: object) -> bool:
-        """Return True if `state` is of the same logs, unchanged since, and of this version."""
+        """Return True if `state` is of the same logs, unchanged since, of this version and this boot."""
         return state == self.make_state()
 
     def run(self, store: Store, processes: int) -> ReadTally:

@@ -5,6 +5,8 @@ So the session is the same, event by event, for any number of processes.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import marshal
 import os
 import sqlite3
@@ -30,6 +32,8 @@ WORTH_BYTES = 4 << 20
 #: The same of one log, whose records come together in one process.
 WORTH_SPLITTING = 24 << 20
 READ_LOG = "log"
+#: New objects until Python looks for cycles.
+RARELY = 50_000
 
 
 class Answer(TypedDict, total=False):
@@ -87,6 +91,18 @@ def _ask_for_log(log: LogFile, part: Path, processes: int) -> Question:
     return [READ_LOG, str(log.path.absolute()), log.size, log.changed_ns, str(part), processes]
 
 
+@contextlib.contextmanager
+def collect_rarely() -> Iterator[None]:
+    """In the block, Python looks for cycles less often: events have none, and a twentieth of the time is lost."""
+    before = gc.get_threshold()
+    if 0 < before[0] < RARELY:
+        gc.set_threshold(RARELY, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 # In the worker
 
 
@@ -100,7 +116,8 @@ def main() -> None:
         _, path, size, changed_ns, part, processes = question
         return marshal.dumps({**worker.read(LogFile(Path(path), size, changed_ns), Path(part), processes)})
 
-    answer_questions(answer)
+    with collect_rarely():
+        answer_questions(answer)
 
 
 class LogWorker:
@@ -117,6 +134,7 @@ class LogWorker:
         except (OSError, sqlite3.Error) as error:
             return {"error": f"{part} can't be written: {error}"}
         try:
+            store.begin_bulk()
             self._writer.store = store
             tally = read_log(log, store, self._writer, ProgressBar(0), 0, processes)
         except CompilediagError as error:

@@ -18,6 +18,8 @@ from .texts import clean
 MAX_VARIABLES = 32_766
 #: Rows of one statement. With more, parsing the statement takes SQLite as long as inserting the rows.
 MAX_ROWS = 150
+#: The same in bulk: statements of 64, 32, 16 rows and so on are parsed once.
+BULK_ROWS = 64
 OWNER = ("rank", "pid")
 COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
 
@@ -63,7 +65,7 @@ _get_common = attrgetter(*COMMON[len(OWNER) :])
 
 
 def insert_events(
-    db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool
+    db: sqlite3.Connection, first: int, events: Sequence[Event], owners: Iterable[Owner], is_clean: bool, is_bulk: bool
 ) -> None:
     """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
     of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
@@ -71,18 +73,19 @@ def insert_events(
     for event_id, (event, owner) in enumerate(zip(events, owners, strict=True), first):
         of_kind[type(event)].append((event_id, event))
         common.append((event_id, *owner, *_get_common(event)))
-    insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common))
+    insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common), is_bulk)
     for kind, numbered in of_kind.items():
         layout = _LAYOUTS[kind]
         rows = layout.make_rows(numbered)
-        insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows))
+        insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows), is_bulk)
 
 
-def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row], is_bulk: bool) -> None:
     """Insert rows with few statements. Columns without any value are left out: binding None is slow.
 
     Python releases the interpreter lock at every step of a statement, and while the compiler is busy it takes 5 ms to
-    get it back: with one row per step, no more than 200 rows per second could be written.
+    get it back: with one row per step, no more than 200 rows per second could be written. In bulk, parsing the
+    statements is what takes time, so each is used again.
     """
     filled = [(c, v) for c, v in zip(columns, zip(*rows, strict=True), strict=False) if not _is_empty(v)]
     if not filled:
@@ -90,10 +93,13 @@ def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows:
     names, values = zip(*filled, strict=True)
     rows = rows if len(names) == len(columns) else list(zip(*values, strict=True))
     head, marks = f"INSERT {into} ({', '.join(names)}) VALUES ", f"({', '.join('?' * len(names))})"
-    step = min(MAX_ROWS, MAX_VARIABLES // len(names))
-    for begin in range(0, len(rows), step):
+    begin, most = 0, min(BULK_ROWS if is_bulk else MAX_ROWS, MAX_VARIABLES // len(names))
+    while begin < len(rows):
+        left = len(rows) - begin
+        step = min(most, 1 << left.bit_length() - 1 if is_bulk else left)
         part = rows[begin : begin + step]
-        db.execute(head + ", ".join([marks] * len(part)), list(chain.from_iterable(part)))
+        db.execute(head + ", ".join([marks] * step), list(chain.from_iterable(part)))
+        begin += step
 
 
 def _is_empty(values: Sequence[Any]) -> bool:

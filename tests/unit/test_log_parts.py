@@ -163,8 +163,8 @@ def test_fields_that_are_nested_deeply_are_parsed_again():
     nested = []
     for _ in range(3000):
         nested = [nested]
-    read = Record("0305 12:00:00.000000", 1, {"a": nested}, payload=b"x", digest="d", size=1, fields='{"a": 1}')
-    timed = Record("0305 12:00:00.000000", 1, {"chromium_event": {}}, b'{"a": 2}', "e", size=8, event={"a": nested})
+    read = Record("0305 12:00:00.000000", 1, {"a": nested}, "a", None, b"x", "d", size=1, fields='{"a": 1}')
+    timed = Record("0305 12:00:00.000000", 1, {}, "chromium_event", None, b'{"a": 2}', "e", size=8, event={"a": nested})
     unpacked = unpack_records(marshal.loads(pack_records([read, timed, Unread("why", 3)], lambda *_: b"p")))
     first, second, third = unpacked
     assert first.metadata == {"a": 1} and first.payload == b"x" and first.packed == b"p"

@@ -13,8 +13,8 @@ from .key_differences import describe_differences, measure_distance
 
 #: Keys remembered for one function, cache and direction.
 REMEMBERED = 32
-#: Functions remembered, and keys whose components wait for their look-up.
-MAX_FUNCTIONS, MAX_NOTED = 1_024, 16
+#: Functions remembered, keys whose components wait for their look-up, and configurations that keys share.
+MAX_FUNCTIONS, MAX_NOTED, MAX_SETTINGS = 1_024, 16, 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,8 @@ class KeyHistory:
         self._owners: OrderedDict[KeyOwner, deque[CacheKey]] = OrderedDict()
         self._noted: OrderedDict[str, Components] = OrderedDict()
         self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
-        self._settings: dict[frozenset[tuple[str, Component]], Components] = {}
+        #: The ids of settings, most of which are the same objects in all keys, -> those settings.
+        self._settings: dict[tuple[int, ...], Components] = {}
 
     @property
     def problem(self) -> str | None:
@@ -114,7 +115,10 @@ class KeyHistory:
     def _make_key(self, name: str, found: Components, seen: str | None = None) -> CacheKey:
         settings = {n: c for n, c in found.items() if n.startswith(SETTING)}
         own = {n: c for n, c in found.items() if n not in settings}
-        return CacheKey(name, own, self._settings.setdefault(frozenset(settings.items()), settings), seen)
+        if len(self._settings) >= MAX_SETTINGS:
+            self._settings.clear()
+        known = self._settings.setdefault(tuple(map(id, settings.values())), settings)
+        return CacheKey(name, own, known, seen)
 
     def _find_known(self, owner: KeyOwner) -> deque[CacheKey]:
         """Return the keys of an owner, the oldest first."""

@@ -20,7 +20,7 @@ from .graph_break_text import parse_graph_break, parse_logged_break
 from .kept_texts import Item, KeptTexts
 from .logged_lookups import LoggedLookups, is_lookup_event
 from .recompile_reasons import REASONS, PendingRecompiles
-from .record_kinds import KNOWN, TIMED, find_compile_id, find_kind, find_name
+from .record_kinds import KNOWN, TIMED, find_name
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .timed_events import (
@@ -64,8 +64,7 @@ class LogProcess:
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
         """Yield the events and texts of a record. It raises whatever a record that makes no sense causes."""
-        kind = find_kind(record.metadata) or ""
-        compile_id = find_compile_id(record.metadata)
+        kind, compile_id = record.kind, record.compile_id
         if kind == "str":
             self._files.add(*record.metadata["str"])
         elif kind == TIMED and record.digest is not None:
@@ -114,7 +113,7 @@ class LogProcess:
         yield from fresh
 
     def _decode_metrics(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
-        kind = find_kind(record.metadata) or ""
+        kind = record.kind
         logged = record.metadata[kind]
         fields = metrics.normalize_metrics(kind, logged, attempt.compile_id, time_ns)
         attempt = self._attempts.get(fields["compile_id"])
@@ -140,7 +139,7 @@ class LogProcess:
         yield from self._decode_shape(record, attempt, time_ns)
 
     def _decode_shape(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
-        kind, compile_id, key = find_kind(record.metadata) or "", attempt.compile_id, attempt.compile_key
+        kind, compile_id, key = record.kind, attempt.compile_id, attempt.compile_key
         yield from self._shapes.decode(
             kind, record.metadata[kind], self._files, compile_id, time_ns, None, key, attempt.is_announced
         )

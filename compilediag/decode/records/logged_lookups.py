@@ -22,6 +22,10 @@ from .trace_log import Record
 
 #: Name of an artifact -> its cache and its outcome. torch 2.4 to 2.6 have the outcome only in some texts: `hash`.
 _ARTIFACT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)(?P<bundled>_bundled)?_cache_(?P<outcome>[a-z_]+)$")
+#: The start of such an artifact: it is parsed only if no event announced its key.
+_KEY = re.compile(r'\{(?:"cache_status_detailed": "\w+", )?"key": "([^"\\]+)"')
+#: Cache, outcome and key of a lookup.
+_Identity = tuple[str | None, str | None, str | None]
 _OUTCOMES = frozenset({"hit", "miss", "bypass", "disabled"})
 #: The reason of a graph that its AOTAutogradCache entry contains, so that nothing was looked up in FxGraphCache.
 BUNDLED = "the aot_autograd entry contains the graph"
@@ -42,7 +46,7 @@ class LoggedLookups:
         self._attempts = attempts
         self._history = KeyHistory()
         #: (cache, outcome, key) of the events whose artifacts have not come.
-        self._announced: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        self._announced: Counter[_Identity] = Counter()
         #: Name of a profile's artifact -> its row, until its timed event ends.
         self._profiles: dict[str, CacheLookup] = {}
         #: A lookup whose outcome the log does not have yet, and its components.
@@ -65,7 +69,11 @@ class LoggedLookups:
         elif name == PICKLE_FAILURE:
             yield self._make_failed_store(json.loads(record.text), attempt, time_ns)
         elif (found := _ARTIFACT.match(name)) is not None:
-            yield from self._decode_lookup(found, json.loads(record.text), attempt, time_ns)
+            text = record.text
+            key = _KEY.match(text)
+            cache = "fx_graph" if found["cache"] == "fx_graph" else "aot_autograd"
+            if key is None or found["bundled"] or not self._was_announced((cache, found["outcome"], key[1])):
+                yield from self._decode_lookup(found, json.loads(text), attempt, time_ns)
 
     def end_timed(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> Iterator[CacheLookup]:
         """Yield the profile that was read or written within the timed event that ends."""
@@ -109,7 +117,7 @@ class LoggedLookups:
             return
         if found["bundled"]:
             row = dataclasses.replace(row, reason=BUNDLED)
-        elif self._was_announced(row):
+        elif self._was_announced(_identify(row)):
             return
         yield self._history.compare(row, fields.get("components") or ())
 
@@ -123,9 +131,8 @@ class LoggedLookups:
         if row is not None:
             self._open[attempt] = row, arguments.get("components") or []
 
-    def _was_announced(self, row: CacheLookup) -> bool:
-        """Return whether an event announced the row; the next row like it then needs an event of its own."""
-        identity = _identify(row)
+    def _was_announced(self, identity: _Identity) -> bool:
+        """Return whether an event announced a row; the next row like it then needs an event of its own."""
         left = self._announced.pop(identity, 0) - 1
         if left > 0:
             self._announced[identity] = left
@@ -163,7 +170,7 @@ def is_lookup_event(name: str) -> bool:
     return CACHE_EVENT.match(name) is not None
 
 
-def _identify(row: CacheLookup) -> tuple[str | None, str | None, str | None]:
+def _identify(row: CacheLookup) -> _Identity:
     outcome = "miss" if row.outcome == "guard_miss" else row.outcome
     return row.cache, outcome, row.key
 

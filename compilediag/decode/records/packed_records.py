@@ -10,7 +10,7 @@ import marshal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .record_kinds import TIMED, find_kind
+from .record_kinds import TIMED
 from .trace_log import MD5, Record, Unread, parse_json
 
 #: The fields of a record, in the order of its arguments.
@@ -43,17 +43,17 @@ def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
         return read.why, read.size
     payload, packed = read.payload, None
     if payload is not None and read.digest is not None and read.damage != MD5:
-        if find_kind(read.metadata) == TIMED:
+        if read.kind == TIMED:
             with contextlib.suppress(ValueError, RecursionError):
                 payload = payload if read.parse_event() is None else None
         else:
             packed = pack(read.digest, payload)
     about = (read.digest, read.damage, read.prefix_rank, read.fields, read.size)
-    return read.stamp, read.process, read.metadata, payload, *about, read.event, packed
+    return read.stamp, read.process, read.metadata, read.kind, read.compile_id, payload, *about, read.event, packed
 
 
 def _leave_unparsed(read: Record | Unread, fields: _Fields) -> _Fields:
     if isinstance(read, Unread):
         return fields
     metadata = None if read.fields else read.metadata
-    return *fields[:2], metadata, read.payload, *fields[4:-2], None, fields[-1]
+    return *fields[:2], metadata, read.kind, read.compile_id, read.payload, *fields[6:-2], None, fields[-1]

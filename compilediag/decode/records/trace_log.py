@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .record_kinds import find_compile_id, find_kind
+
 #: Bytes read at once.
 BLOCK = 1 << 20
 #: Longer records are dropped: a file without line ends must not fill the memory.
@@ -39,6 +41,8 @@ _TIMED = re.compile(
     rb"[VIWEC](\d{4} \d\d:\d\d:\d\d\.\d{6}) (\d{1,19}) [^\]{\n]{0,1000}\] "
     rb'(\{"chromium_event": [^\n]{0,1000}), "has_payload": "([0-9a-f]{32})"\}\n\t'
 )
+#: Line ends at the end of a block.
+_LAST_ENDS = re.compile(rb"[\r\n]*\Z")
 _decode_json = json.JSONDecoder().raw_decode
 
 
@@ -52,9 +56,9 @@ class Stream(Protocol):
 class Record:
     """One record. `stamp` is local time without a year; `process` is a process id, before torch 2.5 a thread id.
 
-    `metadata` are its fields, `fields` is their JSON as it was logged; a timed event has none. `payload` is UTF-8, None
-    if there is none, `digest` its md5 and `size` its bytes. `damage` says what is wrong with a record that is kept
-    nevertheless.
+    `kind` says what it is, `compile_id` of which compile. `metadata` are its fields, `fields` is their JSON as it was
+    logged; a timed event has none. `payload` is UTF-8, None if there is none, `digest` its md5 and `size` its bytes.
+    `damage` says what is wrong with a record that is kept nevertheless.
 
     A process that reads for another one sends no payload of timed events, which it has parsed, as `event`. It sends
     other payloads compressed too, as `packed`; that is empty if it has sent the same text before.
@@ -63,6 +67,8 @@ class Record:
     stamp: str
     process: int
     metadata: dict[str, Any]
+    kind: str
+    compile_id: str | None
     payload: bytes | None = None
     digest: str | None = None
     damage: str | None = None
@@ -132,8 +138,8 @@ def _split_records(stream: Stream, max_record: int) -> Iterator[bytes | Unread]:
         is_over = not block
         text = ends + block if ends else block
         # Line ends at the end of the block may belong to an empty line of a payload.
-        sure = len(text) if is_over else max(len(text.rstrip(b"\r\n")), len(text) - LINE_ENDS)
-        text, ends = text[:sure], text[sure:]
+        ends = b"" if is_over else _LAST_ENDS.search(text, len(text) - LINE_ENDS)[0]  # type: ignore[index]
+        text = text[: len(text) - len(ends)] if ends else text
         first, *others = RECORD_END.split(text)
         size += len(first)
         if size <= max_record:
@@ -156,9 +162,10 @@ def parse_record(piece: bytes) -> Record | Unread | None:
     """Parse one record; None for an empty line."""
     if (timed := _TIMED.match(piece)) is not None:
         stamp, process, shared, digest = timed.groups()
-        metadata = _parse_shared(shared)
-        if metadata is not None:
-            record = Record(stamp.decode(), int(process), {**metadata, "has_payload": digest.decode()})
+        about = _parse_shared(shared)
+        if about is not None:
+            named = {**about[0], "has_payload": digest.decode()}
+            record = Record(stamp.decode(), int(process), named, *about[1:])
             _add_payload(record, piece[timed.end() :].replace(b"\n\t", b"\n"))
             return record
     end = piece.find(b"\n")
@@ -175,7 +182,8 @@ def parse_record(piece: bytes) -> Record | Unread | None:
     if metadata is None:
         return Unread("no valid JSON", len(piece))
     rank, stamp, process = found.group("rank", "stamp", "process")
-    record = Record(stamp.decode(), int(process), metadata, damage=damage, fields=fields)
+    kind, compile_id = find_kind(metadata) or "", find_compile_id(metadata)
+    record = Record(stamp.decode(), int(process), metadata, kind, compile_id, damage=damage, fields=fields)
     record.prefix_rank = None if rank is None else int(rank)
     if end >= 0:
         _add_payload(record, piece[end + 2 :].replace(b"\n\t", b"\n"))
@@ -200,12 +208,13 @@ def _parse_fields(text: str) -> dict[str, Any] | None:
 
 
 @functools.lru_cache(64)
-def _parse_shared(text: bytes) -> dict[str, Any] | None:
-    """Return the fields that the timed events of a compile have in common."""
+def _parse_shared(text: bytes) -> tuple[dict[str, Any], str, str | None] | None:
+    """Return what the timed events of a compile have in common: fields, kind and compile id."""
     try:
-        return _parse_fields(text.decode() + "}")
+        fields = _parse_fields(text.decode() + "}")
     except UnicodeDecodeError:
         return None
+    return None if fields is None else (fields, find_kind(fields) or "", find_compile_id(fields))
 
 
 def parse_json(text: str) -> Any:
