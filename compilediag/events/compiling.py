@@ -28,7 +28,9 @@ class Compile(Event):
     function: str | None = column("string", "name of the compiled code object", sources=("compiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
-    trigger: str | None = column("string", "what started it: dynamo, lazy_backward or compiled_autograd")
+    trigger: str | None = column(
+        "string", "what started it: dynamo, lazy_backward, compiled_autograd or precompile (torch.compiler.precompile)"
+    )
     is_recompile: bool | None = column("boolean", "true if the code object had entries and all failed")
     attempt: int | None = column("Int64", "number of restarts of the analysis: each graph break or restart adds one")
     outcome: str | None = column(

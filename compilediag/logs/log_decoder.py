@@ -42,6 +42,7 @@ class ReadTally:
     unknown: Counter[str] = field(default_factory=Counter)
     other_ranks: int = 0
     torch_version: str | None = None
+    static_sources: str | None = None
 
     @property
     def faults(self) -> Counter[str]:
@@ -56,6 +57,7 @@ class ReadTally:
         self.unknown += other.unknown
         self.other_ranks += other.other_ranks
         self.torch_version = self.torch_version or other.torch_version
+        self.static_sources = self.static_sources or other.static_sources
 
     def as_json(self) -> dict[str, Any]:
         """Return the tally as JSON values."""
@@ -152,6 +154,7 @@ class LogDecoder:
         items = list(process.finish(self._last_ns))
         self.tally.unknown.update(process.unknown)
         self.tally.torch_version = self.tally.torch_version or process.torch_version
+        self.tally.static_sources = self.tally.static_sources or process.static_sources
         return items, process.pid, rank
 
 

@@ -233,6 +233,8 @@ def finish_session(store: Store, tally: ReadTally, dropped: int, description: st
     query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
     first, last = store.connection.execute(query).fetchone()
     now = time.time_ns()
+    if tally.static_sources is not None:
+        store.set_meta(static_sources=tally.static_sources)
     store.set_meta(torch_version=tally.torch_version, created_ns=first or now, stopped_ns=int(last or now))
     store.set_meta(ingest=None, ingested=None)
 

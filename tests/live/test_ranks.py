@@ -39,6 +39,30 @@ def job(tmp_path_factory):
     return folder
 
 
+@pytest.mark.since_torch("2.15", "ranks do not agree on what their caches had")
+def test_a_hit_that_another_rank_lacks_is_a_miss(tmp_path):
+    command = [sys.executable, "-m", "tests.live.ranks_share_hits"]
+    arguments = (str(tmp_path / "meeting"), f"{tmp_path / 'watched'}/")
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), *arguments],
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"cache{rank}")},
+            cwd=ROOT,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    lookups = cd.load(tmp_path / "watched").cache_lookups.query("cache == 'aot_autograd' and action == 'look_up'")
+    first, second = (group.astype(object).to_dict("records") for _, group in lookups.groupby("rank"))
+    assert [row["outcome"] for row in (*first, *second)] == ["miss"] * 4
+    assert "another rank found none" in first[1]["reason"]
+    assert not [row for row in (first[0], *second) if "another rank" in str(row["reason"])]
+
+
 @pytest.fixture(scope="module")
 def both(job):
     """(session of the watches, session of the logs)."""

@@ -119,6 +119,32 @@ def raising(graph, inputs):
     raise ValueError("no such backend")
 
 
+@pytest.mark.since_torch("2.15", "there is no torch.compiler.precompile.capture")
+def test_a_capture_ahead_of_time_is_a_compile(tmp_path):
+    from torch.compiler import precompile
+
+    def squares(x):
+        return x.square().sum()
+
+    paths = {"artifact_path": tmp_path / "a.py", "cache_path": tmp_path / "a.cache", "backend": "eager"}
+    with cd.watch() as session:
+        with precompile.capture(squares, **paths) as capture:
+            assert capture(torch.ones(3)) == 3
+        with pytest.raises(Exception), precompile.capture(lambda x: x / 0 / y, **paths) as capture:  # noqa: B017, F821
+            capture(torch.ones(3))
+    good, bad = session.compiles.astype(object).to_dict("records")
+    assert (good["function"], good["trigger"], good["outcome"], good["backend"]) == (
+        "squares",
+        "precompile",
+        "ok",
+        "eager",
+    )
+    assert (good["file"], good["line"]) == (__file__, squares.__code__.co_firstlineno)
+    assert good["duration_s"] > 0 and good["compile_key"] != bad["compile_key"]
+    assert (bad["function"], bad["outcome"], bad["fail_type"]) == ("<lambda>", "failed", "NameError")
+    assert "Nothing was compiled" not in session.summary()
+
+
 def test_outcomes_limits_and_restarts():
     def limited(x, name):
         return x + len(name)

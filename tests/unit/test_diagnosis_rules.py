@@ -138,6 +138,26 @@ def test_a_mark_names_the_function_that_sets_it(attribute, expected, actual, act
     assert "_dynamo_" not in found.title + found.suggestion
 
 
+@pytest.mark.parametrize(
+    ("setting", "entry"),
+    [
+        ("L['x']", "L['x']"),
+        ("L['y'], L['x']:0", "L['x']:0"),
+        ("L\\['x.*'\\]", "L\\['x.*'\\]"),
+        ("L['x']:1", None),
+        ("L['y'],[", None),
+        (None, None),
+    ],
+)
+def test_a_size_that_a_setting_keeps_static(setting, entry):
+    """As torch reads the setting: names or patterns, of which `:0` restricts one to a dimension."""
+    data = tables(*sizes("4", "6", "8", tensor="x"))
+    data.meta = {"static_sources": setting}
+    (found,) = diagnose(data)
+    assert (entry is not None) == ("static_sources" in found.suggestion)
+    assert entry is None or f'Remove "{entry}"' in found.suggestion
+
+
 def test_a_value_on_the_stack_cannot_be_marked_by_name():
     found = diagnose_one(*sizes("4", "6", "8", tensor="___stack0"))
     assert "mark_dynamic(___stack0" not in found.suggestion

@@ -10,7 +10,7 @@ import compilediag as cd
 from compilediag.decode.call_stacks import MAX_DEPTH, CallStacks, Frame
 from compilediag.decode.records.shape_records import ShapeRecords
 
-from .log_builder import compile_, decode, record, start, string
+from .log_builder import compile_, decode, metrics, record, start, string
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -189,6 +189,14 @@ def test_a_value_that_depends_on_data(session):
 
 
 # Exports
+
+
+def test_a_setting_that_keeps_sizes_static_is_read_from_a_log(tmp_path):
+    config = json.dumps({"dynamic_sources": "", "static_sources": "L['x']"})
+    text = string() + start() + metrics(compiler_config=config) + start(compile_id="1/0", at=2) + metrics(3, "1/0")
+    (tmp_path / "one.log").write_text(text)
+    assert cd.ingest(tmp_path / "one.log", strict=True).meta["static_sources"] == "L['x']"
+    assert "static_sources" not in cd.ingest(GOLDEN / "torch-2.15-shapes.log.gz").meta
 
 
 def test_problems_of_an_export(session):

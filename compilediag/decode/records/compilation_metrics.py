@@ -93,6 +93,15 @@ def make_compile(
     )
 
 
+def read_static_sources(metrics: Metrics) -> str | None:
+    """Return torch 2.15's setting of what stays static, `L['x'],L['y']:0`, if it was set at this compile."""
+    config = metrics.get("compiler_config") or ""
+    if '"static_sources"' not in config or '"static_sources": ""' in config:
+        return None
+    found = json.loads(config).get("static_sources")
+    return found if isinstance(found, str) else None
+
+
 def _read_seconds(metrics: Metrics, name: str) -> float | None:
     value = metrics.get(name)
     return None if value is None else value / 1e6

@@ -53,6 +53,7 @@ class LogProcess:
         self.rank: int | None = None
         self.unknown: dict[str, int] = defaultdict(int)
         self.torch_version: str | None = None
+        self.static_sources: str | None = None
         self._files = FileNames()
         self._attempts = Attempts(make_key)
         self._phases = OpenPhases()
@@ -124,6 +125,7 @@ class LogProcess:
         if compile is not None:
             yield compile
             self.torch_version = fields.get("pytorch_version") or self.torch_version
+            self.static_sources = metrics.read_static_sources(fields) or self.static_sources
             if not self._logs_breaks and "compile_id" not in logged:
                 yield from _make_older_breaks(compile)
         for name, text in metrics.split_texts(kind, logged):

@@ -11,7 +11,7 @@ from ..evidence import get_place, group_by
 from ..settings import Settings
 from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
 from .edits import get_user_value, insert_before_call, replace_argument
-from .source_paths import is_size, normalize_source, split_property
+from .source_paths import find_listed, is_size, normalize_source, split_property
 
 #: Undoes dynamic=False: torch then makes a number dynamic after its first change, which still recompiles.
 DYNAMIC_BY_DEFAULT = "Compile with dynamic=None."
@@ -176,6 +176,24 @@ def advise_branch(cause: Cause) -> Advice:
         ceiling=get_usual_ceiling(cause),
         what_changed=None if cause.values else f"{condition} no longer holds",
         is_expected=True,
+    )
+
+
+def advise_static_source(cause: Cause) -> Advice | None:
+    """A size or number that torch.compiler.config.static_sources keeps static; None if the setting does not name it."""
+    dim = split_property(cause.source)[2]
+    setting = cause.facts.static_sources
+    entry = next(filter(None, (find_listed(setting, name, dim) for name in cause.torch_sources)), None)
+    if entry is None:
+        return None
+    way = f'Remove "{entry}" from torch.compiler.config.static_sources, or keep the value to few values.'
+    return Advice(
+        "specialized",
+        way,
+        f"The setting keeps {format_expression(cause.source)} static, so each of its values is compiled on its own, "
+        "and dynamic_sources and dynamic=True have no effect on it.",
+        list_changes(way),
+        get_usual_ceiling(cause),
     )
 
 

@@ -15,6 +15,7 @@ from .advice import (
     Advice,
     advise_branch,
     advise_specialized,
+    advise_static_source,
     edit_argument,
     format_user_line,
     get_name,
@@ -55,6 +56,8 @@ def advise_size(cause: Cause) -> Advice:
     torch makes a size dynamic by itself after its first change, so one recompile is usual. It never does so for 0 and
     1, for sizes that a line of the code fixes, and for tensors of modules.
     """
+    if (by_setting := advise_static_source(cause)) is not None:
+        return by_setting
     if _is_zero_one(cause):
         return _advise_zero_one(cause)
     if is_specialized(cause):

@@ -80,14 +80,15 @@ class ShapeNeed:
 class ValueFacts:
     """What is known of a guarded value beside its guards.
 
-    `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the values
-    before did not fulfil, one for each recompile that stays even if the value is dynamic from the start. With
-    `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
+    `value_need` is the line that needed it as a number. `exclusions` are the conditions of new entries that the
+    values before did not fulfil, one for each recompile that stays even if the value is dynamic from the start.
+    With `has_conditions` an entry would be valid for some values only, even if the value was unbacked; with
     `has_tensor_conditions` for some sizes of its tensor, or of a tensor that changed with it; with
     `has_number_conditions` a condition combines the size with a number. `is_parameter` is true for a size of a
     Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version` is (major,
-    minor) of the session; (0, 0) if it is not known. `graph_breaks` are those before the code that recompiled, and
-    `thread` is the function of the thread that it ran in; None for the main thread.
+    minor) of the session; (0, 0) if it is not known. `static_sources` is torch's setting of that name.
+    `graph_breaks` are those before the code that recompiled, and `thread` is the function of the thread that it ran
+    in; None for the main thread.
     """
 
     value_need: ShapeNeed | None = None
@@ -100,6 +101,7 @@ class ValueFacts:
     torch_version: tuple[int, int] = (0, 0)
     graph_breaks: tuple[GraphBreak, ...] = ()
     thread: str | None = None
+    static_sources: str = ""
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -114,6 +116,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         is_sometimes_absent=any(one.is_sometimes_absent for one in facts),
         torch_version=max((one.torch_version for one in facts), default=(0, 0)),
         graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
+        static_sources=next((one.static_sources for one in facts if one.static_sources), ""),
         thread=next((one.thread for one in facts if one.thread), None),
     )
 
@@ -123,7 +126,8 @@ class FactIndex:
 
     def __init__(self, data: Rows):
         self._shapes = ShapeIndex(data)
-        self._version = _read_version(getattr(data, "meta", {}).get("torch_version"))
+        meta = getattr(data, "meta", {})
+        self._version, self._static = _read_version(meta.get("torch_version")), str(meta.get("static_sources") or "")
         self._threads = ThreadIndex(data)
         self._breaks = group_by(data.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         failures = data.rows(GuardFailure)
@@ -149,6 +153,7 @@ class FactIndex:
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
             is_sometimes_absent=any(_is_part_of(one, absent) for one in (source, *beside) for absent in self._absent),
             torch_version=self._version,
+            static_sources=self._static,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
         )

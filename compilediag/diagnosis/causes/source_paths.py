@@ -15,6 +15,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 #: A path of attributes and simple subscripts: nothing that `dynamic_sources` would read as more than a name.
 _PATH = r"(?:\.[A-Za-z_]\w*|\[\d+\]|\['[\w.]+'\])*"
 _LOCAL = re.compile(rf"([A-Za-z_]\w*)({_PATH})")
+_DIM = re.compile(r"(.+):(\d{1,3})$")
 _SCOPED = re.compile(rf"[LG]\['\w+'\]{_PATH}")
 
 
@@ -69,6 +70,25 @@ def find_torch_source(source: str, reason: str | None) -> str | None:
     if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
         return _add_scope(split_property(operands[0])[0])  # A variable of a function that was passed in.
     return _add_scope(base) if _NAME.fullmatch(base) else None
+
+
+def find_listed(setting: str, name: str, dim: int | None) -> str | None:
+    """Find the entry of `dynamic_sources` or `static_sources` that names a value, as torch does; None without one.
+
+    An entry is torch's name or a pattern that the name begins with; `:1` after it restricts it to one dimension.
+    """
+    for entry in filter(None, setting.replace(" ", "").split(",")):
+        path, dims = (found[1], found[2]) if (found := _DIM.match(entry)) else (entry, None)
+        if (dims is None or dim is None or int(dims) == dim) and (path == name or _begins_with(path, name)):
+            return entry
+    return None
+
+
+def _begins_with(pattern: str, name: str) -> bool:
+    try:
+        return re.match(pattern, name) is not None
+    except re.error:
+        return False
 
 
 def _add_scope(path: str) -> str | None:

@@ -15,6 +15,7 @@ from .advice import (
     Advice,
     advise_branch,
     advise_specialized,
+    advise_static_source,
     edit_argument,
     format_user_line,
     get_name,
@@ -67,6 +68,8 @@ def advise_value(cause: Cause) -> Advice:
     """A value that varies, by the types of what was seen."""
     if _is_of_optimizer(cause):
         return _advise_optimizer_number(cause)
+    if (by_setting := advise_static_source(cause)) is not None:
+        return by_setting
     if is_specialized(cause) or (not is_usual(cause) and "range" in _find_uses(cause)):
         return advise_specialized(cause)
     if is_branch(cause):

@@ -16,6 +16,7 @@ from .guarded_cache import GuardedCache
 
 #: End of the reason where torch does not go on without the cache.
 STRICT = "raised to the caller: strict_autograd_cache or strict_precompile is set"
+OTHER_RANK = "the entry was found, but another rank found none, so all ranks compile"
 GRAPH_MISSING = "a graph that the entry names is not in FxGraphCache"
 
 
@@ -35,8 +36,10 @@ class AOTAutogradCache(GuardedCache):
     )
 
     def patches(self) -> list[Patch]:
+        agreed = [torch_api.AOT_RANKS_AGREED] if torch_api.AOT_RANKS_AGREED.exists() else []
         return [
             *super().patches(),
+            *(self.watch(point, self._ranks_agreed) for point in agreed),
             self.watch(torch_api.AOT_TRIED, self._on_tried, self._before_try),
             self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
             self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),
@@ -73,6 +76,11 @@ class AOTAutogradCache(GuardedCache):
             look.outcome, look.entry = "bypass", {**torch_api.entry_columns(result[0]), "counted_again": again}
         elif look.guard is not None:
             look.outcome = "guard_miss"
+
+    def _ranks_agreed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._top(LookUp)
+        if look is not None and error is None and call_argument(args, kwargs, 0, "local_hit") and not result:
+            look.outcome, look.reason = "miss", OTHER_RANK
 
     def _graphs_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)

@@ -53,6 +53,8 @@ AOT_KEY_HASHED = HookPoint(AUTOGRAD_CACHE, "autograd_cache_key")
 AOT_KEY_LINES = HookPoint(AUTOGRAD_CACHE, "_get_debug_lines_for_cache_key", required=False)
 #: The method of an entry that looks up the graphs that the entry names.
 AOT_GRAPHS_LOOKED_UP = HookPoint(AUTOGRAD_RESULT, "GenericAOTAutogradResult.wrap_post_compile")
+#: torch 2.15: all ranks drop what they found if one of them found nothing. False for the ranks that compile.
+AOT_RANKS_AGREED = HookPoint(AUTOGRAD_CACHE, "sync_cache_decision_cross_ranks", required=False)
 FX_GRAPH_MISS = TorchName(AUTOGRAD_CACHE, "FXGraphCacheMiss")
 #: The method of torch's configurations that packs them.
 SAVE_CONFIG = TorchName("torch.utils._config_module", "ConfigModule.save_config")
@@ -100,6 +102,7 @@ declare_parameters(
         FX_RESULT: "cls key local_hit local_miss remote_hit",
         FX_WRITTEN: "key content",
         FX_KEY_HASHED: "gm",
+        AOT_RANKS_AGREED: "local_hit",
         AOT_SAVED: "key entry",
         AOT_RESULT: "cls key local_hit local_miss remote_hit",
         AOT_WRITTEN: "key content",

@@ -31,6 +31,8 @@ EVENT_START, EVENT_END, INSTANT_EVENT = hook_points(
 #: Called with each finished CompilationMetrics. `record_compilation_metrics`, which calls it, cannot be watched: each
 #: thread's metrics context holds a reference to it from the thread's first compile on.
 METRICS_RECORDED = HookPoint(UTILS, "add_compilation_metrics_to_chromium")
+#: torch 2.15: traces and lowers what `torch.compiler.precompile.capture` captures, without Dynamo and its metrics.
+PRECOMPILED = HookPoint("torch._precompile", "PrecompiledModule._compile", required=False)
 #: Called when all entries of a frame failed, with the entries and the frame.
 ALL_ENTRIES_FAILED = HookPoint(CONVERT, "get_and_maybe_log_recompilation_reasons")
 #: Created once per graph break.
@@ -88,6 +90,7 @@ declare_parameters(
         EVENT_END: "self event_name time_ns metadata start_time_ns",
         INSTANT_EVENT: "self event_name time_ns metadata",
         METRICS_RECORDED: "c",
+        PRECOMPILED: "self",
         ALL_ENTRIES_FAILED: "cache_entries|cache_entry frame backend skip_logging",
         GRAPH_BREAK: "self",
         CONVERSION_RESULT: "self",
@@ -252,3 +255,17 @@ def max_entries() -> int:
 def was_asked_before(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """True for the second call of `ALL_ENTRIES_FAILED`: torch 2.11 calls it twice per recompile."""
     return any(args[3:]) or bool(kwargs.get("skip_logging"))
+
+
+def describe_capture(module: Any) -> dict[str, Any]:
+    """function, file, line and backend of a capture of `torch.compiler.precompile`, from its `PrecompiledModule`."""
+    function = getattr(module, "_fn", None)
+    if function is not None and not isinstance(function, types.FunctionType):
+        function = getattr(type(function), "forward", None)
+    code = getattr(function, "__code__", None)
+    return {
+        "function": getattr(code, "co_name", None),
+        "file": getattr(code, "co_filename", None),
+        "line": getattr(code, "co_firstlineno", None),
+        "backend": getattr(module, "_backend", None),
+    }

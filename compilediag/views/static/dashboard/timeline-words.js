@@ -8,7 +8,11 @@ import { PHASE_WORDS, phaseLabel } from "./phases.js";
 const MOST_PHASES = 8; // lines of a tooltip
 
 /** @type {Record<string, string>} what started a compile, where that is not a call */
-const TRIGGERS = { lazy_backward: "backward, at its first call", compiled_autograd: "compiled autograd" };
+const TRIGGERS = {
+  lazy_backward: "backward, at its first call",
+  compiled_autograd: "compiled autograd",
+  precompile: "captured ahead of time",
+};
 
 /** @type {Record<string, string>} */
 const OUTCOMES = { skipped: "skipped, runs eagerly", empty: "nothing to compile" };
