@@ -54,6 +54,7 @@ def ingest(
     strict: bool = False,
     processes: int | None = None,
     dask: str | None = None,
+    group_ranks: bool | None = None,
 ) -> Session:
     """Read logs that TORCH_TRACE wrote (torch 2.4 and later; files or folders; plain, gzip or zstd) into a session.
 
@@ -64,13 +65,16 @@ def ingest(
     the same for any number.
     `dask`: address of the scheduler of a Dask cluster, which reads each log in a task of its own, into a Parquet
     partition. `out` is then a folder that its workers see too, and `load(out)` opens it again.
+    `group_ranks`: scan all logs for what their ranks compiled, and read those of one rank of each group of ranks that
+    compiled the same. The tables then have rows of these ranks only; `ranks()` and `rank_members` have all ranks, each
+    with its own seconds. By default, 257 or more logs are grouped.
     UnreadRecords, at the end, if `strict` and something could not be read; CompilediagError if there are no logs.
     """
     from .logs import read_logs, read_logs_with_dask
 
     if dask is not None:
         return load(read_logs_with_dask(paths, out, strict, dask)[0])
-    file, _ = read_logs(paths, out, strict, processes)
+    file, _ = read_logs(paths, out, strict, processes, group_ranks)
     return _open_temporary(file) if out is None else Session(file)
 
 

@@ -34,6 +34,12 @@ class IngestCommand:
             help="read on the Dask cluster with this scheduler; OUT is then a folder that its workers see too"
             " (needs pip install compilediag[dask])",
         )
+        parser.add_argument(
+            "--group-ranks",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="read one rank of each group of ranks that compiled the same (default: with 257 or more logs)",
+        )
         parser.add_argument("--quiet", action="store_true", help="print no summary")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -43,7 +49,7 @@ class IngestCommand:
             if args.dask:
                 file, description = read_logs_with_dask(args.paths, args.output, args.strict, args.dask)
             else:
-                file, description = read_logs(args.paths, args.output, args.strict, args.processes)
+                file, description = read_logs(args.paths, args.output, args.strict, args.processes, args.group_ranks)
         except KeyboardInterrupt:
             print("compilediag: interrupted; run the same command again to continue", file=sys.stderr)
             return 130

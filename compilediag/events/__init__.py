@@ -22,6 +22,7 @@ from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, GuardFailure, Recompile
+from .jobs import RankMember
 from .rows import RowList, Rows
 from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
@@ -60,6 +61,7 @@ __all__ = [
     "GuardFailure",
     "KernelCompile",
     "Phase",
+    "RankMember",
     "Recompile",
     "RowList",
     "Rows",
@@ -78,6 +80,7 @@ __all__ = [
 #: 3: stacks, symbolic shapes, export problems and collectives.
 #: 4: compile keys.
 #: 5: calls and parameters of stack frames; blocks of compiles.
+#: 6: analyzed entries of recompiles; ranks of a job that was read group by group.
 SCHEMA_VERSION = 6
 KINDS: tuple[type[Event], ...] = (
     Compile,
@@ -96,6 +99,7 @@ KINDS: tuple[type[Event], ...] = (
     ExportProblem,
     Collective,
     Calls,
+    RankMember,
     SourceStatus,
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}

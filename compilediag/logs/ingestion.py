@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
+from ..events import RankMember
 from ..files import check_output
 from ..storage.merging import add_part
 from ..storage.run_identity import BOOT, identify_process
@@ -22,6 +23,7 @@ from .log_files import LogFile, find_logs, separate_copies
 from .log_session import MAX_TEXTS, LogWriter, describe_tally, find_last_id, finish_session, format_counts, read_log
 from .log_workers import choose_processes, collect_rarely, read_parts
 from .progress_bar import ProgressBar
+from .rank_grouping import GROUPED_FROM, GroupedLogs, describe_members, group_logs
 
 PathLike = str | os.PathLike[str]
 #: Logs as users give them: one path, or several.
@@ -35,24 +37,36 @@ class UnreadRecords(CompilediagError):
 
 
 def read_logs(
-    paths: Paths, out: PathLike | None = None, strict: bool = False, processes: int | None = None
+    paths: Paths,
+    out: PathLike | None = None,
+    strict: bool = False,
+    processes: int | None = None,
+    group_ranks: bool | None = None,
 ) -> tuple[Path, str]:
     """Read logs into a session file; return the file and a description of what was read. See `compilediag.ingest`."""
     given = _list_paths(paths)
     target = None if out is None else _check_target(Path(out).absolute())
     logs, copies = separate_copies(find_logs(given))
-    job = IngestJob(logs, len(copies), given)
+    grouped = _group(logs, processes, group_ranks)
+    job = IngestJob(grouped.logs, len(copies), given, grouped.members)
     file, store = _make_temporary(job) if target is None else (target, _open_target(target, job))
     try:
         store.begin_bulk()
         with collect_rarely():
-            tally = job.run(store, choose_processes(logs, processes))
+            tally = job.run(store, choose_processes(grouped.logs, processes))
     finally:
         store.close()
     if strict and tally.faults:
         rest = "" if target is None else f"; the rest is in {target}"
         raise UnreadRecords(f"could not read everything: {format_counts(tally.faults)}{rest}")
     return file, job.describe(tally)
+
+
+def _group(logs: list[LogFile], processes: int | None, group_ranks: bool | None) -> GroupedLogs:
+    """Return the logs to read: of many ranks, those of one rank of each group, unless the caller decides otherwise."""
+    if group_ranks or (group_ranks is None and len(logs) > GROUPED_FROM):
+        return group_logs(logs, choose_processes(logs, processes))
+    return GroupedLogs(logs, [])
 
 
 def read_logs_with_dask(paths: Paths, out: PathLike | None, strict: bool, address: str) -> tuple[Path, str]:
@@ -75,8 +89,9 @@ def _list_paths(paths: Paths) -> list[PathLike]:
 class IngestJob:
     """The logs of one call, and how far its session file has come with them."""
 
-    def __init__(self, logs: list[LogFile], copies: int, given: Sequence[PathLike]):
+    def __init__(self, logs: list[LogFile], copies: int, given: Sequence[PathLike], members: Sequence[RankMember] = ()):
         self.logs = logs
+        self._members = members
         self._copies = copies
         self._begins = list(accumulate((log.size for log in logs), initial=0))
         more = f" and {len(given) - 1} more" if given[1:] else ""
@@ -112,6 +127,8 @@ class IngestJob:
             self._read_in_parallel(store, processes, done, tally, progress, writer)
         finally:
             progress.end()
+        if self._members and not store.connection.execute("SELECT 1 FROM rank_members LIMIT 1").fetchone():
+            store.append(self._members)
         finish_session(store, tally, writer.dropped, self.describe(tally))
         return tally
 
@@ -135,7 +152,7 @@ class IngestJob:
 
     def describe(self, tally: ReadTally) -> str:
         """Return what was read, as one sentence."""
-        return describe_tally(len(self.logs), self._copies, tally)
+        return describe_tally(len(self.logs), self._copies, tally) + describe_members(self._members)
 
 
 def _make_progress(done: int, events: int, tally: ReadTally) -> dict[str, Any]:

@@ -39,6 +39,16 @@ class LogFile:
         found = RANK.match(self.path.name)
         return int(found[1]) if found else None
 
+    def as_json(self) -> list[Any]:
+        """Return the fields as JSON values."""
+        return [str(self.path.absolute()), self.size, self.changed_ns]
+
+    @classmethod
+    def from_json(cls, stored: list[Any]) -> LogFile:
+        """Make the log that `as_json` returned."""
+        path, size, changed_ns = stored
+        return cls(Path(path), size, changed_ns)
+
 
 def find_logs(paths: Iterable[str | os.PathLike[str]]) -> list[LogFile]:
     """Return the logs that `paths` name: files of any name; in folders, at any depth, those named like logs.
@@ -151,9 +161,17 @@ def separate_copies(logs: list[LogFile]) -> tuple[list[LogFile], list[LogFile]]:
     by_begin: dict[bytes, list[LogFile]] = defaultdict(list)
     for log in logs:
         with open_log(log.path) as stream:
-            by_begin[stream.read(BLOCK).partition(b"\n")[0][:1000]].append(log)
+            by_begin[_read_begin(stream)].append(log)
     copies = [copy for begin, alike in by_begin.items() if begin for copy in _find_copies(alike)]
     return [log for log in logs if log not in copies], copies
+
+
+def _read_begin(stream: LogStream) -> bytes:
+    """Return the first line of a log, at most 1000 bytes of it."""
+    begin = b""
+    while len(begin) < 1000 and b"\n" not in begin and (more := stream.read(4096)):
+        begin += more
+    return begin.partition(b"\n")[0][:1000]
 
 
 def _find_copies(alike: list[LogFile]) -> list[LogFile]:

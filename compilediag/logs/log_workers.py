@@ -24,6 +24,7 @@ from .log_files import LogFile
 from .log_parts import READ_PART, PartReader
 from .log_session import LogWriter, read_log
 from .progress_bar import ProgressBar
+from .rank_scan import SCAN_LOGS, answer_scan
 
 #: Most processes that are started by default: one process adds all parts.
 MOST = 8
@@ -107,12 +108,14 @@ def collect_rarely() -> Iterator[None]:
 
 
 def main() -> None:
-    """Read the logs, and the parts of logs, that stdin names."""
+    """Read or scan the logs, or read the parts of logs, that stdin names."""
     worker, reader = LogWorker(int(sys.argv[1])), PartReader()
 
     def answer(question: Question) -> bytes:
         if question[0] == READ_PART:
             return reader.read(question)
+        if question[0] == SCAN_LOGS:
+            return answer_scan(question)
         _, path, size, changed_ns, part, processes = question
         return marshal.dumps({**worker.read(LogFile(Path(path), size, changed_ns), Path(part), processes)})
 

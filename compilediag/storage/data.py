@@ -122,6 +122,11 @@ class TableProperties(abc.ABC):
         return self.table("calls")
 
     @property
+    def rank_members(self) -> pd.DataFrame:
+        """One row per rank of a job that was read group by group: `like` is the rank whose rows the tables have."""
+        return self.table("rank_members")
+
+    @property
     def sources(self) -> pd.DataFrame:
         """One row per source: its last state."""
         return self.table("sources")

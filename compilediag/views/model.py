@@ -223,7 +223,8 @@ class _DiagnosedParts:
             "examples": describe_examples(findings, plan),
             "torch_docs": describe_torch_docs(findings, plan),
         }
-        if ranks := make_rank_page(data, self._data.state == "watching"):
+        whole = None if self._redactor is None else self._data
+        if ranks := make_rank_page(data, self._data.state == "watching", whole):
             self.parts["ranks"] = ranks
         if panels := make_panels(data):
             self.parts["panels"] = panels

@@ -23,6 +23,7 @@ from ..events import (
     Event,
     ExportProblem,
     Phase,
+    RankMember,
     Recompile,
     SourceStatus,
     StackFrame,
@@ -44,6 +45,8 @@ DISPLAYED_ONLY: tuple[type[Event], ...] = (
     ExportProblem,
     Collective,
 )
+#: Kinds that no page lists: of many thousand ranks, the page of ranks has totals and some examples.
+UNLISTED: tuple[type[Event], ...] = (RankMember,)
 #: The states of the sources come first: the meaning of other rows depends on them.
 READ_ORDER = sorted(KINDS, key=lambda kind: kind is not SourceStatus)
 
@@ -112,7 +115,7 @@ class PageRows:
             news.displayed += len(rows)
         else:
             rows = self._read_events(kind, news)
-        if rows:
+        if rows and kind not in UNLISTED:
             news.rows[kind.table] = rows
 
     def _read_stored(self, kind: type[Event]) -> list[PageRow]:

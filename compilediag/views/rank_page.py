@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from ..diagnosis.ranks.divergence import find_all_divergences
-from ..diagnosis.ranks.rank_comparison import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
-from ..diagnosis.ranks.rank_steps import RankStep, estimate_runtimes, find_steps, list_ranks
+from ..diagnosis.ranks.rank_groups import RankGroup, group_ranks, make_rank_groups
+from ..diagnosis.ranks.rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
+from ..diagnosis.ranks.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..events import Rows
 
 #: Ranks and compiles that are shown; the page also has their total numbers.
@@ -23,16 +25,20 @@ class RankDifference(TypedDict):
 
 
 class RankPage(TypedDict):
-    """The page "Ranks". `count` and `graph_count` are total numbers; `shown` are the ranks that compiles have cells of.
+    """The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
+    have cells of. `loaded` are the ranks that the session has rows of, if others have none; else it is empty.
 
-    `ranks` and `graphs` have the fields of `RankRow` and `GraphRow`.
+    `ranks`, `groups` and `graphs` have the fields of `RankRow`, `RankGroup` and `GraphRow`.
     """
 
     count: int
+    loaded: list[int]
     shown: list[int]
+    group_count: int
     graph_count: int
     differences: list[RankDifference]
     ranks: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
     graphs: list[dict[str, Any]]
 
 
@@ -47,45 +53,61 @@ class RankCell(TypedDict):
     collectives: list[str]
 
 
-def make_rank_page(data: Rows, is_live: bool) -> RankPage | None:
+def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> RankPage | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
-    Of many ranks it has those that diverge, then those that compiled longest.
+    Of many ranks it has one of each group, then those that diverge, then those that compiled longest. `whole` is the
+    session of which `data` is the redacted view: groups have the same ranks in both.
     """
-    if len(list_ranks(data)) < 2:
+    if not has_ranks(data):
         return None
     steps = find_steps(data)
     found = find_all_divergences(data, steps, is_live)
     ranks, graphs = make_rank_rows(steps, found), make_graph_rows(steps, estimate_runtimes(data))
-    diverging = {rank for one in found for rank in one.ranks}
-    shown = sorted([row.rank for row in sorted(ranks, key=lambda row: row.rank not in diverging)][:MAX_RANKS])
+    alike = group_ranks(data, steps) if whole is None else group_ranks(whole, find_steps(whole))
+    groups = make_rank_groups(alike, steps, ranks)
+    shown = _choose_shown(ranks, groups)
     return {
-        "count": len(steps),
+        "count": steps.count,
+        "loaded": sorted(steps)[:MAX_RANKS] if steps.is_grouped else [],
         "shown": shown,
+        "group_count": len(groups),
         "graph_count": len(graphs),
         "differences": [
             {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
             for one in found
         ],
         "ranks": [_get_cells(row) for row in ranks[:MAX_RANKS]],
-        "graphs": [_describe_graph(row, shown) for row in graphs[:MAX_GRAPHS]],
+        "groups": [{**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]} for row in groups[:MAX_RANKS]],
+        "graphs": [_describe_graph(row, shown, steps) for row in graphs[:MAX_GRAPHS]],
     }
 
 
-def _get_cells(row: RankRow | GraphRow) -> dict[str, Any]:
+def _choose_shown(ranks: Sequence[RankRow], groups: Sequence[RankGroup]) -> list[int]:
+    """The ranks that compiles have cells of: one of each group, then those that diverge, then the slowest ones."""
+    first = {group.rank for group in groups}
+    ordered = sorted(ranks, key=lambda row: (row.rank not in first, row.first_difference is None))
+    return sorted(row.rank for row in ordered[:MAX_RANKS])
+
+
+def _get_cells(row: RankRow | RankGroup | GraphRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in list_columns(type(row))}
 
 
-def _describe_graph(row: GraphRow, shown: list[int]) -> dict[str, Any]:
+def _describe_graph(row: GraphRow, shown: list[int], steps: Steps) -> dict[str, Any]:
     """A compile with a cell for each shown rank; None for a rank that did not compile it."""
     own = {**_get_cells(row), "ranks": len(row.ranks), "missing": row.missing[:MAX_RANKS], "missed": len(row.missing)}
-    return {**own, "cells": [_describe_step(row.steps[rank]) if rank in row.steps else None for rank in shown]}
+    cells = []
+    for rank in shown:
+        step = row.steps.get(steps.like[rank])
+        cells.append(None if step is None else _describe_step(step, row.seconds.get(rank)))
+    return {**own, "cells": cells}
 
 
-def _describe_step(step: RankStep) -> RankCell:
+def _describe_step(step: RankStep, seconds: float | None) -> RankCell:
     guard = step.recompile
     return {
-        "seconds": step.duration_s,
+        "seconds": seconds,
         "caches": step.letters,
         "guard": guard.guard_source if guard else None,
         "expected": guard.expected if guard else None,

@@ -90,7 +90,10 @@ def _format_header(totals: TotalsDict, missing: Set[str]) -> list[str]:
 def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     """The totals as two or three lines, which are not wrapped."""
     usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
-    rare = (_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals))
+    rare = (
+        *(_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals)),
+        _format_ranks(totals),
+    )
     counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
     lines = (format_headline(*counts, missing), "; ".join(usual), "; ".join(filter(None, rare)))
     return [line for line in lines if line]
@@ -151,6 +154,13 @@ def _format_calls(totals: TotalsDict) -> str:
     if eager := totals["eager_calls"]:
         parts.append(f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}")
     return "; ".join(parts)
+
+
+def _format_ranks(totals: TotalsDict) -> str:
+    if not totals["ranks"]:
+        return ""
+    read = format_count(totals["ranks_read"] or 0)
+    return f"these are {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
 
 
 def _list_findings(

@@ -18,6 +18,7 @@ from ..events import (
     Event,
     GraphBreak,
     KernelCompile,
+    RankMember,
     Recompile,
     Rows,
     SourceStatus,
@@ -49,7 +50,8 @@ class TotalsDict(TypedDict):
     each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
     `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
     as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
-    writer took, `own_share` is own_s / compile_s.
+    writer took, `own_share` is own_s / compile_s. `ranks` is the number of ranks of a job of which some stand for
+    others, and `ranks_read` that of those whose rows the session has: all other numbers are of these.
     """
 
     events: int
@@ -80,6 +82,8 @@ class TotalsDict(TypedDict):
     eager_s: float | None
     used_once: int | None
     used_once_s: float | None
+    ranks: int | None
+    ranks_read: int | None
 
 
 def compute_totals(data: Rows) -> TotalsDict:
@@ -118,12 +122,14 @@ class Totals:
         self._caches = _CacheTotals()
         self._tuning = _TuningTotals()
         self._graphs = _GraphTotals()
+        self._read_ranks: set[int | None] = set()
         self._adders: dict[type[Event], Callable[[Any], None]] = {
             Compile: self._add_compile,
             Recompile: self._add_recompile,
             CacheLookup: self._caches.add,
             AutotuneChoice: self._tuning.add,
             CudaGraphAction: self._graphs.add,
+            RankMember: self._add_member,
         }
 
     def add(self, event: Event) -> None:
@@ -150,6 +156,9 @@ class Totals:
             self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
             self._lost_s[event.event_id] = event.lost_s
 
+    def _add_member(self, event: RankMember) -> None:
+        self._read_ranks.add(event.like)
+
     def to_dict(self, states: Iterable[SourceStatus], calls: CallTotals) -> TotalsDict:
         """The totals so far, with the last states of the sources and the totals of calls."""
         states = list(states)
@@ -174,6 +183,8 @@ class Totals:
             "eager_s": calls.eager_s,
             "used_once": calls.used_once,
             "used_once_s": calls.used_once_s,
+            "ranks": self._counts[RankMember] or None,
+            "ranks_read": len(self._read_ranks) or None,
         }
 
 

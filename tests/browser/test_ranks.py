@@ -50,6 +50,13 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
     expect(row).to_contain_text("1 of 40")
     expect(row).to_contain_text("not on ranks 0, 2, 3, 4, 5, 6 and 33 more")
     expect(page.locator('tr[data-compile="0/0"] .cdiag-squares > span')).to_have_count(40)
+    groups = page.locator(".cdiag-rank-groups tr[data-rank]")
+    expect(groups).to_have_count(3)
+    expect(groups.first).to_contain_text("20 ranks like rank 0")
+    expect(groups.first.locator("td").nth(6)).to_have_text("rank 38, 14.4 s")
+    expect(page.locator(".cdiag-rank-groups .cdiag-rank-detail").last).to_contain_text(
+        "rank 1 had different cache results"
+    )
 
 
 def test_compiles_can_be_shown_in_order_and_the_guard_explored(of_ranks, open_report, tmp_path):

@@ -65,6 +65,11 @@ def metrics(at=1.0, compile_id="0/0", **details):
     return record("compilation_metrics", fields | details, at=at, compile_id=compile_id, **context)
 
 
+def artifact(name, payload, **details):
+    """An artifact; a payload that is no text is JSON."""
+    return record("artifact", {"name": name, "encoding": "json"}, payload, **details)
+
+
 def reasons(payload, compile_id="0/1", **details):
     name = {"name": "recompile_reasons", "encoding": "json"}
     return record("artifact", name, payload, compile_id=compile_id, **details)

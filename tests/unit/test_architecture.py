@@ -41,7 +41,8 @@ MAY_IMPORT = {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
         "version",
     },
-    "logs": {"decode", "errors", "events", "files", "plugins", "storage", "version"},
+    # Ranks are grouped by the steps that `diagnosis` compares them by.
+    "logs": {"decode", "diagnosis", "errors", "events", "files", "plugins", "storage", "version"},
     "session": {"diagnosis", "errors", "events", "logs", "plugins", "storage", "trials", "views"},
     "watch": {"active_recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},

@@ -9,6 +9,7 @@ import pytest
 import compilediag as cd
 from compilediag.events import CacheLookup
 
+from . import log_builder
 from .log_builder import compile_, event, record, start, string
 from .lookup_count import count_lookups
 
@@ -58,7 +59,7 @@ def lookups(tmp_path, *records):
 
 
 def artifact(name, at=1.0, **fields):
-    return record("artifact", {"name": name, "encoding": "json"}, fields, at=at)
+    return log_builder.artifact(name, fields, at=at)
 
 
 def instant(name, at=1.0, **fields):

@@ -35,6 +35,8 @@ TOTALS = {
     "eager_s": None,
     "used_once": None,
     "used_once_s": None,
+    "ranks": None,
+    "ranks_read": None,
 }
 
 

@@ -34,7 +34,7 @@ PICKLE_FAILURE = "aotautograd_cache_pickle_failure"
 _PROFILE = re.compile(r"(?:pgo\.)?(?P<action>get|put)_(?:extra_)?(?P<tier>local|remote)_code_state$")
 #: Records that show the outcome of a lookup of torch 2.4: a compile has the first two.
 _OF_A_COMPILE = frozenset({"inductor_post_grad_graph", "inductor_output_code"})
-_AFTER_A_LOOKUP = _OF_A_COMPILE | {"dynamo_guards", "dynamo_cpp_guards_str", "compilation_metrics"}
+AFTER_A_LOOKUP = _OF_A_COMPILE | {"dynamo_guards", "dynamo_cpp_guards_str", "compilation_metrics"}
 #: Announcements and profiles that wait for their other half: a log may have none.
 MAX_WAITING = 10_000
 
@@ -91,7 +91,7 @@ class LoggedLookups:
 
     def see_kind(self, kind: str, attempt: CompileAttempt) -> Iterator[CacheLookup]:
         """Yield the lookup of an attempt whose outcome the next record of the attempt shows; `kind` is its kind."""
-        if attempt in self._open and kind in _AFTER_A_LOOKUP:
+        if attempt in self._open and kind in AFTER_A_LOOKUP:
             yield self._close(attempt, "miss" if kind in _OF_A_COMPILE else "hit")
 
     def finish(self) -> Iterator[CacheLookup]:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,14 +97,20 @@ class Unread:
     size: int
 
 
-def read_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Record | Unread]:
-    """Yield the records of one log in its order. Exceptions of the stream pass through."""
-    return separate_torn(parse_records(stream, max_record))
+def read_records(
+    stream: Stream, max_record: int = MAX_RECORD, keep: Callable[[bytes], bool] | None = None
+) -> Iterator[Record | Unread]:
+    """Yield the records of one log in its order, those that `keep` accepts. Exceptions of the stream pass through."""
+    return separate_torn(parse_records(stream, max_record, keep))
 
 
-def parse_records(stream: Stream, max_record: int = MAX_RECORD) -> Iterator[Record | Unread]:
-    """Yield the records of one log, or of a part of one, each parsed alone."""
+def parse_records(
+    stream: Stream, max_record: int = MAX_RECORD, keep: Callable[[bytes], bool] | None = None
+) -> Iterator[Record | Unread]:
+    """Yield the records of one log, or of a part of one, each parsed alone. `keep` decides from a record's bytes."""
     for piece in _split_records(stream, max_record):
+        if keep is not None and isinstance(piece, bytes) and not keep(piece):
+            continue
         read = piece if isinstance(piece, Unread) else parse_record(piece)
         if read is not None:
             yield read

@@ -80,12 +80,12 @@ def find_divergences(steps: Steps, is_live: bool = False) -> list[Divergence]:
         here = {rank: own[position] if position < len(own) else None for rank, own in steps.items()}
         if is_live and None in here.values():
             break
-        groups = _group_ranks(here, lambda step: step.target)
+        groups = _group_ranks(here, lambda step: step.target, steps)
         if len(groups) > 1:
             found["way"] = _compare_targets(position, groups, here, steps)
             break
         for kind, aspect in ASPECTS.items():
-            groups = _group_ranks(here, aspect)
+            groups = _group_ranks(here, aspect, steps)
             if len(groups) > 1 and kind not in found:
                 found[kind] = _compare_aspect(kind, position, groups, here)
     return sorted(found.values(), key=lambda one: (one.position, ["way", *ASPECTS].index(one.kind)))
@@ -93,12 +93,15 @@ def find_divergences(steps: Steps, is_live: bool = False) -> list[Divergence]:
 
 def find_all_divergences(data: Rows, steps: Steps, is_live: bool = False) -> list[Divergence]:
     """As `find_divergences`, and last where the ranks first ran their graphs in another order."""
-    order = find_order_divergence(find_graph_runs(data))
+    order = find_order_divergence(find_graph_runs(data), steps)
     return [*find_divergences(steps, is_live), *([order] if order else [])]
 
 
-def _group_ranks(here: StepsAt, aspect: Callable[[RankStep], Hashable]) -> list[list[int]]:
-    """The ranks that are alike, the largest group first; of as many those without a recompile, then the lower ones."""
+def _group_ranks(here: StepsAt, aspect: Callable[[RankStep], Hashable], steps: Steps) -> list[list[int]]:
+    """All ranks that are alike, the largest group first; of as many those without a recompile, then the lower ones.
+
+    The first rank of each has rows in the session.
+    """
 
     def describe(rank: int) -> Hashable:
         step = here[rank]
@@ -108,7 +111,7 @@ def _group_ranks(here: StepsAt, aspect: Callable[[RankStep], Hashable]) -> list[
         step = here[group[0]]
         return -len(group), step is not None and step.recompile is not None, group
 
-    return sorted(group_by(here, describe).values(), key=order)
+    return sorted((steps.expand(alike) for alike in group_by(here, describe).values()), key=order)
 
 
 def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, steps: Steps) -> Divergence:
@@ -201,13 +204,13 @@ def _make_divergence(
 # The order in which ranks ran their graphs
 
 
-def find_order_divergence(runs: dict[int, list[GraphRun]]) -> Divergence | None:
+def find_order_divergence(runs: dict[int, list[GraphRun]], steps: Steps) -> Divergence | None:
     """Where ranks first ran different graphs; None if they did not, or nothing was logged."""
     found = _find_other_run(runs) if len(runs) > 1 else None
     if found is None:
         return None
     position, graphs = found
-    alike = group_by(graphs, lambda rank: graphs[rank])
+    alike = {name: steps.expand(ranks) for name, ranks in group_by(graphs, lambda rank: graphs[rank]).items()}
     (name, others), (own, ranks), *more = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
     last = runs[ranks[0]][min(position, len(runs[ranks[0]]) - 1)].artifact
     own_run, other_run = (f"ran graph {graph}" if graph else "ran no more graph" for graph in (own, name))

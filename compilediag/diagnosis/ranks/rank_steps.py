@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from ...decode.records.shape_records import TENSOR_META
@@ -27,6 +28,7 @@ from ...events import (
     Event,
     GraphBreak,
     Phase,
+    RankMember,
     Recompile,
     Rows,
     SourceStatus,
@@ -100,7 +102,7 @@ class RankStep:
         found = self.recompile
         if found is None:
             return (None, None, None, None)
-        return tuple(map(_without_own, (found.guard_source, found.guard_kind, found.expected, found.actual)))
+        return tuple(map(without_own, (found.guard_source, found.guard_kind, found.expected, found.actual)))
 
     @property
     def outcome(self) -> tuple[str | None, str | None, str | None]:
@@ -126,27 +128,81 @@ class RankStep:
         return tuple(dict.fromkeys(row.event_id for row in events if row is not None and row.event_id is not None))
 
 
-def _without_own(value: str | None) -> str | None:
+def without_own(value: str | None) -> str | None:
     if value is None:
         return None
     value = _OWN[0].sub("0x*", value)
     return _OWN[1].sub(r"\1:*", value)
 
 
-#: rank -> its steps in order of time.
-Steps = dict[int, list[RankStep]]
+class Steps(dict[int, list[RankStep]]):
+    """Rank -> its steps in order of time, for the ranks that the session has rows of.
+
+    Of a job that was read group by group, each of these ranks is the first of a group that compiled the same: `members`
+    maps it to all ranks of its group, in order. What all of a group have in common is in the steps, what each rank has
+    of its own are its seconds.
+    """
+
+    def __init__(self, ranks: Iterable[int], members: Iterable[RankMember] = ()):
+        super().__init__((rank, []) for rank in ranks)
+        self.members: dict[int, list[int]] = {rank: [rank] for rank in self}
+        self._seconds: dict[int, list[float | None]] = {}
+        self.like: dict[int, int] = {rank: rank for rank in self}
+        for row in members:
+            if row.rank is not None and row.like in self.members and row.rank not in self:
+                self.members[row.like].append(row.rank)
+                self._seconds[row.rank] = row.step_s or []
+                self.like[row.rank] = row.like
+        for ranks_alike in self.members.values():
+            ranks_alike.sort()
+
+    @property
+    def count(self) -> int:
+        """Number of ranks of the job."""
+        return len(self.like)
+
+    @property
+    def is_grouped(self) -> bool:
+        """True if the session has no rows of some ranks, because others compiled the same."""
+        return len(self.like) > len(self)
+
+    def select(self, ranks: Sequence[int]) -> Steps:
+        """The steps of some ranks that the session has rows of, without the ranks like them."""
+        chosen = Steps(ranks)
+        chosen.update((rank, self[rank]) for rank in ranks)
+        return chosen
+
+    def expand(self, ranks: Iterable[int]) -> list[int]:
+        """All ranks of the groups of some ranks, in order."""
+        return sorted(chain.from_iterable(self.members[rank] for rank in ranks))
+
+    def get_seconds(self, rank: int) -> list[float | None]:
+        """The seconds of each step of a rank, its own also if the session has no rows of it."""
+        own = self._seconds.get(rank)
+        return [step.duration_s for step in self[rank]] if own is None else own
+
+    def get_member_seconds(self, rank: int, position: int) -> float | None:
+        """The seconds of the step at a position of a rank that the session has no rows of."""
+        own = self._seconds[rank]
+        return own[position] if position < len(own) else None
 
 
 def list_ranks(data: Rows) -> list[int]:
-    """The ranks that recorded anything, in order."""
+    """The ranks that the session has rows of, in order."""
     # A rank that compiled nothing at all has its sources.
     kinds: tuple[type[Event], ...] = (Compile, Recompile, CacheLookup, GraphBreak, Phase, SourceStatus)
-    return sorted({row.rank for kind in kinds for row in data.rows(kind) if row.rank is not None})
+    loaded = {row.like for row in data.rows(RankMember) if row.like is not None}
+    return sorted(loaded | {row.rank for kind in kinds for row in data.rows(kind) if row.rank is not None})
+
+
+def has_ranks(data: Rows) -> bool:
+    """Return whether the job has at least two ranks, so that they can be compared."""
+    return len(list_ranks(data)) > 1 or len(data.rows(RankMember)) > 1
 
 
 def find_steps(data: Rows) -> Steps:
-    """The steps of each rank that recorded anything; {} if nothing has a rank."""
-    steps: Steps = {rank: [] for rank in list_ranks(data)}
+    """The steps of each rank that recorded anything; none if nothing has a rank."""
+    steps = Steps(list_ranks(data), data.rows(RankMember))
     details = _Details(data)
     for event, recompile in _pair_recompiles(data):
         if event.rank is not None:
@@ -190,7 +246,7 @@ class _Details:
             event,
             recompile,
             caches=tuple((row.cache or "", row.tier or "", row.outcome or "?") for row in lookups),
-            breaks=tuple(f"{format_first_line(row.reason or '?')} (line {row.user_line})" for row in breaks),
+            breaks=tuple(f"{_describe_reason(row)} (line {row.user_line})" for row in breaks),
             collectives=tuple(_OPERATOR.sub("", row.op or "?") for row in collectives),
         )
 
@@ -201,6 +257,10 @@ class _Details:
         begin = event.time_ns if starts and starts[0] < event.time_ns else -math.inf
         end = next((start for start in starts if start > event.time_ns), math.inf)
         return [row for row in found if begin <= row.time_ns < end]
+
+
+def _describe_reason(row: GraphBreak) -> str:
+    return without_own(format_first_line(row.reason or "?")) or "?"
 
 
 def _is_lookup(row: CacheLookup) -> bool:
@@ -226,9 +286,21 @@ def find_graph_runs(data: Rows) -> dict[int, list[GraphRun]]:
     """rank -> the graphs that it ran, in order."""
     runs: dict[int, list[GraphRun]] = defaultdict(list)
     for rank, row, content in _read_texts(data, EXECUTION):
-        for graph in _list_dicts(content.get("graph_execution_order")):
-            runs[rank].append(GraphRun(str(graph.get("compile_id")), row))
+        runs[rank] += [GraphRun(name, row) for name in _list_graph_names(content)]
     return dict(runs)
+
+
+def read_graph_names(text: bytes) -> list[str]:
+    """Return the compile ids of the graphs that ran, in order, given torch's text `graph_execution`."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return _list_graph_names(content) if isinstance(content, dict) else []
+
+
+def _list_graph_names(content: dict[str, Any]) -> list[str]:
+    return [str(graph.get("compile_id")) for graph in _list_dicts(content.get("graph_execution_order"))]
 
 
 def estimate_runtimes(data: Rows) -> dict[str, float]:

@@ -6,8 +6,8 @@ from ...events import Rows
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
 from ..ranks.divergence import Divergence, find_divergences
-from ..ranks.rank_comparison import make_graph_rows
-from ..ranks.rank_steps import Steps, find_steps, list_ranks
+from ..ranks.rank_rows import make_graph_rows
+from ..ranks.rank_steps import Steps, find_steps, has_ranks
 
 #: Kinds of divergence that make ranks wait for each other; the others cost time alone.
 WAITING = ("way", "guard", "outcome", "graph_breaks", "collectives", "graph")
@@ -16,7 +16,7 @@ COMPILER_COLLECTIVES = "TORCH_COMPILER_COLLECTIVES=1"
 
 def find_rank_problems(data: Rows) -> list[Finding]:
     """At most one finding per session: where its ranks first diverge."""
-    if len(list_ranks(data)) < 2:
+    if not has_ranks(data):
         return []
     steps = find_steps(data)
     found = find_divergences(steps, is_live=getattr(data, "state", None) == "watching")

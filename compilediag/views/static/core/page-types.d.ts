@@ -199,6 +199,21 @@ export interface RankSummary {
   first_difference: string | null;
 }
 
+/** Ranks that compiled the same; `rank` is the first of them, `ranks` are at most 64 of them. */
+export interface RankGroup {
+  rank: number;
+  count: number;
+  ranks: number[];
+  compiles: number;
+  recompiles: number;
+  graph_breaks: number;
+  lookups: string;
+  median_s: number;
+  slowest_rank: number;
+  slowest_s: number;
+  difference: string | null;
+}
+
 /** One compile on one rank. */
 export interface RankCell {
   seconds: number | null;
@@ -236,12 +251,16 @@ export interface RankDifference {
   order: number;
 }
 
+/** `loaded`: the ranks that the session has rows of, if others have none. */
 export interface Ranks {
   count: number;
+  loaded: number[];
   shown: number[];
+  group_count: number;
   graph_count: number;
   differences: RankDifference[];
   ranks: RankSummary[];
+  groups: RankGroup[];
   graphs: RankGraph[];
 }
 

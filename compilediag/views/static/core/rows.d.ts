@@ -354,6 +354,21 @@ export interface CallsRow {
   first_s: number | null;
 }
 
+export interface RankMembersRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  like: number | null;
+  digest: string | null;
+  compiles: number | null;
+  compile_s: number | null;
+  step_s: Json | null;
+  logs: Json | null;
+}
+
 export interface SourcesRow {
   event_id: number;
   time: number;
@@ -469,6 +484,7 @@ export interface RowTypes {
   export_problems: ExportProblemsRow;
   collectives: CollectivesRow;
   calls: CallsRow;
+  rank_members: RankMembersRow;
   sources: SourcesRow;
   cache_groups: CacheGroupsRow;
   tunings: TuningsRow;

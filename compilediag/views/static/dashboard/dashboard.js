@@ -1,7 +1,7 @@
 // The dashboard: puts its parts together and decides when to paint.
 import { CompileGroups, keyOfFlight } from "../core/compile-groups.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatAmount, formatClock } from "../core/format.js";
+import { formatAmount, formatClock, formatCount } from "../core/format.js";
 import { Hints, setHint } from "../core/hints.js";
 import { followPrint } from "../core/print.js";
 import { followTheme } from "../core/theme.js";
@@ -265,7 +265,9 @@ export class Dashboard {
   paintRanksLink() {
     const { ranks } = this.store;
     setShown(this.toRanks, ranks !== null);
-    setText(this.toRanks, ranks ? `${formatAmount(ranks.count, "rank")} ›` : "");
+    const rows = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
+    setText(this.toRanks, ranks ? `${formatAmount(ranks.count, "rank")}${rows} ›` : "");
+    this.toRanks.title = rows ? "the tables have the rows of one rank of each group that compiled the same" : "";
   }
 
   tick() {

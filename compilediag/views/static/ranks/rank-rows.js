@@ -2,16 +2,18 @@
 import { joinKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
 import {
+  formatAmount,
   formatCode,
   formatCount,
   formatFunction,
   formatMilliseconds,
   formatPlace,
   formatSeconds,
+  formatShare,
   MISSING,
   oneLine,
 } from "../core/format.js";
-/** @import { RankCell, RankDifference, RankGraph, Ranks } from "../core/page-types" */
+/** @import { RankCell, RankDifference, RankGraph, RankGroup, Ranks } from "../core/page-types" */
 
 const FEW = 24; // ranks whose squares fit in a line
 const DETAILED = ["guard", "collectives", "caches"]; // kinds of difference that are shown per rank
@@ -27,6 +29,30 @@ export function makeDifference(difference, isFirst, explore) {
   const link = explore ? makeButton("cdiag-link", "explore ›", explore) : null;
   const sentence = make("span", "", difference.sentence);
   return make("li", isFirst ? "is-first" : "", make("span", "cdiag-tag", kind), sentence, link);
+}
+
+/**
+ * Ranks that compiled the same: how many there are, what they compiled, and how long that took.
+ * @param {RankGroup} group
+ * @param {number} count ranks of the job
+ */
+export function makeGroupRows(group, count) {
+  const name = group.count > 1 ? `${formatAmount(group.count, "rank")} like rank ${group.rank}` : `rank ${group.rank}`;
+  const slowest = `${group.count > 1 ? `rank ${group.slowest_rank}, ` : ""}${formatSeconds(group.slowest_s)}`;
+  const cells = [
+    make("td", "", name),
+    make("td", "", formatShare(group.count / count)),
+    ...[group.compiles, group.recompiles, group.graph_breaks].map((number) => make("td", "", formatCount(number))),
+    make("td", "", formatSeconds(group.median_s)),
+    make("td", "", slowest),
+  ];
+  cells[0].title = listRanks(group.ranks, group.count);
+  const line = make("tr", "", ...cells);
+  line.dataset.rank = String(group.rank);
+  if (group.difference === null) return [line];
+  const detail = make("td", "cdiag-rank-detail", group.difference);
+  detail.colSpan = cells.length;
+  return [line, make("tr", "", detail)];
 }
 
 /**

@@ -3,7 +3,7 @@ import { joinKnown, makeBar, makeSection, whenKnown } from "../core/blocks.js";
 import { make, makeButton, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { SidePage } from "../core/side-page.js";
-import { makeDifference, makeGraphRows } from "./rank-rows.js";
+import { makeDifference, makeGraphRows, makeGroupRows } from "./rank-rows.js";
 /** @import { Ranks, RankSummary } from "../core/page-types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
@@ -11,6 +11,9 @@ import { makeDifference, makeGraphRows } from "./rank-rows.js";
 const LETTERS = "caches: H hit, M miss, G guard miss, B bypassed, - off, F failed";
 const SAME = "All ranks compiled the same, for the same reasons, in the same order.";
 const SQUARES = "one square per rank; filled = compiled, empty = not compiled, marked = recompiled by a guard";
+const GROUPS = "ranks that compiled the same functions, for the same reasons, in the same order";
+const LOADED = "the other tables have the rows of the first rank of each group; seconds on this page are those of each rank";
+const GROUP_HEADS = ["ranks", "of the job", "compiles", "recompiles", "graph breaks", "median", "slowest"];
 const HEADS = ["compile", "line", "ranks", "slowest", "median", "behind", "one run, estimated", "differs"];
 
 export class RanksPage extends SidePage {
@@ -33,7 +36,13 @@ export class RanksPage extends SidePage {
     const shape = JSON.stringify([ranks, this.inOrder]);
     if (shape === this.shape) return;
     this.shape = shape;
-    this.page.replaceChildren(...(ranks ? [this.makeDifferences(ranks), makeRankBars(ranks), this.makeGraphs(ranks)] : []));
+    this.page.replaceChildren(...(ranks ? this.makeSections(ranks) : []));
+  }
+
+  /** @param {Ranks} ranks */
+  makeSections(ranks) {
+    const groups = ranks.group_count < ranks.count ? [makeGroups(ranks)] : [];
+    return [this.makeDifferences(ranks), ...groups, makeRankBars(ranks), this.makeGraphs(ranks)];
   }
 
   /** @param {Ranks} ranks */
@@ -67,6 +76,17 @@ export class RanksPage extends SidePage {
     const note = make("p", "cdiag-dim", SQUARES + cut);
     return makeSection("rank-graphs", heading, turn, make("div", "cdiag-plain-frame", table), note);
   }
+}
+
+/** @param {Ranks} ranks */
+function makeGroups({ groups, group_count, count, loaded }) {
+  const head = make("thead", "", make("tr", "", ...GROUP_HEADS.map((text) => make("th", "", text))));
+  const body = make("tbody", "", ...groups.flatMap((group) => makeGroupRows(group, count)));
+  const table = make("table", "cdiag-plain cdiag-rank-groups", head, body);
+  const cut = group_count > groups.length ? `the first ${formatCount(groups.length)} of ${formatCount(group_count)}` : null;
+  const note = make("p", "cdiag-dim", joinKnown(GROUPS, loaded.length ? LOADED : null, cut));
+  const heading = `${formatAmount(group_count, "group")} of ranks`;
+  return makeSection("rank-groups", heading, make("div", "cdiag-plain-frame", table), note);
 }
 
 /** @param {Ranks} ranks */
