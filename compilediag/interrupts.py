@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,3 +22,17 @@ def finish(work: Callable[[], Result]) -> Result:
     except BaseException:
         work()
         raise
+
+
+def finish_start(thread: threading.Thread) -> None:
+    """Complete a start that was interrupted, so that the thread can be joined and the interpreter forgets it.
+
+    The interrupt may have come after the thread itself began; then the thread has an identifier soon.
+    """
+    end = time.monotonic() + 1
+    while thread.ident is None and time.monotonic() < end:
+        time.sleep(0.01)
+    if thread.ident is None:
+        thread.start()
+    elif not thread.is_alive():
+        time.sleep(0.01)

@@ -3,6 +3,9 @@
 A hook hands over a function and its arguments, not an event: whatever can wait is computed in the writer's thread. An
 event is in the file `INTERVAL_S` after it was handed over at the latest; a killed process loses no more than that.
 After a fork the child continues in the same file, with a connection and a thread of its own.
+
+All writing happens in that thread, also what another thread waits for: whatever is raised there is ours, so it is
+counted and the recording goes on; what is raised in a thread that waits is the user's, and leaves it.
 """
 
 from __future__ import annotations
@@ -10,20 +13,23 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import sqlite3
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from .events import Artifact, Event, SourceStatus
+from .feeds import Counter, Feed, Made, Running
+from .interrupts import finish_start
 from .notebook_cells import CellNames
-from .storage.rows import Owner
+from .storage.session_writer import Batch, SessionWriter
 from .storage.store import Store
-from .storage.texts import clean, digest_of
+from .storage.texts import TextQuota, clean
+
+__all__ = ["Made", "Recorder"]
 
 logger = logging.getLogger("compilediag")
 
@@ -31,42 +37,18 @@ INTERVAL_S = 0.25
 STATUS_INTERVAL_S = 1.0
 #: At most so many hand-overs wait for the writer; more are dropped and counted.
 MAX_WAITING = 200_000
+#: Seconds that the end of a recording waits for the last batch: a disk can hang.
+PATIENCE_S = 60.0
 
-#: What a source's function returns: events, and artifacts with their text.
-Made = Iterable["Event | tuple[Artifact, str]"]
-
-
-class Feed(Protocol):
-    """A source, as the recorder sees it."""
-
-    events: int
-    dropped: int
-
-    @property
-    def name(self) -> str: ...
-    def note_error(self, error: BaseException) -> None: ...
-    def status(self) -> SourceStatus: ...
-
-
-class Counter(Protocol):
-    """Counts in the user's program, and hands over its counts at every `tick`."""
-
-    def tick(self, final: bool = False) -> None: ...
-    def reset_after_fork(self) -> None: ...
-    def note_error(self, error: BaseException) -> None: ...
-
-
-class Running(Protocol):
-    """The compile that runs in one thread."""
-
-    def state(self) -> dict[str, Any]: ...
+Result = TypeVar("Result")
 
 
 class Recorder:
     """Takes events from any thread and writes them from one, from `begin` to `close`.
 
     `path` must not exist; if `meta` is None, it is the file of another process's recording, which this one joins. Texts
-    beyond `max_payload_mb` are dropped and counted. `rank` returns the rank in a distributed job, or None.
+    beyond `max_payload_mb` are dropped and counted. `rank` returns the rank in a distributed job, or None. `lost`: why
+    there is no file; everything is dropped and counted then.
     """
 
     def __init__(
@@ -75,6 +57,7 @@ class Recorder:
         meta: dict[str, Any] | None,
         max_payload_mb: float = 256,
         rank: Callable[[], int | None] = lambda: None,
+        lost: str | None = None,
     ):
         self.path = path
         self.feeds: list[Feed] = []
@@ -87,13 +70,11 @@ class Recorder:
         self.facts: dict[str, Any] = {}
         #: Objects that several sources share, by name.
         self.shared: dict[str, Any] = {}
+        #: States of the sources that are not in the file, because it can't be written.
+        self.unwritten: tuple[SourceStatus, ...] = ()
         self.cpu_ns = 0
-        self._meta = meta
-        self._owner = meta is not None
-        self._store: Store | None = None
-        self._thread: threading.Thread | None = None
-        self._payload_left = int(max_payload_mb * 2**20)
-        self._digests: set[str] = set()
+        self._writer = SessionWriter(path, meta, lost)
+        self._quota = TextQuota(int(max_payload_mb * 2**20))
         self._cells = CellNames()
         self._waiting: deque[tuple[Feed, Callable[..., Made], tuple[Any, ...]]] = deque()
         self._lock = threading.RLock()
@@ -103,28 +84,38 @@ class Recorder:
         self._shown_progress: dict[int, dict[str, Any]] = {}
         self._shown_status: dict[str | None, SourceStatus] = {}
         self._status_due = 0.0
-        self._asleep = False
-        self._is_ended = False
-        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._requests: deque[tuple[threading.Event, bool]] = deque()
+        self._asleep = self._is_closing = self._is_closed = False
 
     def begin(self) -> Recorder:
         """Open the file and start to write. Whatever ends this early, `close` cleans up."""
-        if self._meta is None:
-            self._store = Store.open(self.path, writable=True)
-        else:
-            self._store = Store.create(self.path, self._meta)
+        self._writer.open()
         self._begin_thread()
         return self
 
     @property
     def is_open(self) -> bool:
-        return self._store is not None
+        return self._writer.store is not None
+
+    @property
+    def lost(self) -> str | None:
+        """Why nothing can be written to the file any more, in words; None while it can be."""
+        return self._writer.lost
+
+    @property
+    def _store(self) -> Store | None:
+        return self._writer.store
 
     def _begin_thread(self) -> None:
         self._asleep = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="compilediag-writer", daemon=True)
-        self._thread.start()
+        self._thread = threading.Thread(target=self._run, args=(self._wake,), name="compilediag-writer", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # Too many threads, or the interpreter ends: `flush` and `close` write then.
+            self._thread = None
+            self._note_error(error)
 
     def put(self, feed: Feed, make: Callable[..., Made], *args: Any) -> None:
         """Hand over what will be `make(*args)`. Called from hooks: appends and returns."""
@@ -143,72 +134,167 @@ class Recorder:
             counter.tick(final=True)
 
     def flush(self, statuses: bool = False) -> None:
-        """Everything that was handed over so far is in the file when this returns. `statuses`: also what the sources
-        have counted since their last status, which is written once a second.
+        """Everything that was handed over so far is in the file when this returns, if it can be written at all.
+
+        `statuses`: also what the sources have counted since their last status, which is written once a second.
         """
-        with self._lock:
-            self._write_batch(final=statuses)
+        if self._is_closed or self._asleep or self._thread is threading.current_thread():
+            return
+        if not self._is_thread_alive():
+            self._begin_thread()  # It could not start before, or something has killed it.
+        request = (threading.Event(), statuses)
+        while self._is_thread_alive() and not request[0].is_set():
+            # Asked again because an error can lose it.
+            if request not in self._requests:
+                self._requests.append(request)
+            self._wake.set()
+            request[0].wait(INTERVAL_S)
+        if not request[0].is_set():
+            with self._lock:
+                self._write_batch(final=statuses)
+
+    def _is_thread_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     def close(self) -> None:
-        """Write what is left, end the thread and the connection. Called again after an interrupt, it goes on."""
+        """Write what is left, end the thread and the connection. Called again after an interrupt, it goes on. A disk
+        that hangs is given up after `PATIENCE_S`.
+        """
+        self._is_closing = True
         self._end_thread()
-        with self._lock:
-            self.progress.clear()
-            if self._store is not None:
-                self._end_file(self._store)
-                self._store.close()
-                self._store = None
-
-    def _end_file(self, store: Store) -> None:
-        if self._is_ended:
+        if self._is_thread_alive() and self._thread is not threading.current_thread():
+            self._writer.give_up(f"{self.path} was not written within {PATIENCE_S:.0f} s")
             return
-        self._write_batch(final=True)
-        if self._owner:
-            store.set_meta(**self.facts, stopped_ns=time.time_ns())
-        self._is_ended = True
+        with self._lock:
+            self._finish()
 
     def _end_thread(self) -> None:
-        self._stop.set()
+        self._wake.set()
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return
         if not thread.is_alive():
-            _finish_start(thread)
-        thread.join(timeout=10)
+            finish_start(thread)
+        thread.join(PATIENCE_S)
 
-    def _run(self) -> None:
-        stop = self._stop
-        while not stop.wait(INTERVAL_S):
-            with self._lock:
-                if self._store is None or stop is not self._stop:
-                    return
-                self._write_batch(final=False)
+    def _finish(self) -> None:
+        """Write what is left, mark the end and close the file."""
+        if self._is_closed:
+            return
+        self.progress.clear()
+        self._write_batch(final=True)
+        self._shield(None, self._writer.finish, self.facts, time.time_ns())
+        self._is_closed = True
+        self._keep_unwritten(final=True)
+
+    def _run(self, wake: threading.Event) -> None:
+        """The thread. `wake` is its own: after a fork the child has another one."""
+        while True:
+            try:
+                while wake is self._wake and not self._is_closed:
+                    self._take_turn(wake)
+                return
+            except BaseException as error:
+                self._shield(None, self._note_error, error)
+                self._shield(None, time.sleep, INTERVAL_S)
+
+    def _take_turn(self, wake: threading.Event) -> None:
+        """Wait for the next batch and write it, for all that wait for it."""
+        wake.wait(INTERVAL_S)
+        wake.clear()
+        with self._lock:
+            if wake is not self._wake or self._is_closed:
+                return
+            requests = [self._requests.popleft() for _ in range(len(self._requests))]
+            try:
+                if self._is_closing:
+                    self._finish()
+                else:
+                    self._write_batch(final=any(statuses for _, statuses in requests))
+            finally:
+                for written, _ in requests:
+                    written.set()
+
+    def _shield(
+        self, otherwise: Result, step: Callable[..., Result], *args: Any, feed: Feed | Counter | None = None
+    ) -> Result:
+        """What `step` returns; `otherwise` if it raises, which is counted at `feed`, else at the writer.
+
+        In the writer's thread nothing is raised that is not ours: no interrupt, and no exit.
+        """
+        try:
+            return step(*args)
+        except BaseException as error:
+            if not isinstance(error, Exception) and threading.current_thread() is not self._thread:
+                raise
+            self._note_error(error, feed)
+            return otherwise
+
+    def _note_error(self, error: BaseException, feed: Feed | Counter | None = None) -> None:
+        """Count an error at `feed`, else at the last one, which is the writer. Never raises."""
+        for counted in [feed] if feed is not None else self.feeds[-1:]:
+            try:
+                counted.note_error(error)
+            except BaseException as worse:
+                logger.debug("compilediag: %r could not be counted: %r", error, worse)
+                if feed is not None:
+                    self._note_error(worse)
 
     def _write_batch(self, final: bool) -> None:
-        """One transaction. A file that can't be written now (a full disk) costs this batch, never the host."""
-        store = self._store
-        if store is None:
+        """One transaction. Each step is shielded: what fails costs itself."""
+        if self._is_closed:
             return
         begin = time.thread_time_ns()
-        self._note_rank(store)
-        self._ask_counters()
-        events, payloads = self._take()
-        events += self._changed_statuses(final)
-        states = {thread: self._state(running) for thread, running in list(self.progress.items())}
-        progress = (os.getpid(), states) if states != self._shown_progress else None
-        try:
-            if events or progress:
-                store.append(events, payloads, progress, owners=self._owners(events))
-                self._shown_progress = states
-        except sqlite3.OperationalError as error:
-            self._count_lost(events, error)
-        except Exception as error:
-            # One event with a value that its column can't hold must not take the batch with it.
-            logger.debug("compilediag: a batch is written one by one: %s", error)
-            self._write_singly(store, events, payloads)
+        if self._writer.lost is not None:
+            self._drop_waiting()
+        else:
+            self._shield(None, self._note_rank)
+            self._shield(None, self._ask_counters)
+            self._write(*self._take(), final)
+        self._keep_unwritten(final)
         self.cpu_ns += time.thread_time_ns() - begin
 
-    def _note_rank(self, store: Store) -> None:
+    def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
+        events += self._shield([], self._changed_statuses, final)
+        states = self._shield(self._shown_progress, self._list_progress)
+        progress = (os.getpid(), states) if states != self._shown_progress else None
+        if not events and progress is None:
+            return
+        failed = self._shield(None, self._writer.write, Batch(events, texts, progress, owner=(self._rank, os.getpid())))
+        for count, error in failed or ():
+            for feed in self.feeds[-1:]:
+                feed.dropped += count
+            self._note_error(error)
+        if failed == []:
+            self._shown_progress = states
+        else:
+            # Some of these are not in the file: they are written again once they can be.
+            self._shown_status.clear()
+            self._quota.give_back(texts)
+
+    def _drop_waiting(self) -> None:
+        for _ in range(len(self._waiting)):
+            self._waiting.popleft()[0].dropped += 1
+
+    def _list_progress(self) -> dict[int, dict[str, Any]]:
+        return {thread: self._state(running) for thread, running in list(self.progress.items())}
+
+    def _keep_unwritten(self, final: bool) -> None:
+        """Keep the states of the sources here while the file can't be written."""
+        if self._writer.problem is None:
+            self.unwritten = ()
+        elif final or not self.unwritten or time.monotonic() >= self._status_due:
+            self._status_due = time.monotonic() + STATUS_INTERVAL_S
+            self.unwritten = tuple(self._describe_lost(state) for state in self._list_statuses())
+
+    def _describe_lost(self, state: SourceStatus) -> SourceStatus:
+        """The state of a source of this process. Where the file is lost, what an active source saw is lost, too."""
+        own = dataclasses.replace(state, rank=self._rank, pid=os.getpid())
+        if self._writer.lost is None or own.status != "active":
+            return own
+        return dataclasses.replace(own, status="failed", reason_code="lost", reason=self._writer.lost)
+
+    def _note_rank(self) -> None:
         """A process has no rank until torch.distributed begins, and keeps its rank when that ends: what it recorded
         before gets it too.
         """
@@ -217,18 +303,12 @@ class Recorder:
             return
         self._rank = rank
         if self._has_no_rank_yet:
-            try:
-                store.set_rank(os.getpid(), rank)
-                self._has_no_rank_yet = False
-            except sqlite3.OperationalError as error:
-                logger.debug("compilediag: the rank of earlier events in %s stays unknown: %s", self.path, error)
+            self._writer.set_rank(rank)
+            self._has_no_rank_yet = False
 
     def _ask_counters(self) -> None:
         for counter in list(self.counters):
-            try:
-                counter.tick()
-            except Exception as error:
-                counter.note_error(error)
+            self._shield(None, counter.tick, feed=counter)
 
     def _state(self, running: Running) -> dict[str, Any]:
         state = running.state()
@@ -239,29 +319,27 @@ class Recorder:
         payloads: list[tuple[str, str]] = []
         for _ in range(len(self._waiting)):
             feed, make, args = self._waiting.popleft()
-            try:
-                made = [self._keep(feed, i, payloads) if isinstance(i, tuple) else i for i in make(*args)]
-            except Exception as error:
-                feed.note_error(error)
-                continue
-            events += made
-            feed.events += len(made)
+            events += self._shield([], self._make_events, feed, make, args, payloads, feed=feed)
         self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)
-        return [self._cells.rename(event) for event in events], payloads
+        return events, payloads
+
+    def _make_events(
+        self, feed: Feed, make: Callable[..., Made], args: tuple[Any, ...], payloads: list[tuple[str, str]]
+    ) -> list[Event]:
+        made = [self._keep(feed, i, payloads) if isinstance(i, tuple) else i for i in make(*args)]
+        named = [self._cells.rename(event) for event in made]
+        feed.events += len(named)
+        return named
 
     def _keep(self, feed: Feed, item: tuple[Artifact, str], payloads: list[tuple[str, str]]) -> Artifact:
         artifact, text = item
         text = clean(text)
-        size = len(text) if text.isascii() else len(text.encode())
-        digest = digest_of(text)
-        if digest not in self._digests:
-            if size > self._payload_left:
-                feed.dropped += 1
-                return dataclasses.replace(artifact, size=size)
-            self._payload_left -= size
-            self._digests.add(digest)
-            payloads.append((digest, text))
-        return dataclasses.replace(artifact, size=size, digest=digest)
+        kept = self._quota.take(text)
+        if kept.digest is None:
+            feed.dropped += 1
+        elif kept.is_new:
+            payloads.append((kept.digest, text))
+        return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
 
     def _changed_statuses(self, final: bool) -> list[Event]:
         now = time.monotonic()
@@ -269,60 +347,36 @@ class Recorder:
             return []
         self._status_due = now + STATUS_INTERVAL_S
         changed: list[Event] = []
-        for status in self._statuses():
+        for status in self._list_statuses():
             shown = self._shown_status.get(status.name)
             if shown is None or _state(shown) != _state(status):
                 self._shown_status[status.name] = status
                 changed.append(status)
         return changed
 
-    def _statuses(self) -> Iterable[SourceStatus]:
-        for feed in self.feeds:
-            try:
-                yield feed.status()
-            except Exception as error:
-                feed.note_error(error)
-
-    def _owners(self, events: list[Event]) -> list[Owner]:
-        return [(self._rank, os.getpid())] * len(events)
-
-    def _write_singly(self, store: Store, events: list[Event], payloads: list[tuple[str, str]]) -> None:
-        for event in events:
-            try:
-                store.append([event], payloads, owners=self._owners([event]))
-                payloads = []
-            except Exception as error:
-                self._count_lost([event], error)
-
-    def _count_lost(self, events: list[Event], error: Exception) -> None:
-        """Count what could not be written, at the last feed, the writer itself."""
-        logger.warning("compilediag: %d events could not be written to %s: %s", len(events), self.path, error)
-        for feed in self.feeds[-1:]:
-            feed.dropped += len(events)
-            feed.note_error(error)
+    def _list_statuses(self) -> list[SourceStatus]:
+        found = [self._shield(None, feed.status, feed=feed) for feed in self.feeds]
+        return [status for status in found if status is not None]
 
     def before_fork(self) -> None:
         self._lock.acquire()
-        if self._store is not None:
-            self._store.release()
+        self._shield(None, self._writer.release)
 
     def after_fork_in_parent(self) -> None:
         try:
-            if self._store is not None:
-                self._store.reopen()
-        except sqlite3.Error as error:
-            self._store = None
-            self._count_lost([], error)
+            self._shield(None, self._writer.reopen)
         finally:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """The child has no writer thread and must not use the parent's connection: both begin with its first event."""
-        self._store, self._owner = None, False
+        self._writer.leave_to_parent()
+        self._thread, self._wake, self._is_closing = None, threading.Event(), False
         self._lock = threading.RLock()
+        self._requests.clear()
         self._waiting.clear()
         self.progress.clear()
-        self._shown_progress, self._shown_status = {}, {}
+        self._shown_progress, self._shown_status, self.unwritten = {}, {}, ()
         self._rank, self._has_no_rank_yet = None, False
         for feed in self.feeds:
             feed.events = feed.dropped = 0
@@ -334,25 +388,11 @@ class Recorder:
         with self._lock:
             if not self._asleep:
                 return
-            self._store = Store.open(self.path, writable=True)
+            self._shield(None, self._writer.join)
             self._begin_thread()
             if "multiprocessing.util" in sys.modules:
                 # multiprocessing ends its children with os._exit, which runs no atexit functions.
                 sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
-
-
-def _finish_start(thread: threading.Thread) -> None:
-    """Complete a start that was interrupted, so that the thread can be joined and the interpreter forgets it.
-
-    The interrupt may have come after the thread itself began; then the thread has an identifier soon.
-    """
-    end = time.monotonic() + 1
-    while thread.ident is None and time.monotonic() < end:
-        time.sleep(0.01)
-    if thread.ident is None:
-        thread.start()
-    elif not thread.is_alive():
-        time.sleep(0.01)
 
 
 def _state(status: SourceStatus) -> tuple[Any, ...]:

@@ -11,7 +11,8 @@ from .base import Event, column
 SOURCE_STATES = ("active", "off", "unavailable", "failed")
 #: What a `reason_code` column of a source can name. The first four are no gap in the data: the user did not ask for
 #: the source, the detail level leaves it out, this machine has nothing to watch, or the watch is over. `not_in_logs`:
-#: TORCH_TRACE logs do not contain it; `unread_files`: parts of the session could not be read.
+#: TORCH_TRACE logs do not contain it; `unread_files`: parts of the session could not be read; `lost`: its file can't
+#: be written any more.
 SOURCE_REASONS = (
     "not_requested",
     "detail_level",
@@ -22,6 +23,7 @@ SOURCE_REASONS = (
     "errors",
     "not_in_logs",
     "unread_files",
+    "lost",
 )
 
 

@@ -18,8 +18,10 @@ SQLITE = b"SQLite format 3\0"
 #: What the folders of temporary sessions begin with.
 FOLDER_PREFIX = "compilediag-"
 PRIVATE = 0o600
-#: Device and inode of a file: what it is, whatever its name is.
-FileKey = tuple[int, int]
+#: Where the header of a SQLite file has its application id. A session's is random, so that it tells sessions apart.
+APPLICATION_ID = slice(68, 72)
+#: Device and inode of a file, and the application id in it: what it is, whatever its name is. None for no SQLite file.
+FileKey = tuple[int, int, bytes | None]
 
 
 def is_session(file: Path) -> bool:
@@ -38,12 +40,13 @@ def _read_head(file: Path) -> bytes:
 
 
 def find_file_key(file: Path) -> FileKey | None:
-    """Device and inode of the file that has this path now; None if there is none."""
+    """What the file is that has this path now; None if there is none. OSError if it can't be read now."""
     try:
-        found = os.stat(file)
-    except (OSError, ValueError):
+        with open(file, "rb", buffering=0) as opened:
+            found, head = os.fstat(opened.fileno()), opened.read(APPLICATION_ID.stop)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, head[APPLICATION_ID] if head.startswith(SQLITE) else None
 
 
 def create_private(file: Path) -> None:

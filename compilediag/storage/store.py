@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from ..errors import NewerSchema, NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
-from .session_files import create_private, find_file_key, remove
+from .session_files import FileKey, create_private, find_file_key, remove
 from .texts import deflate
 
 logger = logging.getLogger("compilediag")
@@ -57,7 +59,7 @@ class Store:
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
         self.connection = _connect(uri)
-        self.file_key = find_file_key(path)
+        self.file_key = self._find_file_key()
         self._is_bulk = False
 
     @property
@@ -66,12 +68,32 @@ class Store:
 
     @property
     def is_in_place(self) -> bool:
-        """False if the file was removed, moved away or replaced since it was opened."""
-        return self.is_in_memory or (self.file_key is not None and find_file_key(self.path) == self.file_key)
+        """False if the file was removed, moved away, replaced or overwritten since it was opened."""
+        return self.is_in_memory or self._find_file_key() == self.file_key
+
+    def _find_file_key(self) -> FileKey | None:
+        """What has the path now. A file that can't be looked at now (no descriptor is left) is taken for the same."""
+        try:
+            return find_file_key(self.path)
+        except OSError:
+            return getattr(self, "file_key", None)
 
     def release(self) -> None:
-        """Close the connection before a fork: a child must not inherit it, as SQLite's locks do not survive a fork."""
+        """Close the connection, also before a fork: a child must not inherit it, as SQLite's locks do not survive a
+        fork.
+        """
+        if not self.is_in_place:
+            self._keep_from_writing()
         self.connection.close()
+
+    def _keep_from_writing(self) -> None:
+        """SQLite copies what is in the -wal into the file when the last connection is closed, and the file is somebody
+        else's now. (It does not where another file has the path, because it looks at the inode.)
+        """
+        now = self._find_file_key()
+        if now is not None and self.file_key is not None and now[:2] == self.file_key[:2]:
+            with contextlib.suppress(OSError):
+                os.truncate(f"{self.path}-wal", 0)
 
     def reopen(self) -> None:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is not in place."""
@@ -92,9 +114,10 @@ class Store:
         store = cls(f"{path.absolute().as_uri()}?mode=rw", path)
         try:
             # The tables are in the file before its WAL begins: a file that loses its -wal is still a session.
-            for setting in ("PRAGMA journal_mode=MEMORY", OFF):
+            for setting in ("PRAGMA journal_mode=MEMORY", OFF, f"PRAGMA application_id={secrets.randbits(31)}"):
                 store.connection.execute(setting)
             store.make_tables(meta)
+            store.file_key = store._find_file_key()
             if not passing:
                 for setting in ("PRAGMA journal_mode=WAL", NORMAL):
                     store.connection.execute(setting)
@@ -259,9 +282,10 @@ class Store:
 
     def close(self) -> None:
         """Close the file and remove its WAL files, so that the session is a single file."""
+        if not self.is_in_place:
+            self.release()  # The side files may be those of another session now.
+            return
         try:
-            if not self.is_in_place:
-                raise sqlite3.OperationalError(describe_absence(self.path))  # Its name may be another session's now.
             self.connection.execute("PRAGMA busy_timeout=0")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self.connection.execute("PRAGMA journal_mode=DELETE")
@@ -290,7 +314,7 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
 
 def describe_absence(path: Path) -> str:
     """Why a file that was open is not at its path any more."""
-    return f"{path} was {'replaced by another file' if path.exists() else 'removed'}"
+    return f"{path} was {'replaced or overwritten' if path.exists() else 'removed'}"
 
 
 def _connect(uri: str) -> sqlite3.Connection:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
 
 #: Texts up to this number of bytes are stored uncompressed.
 SHORT = 5 * 1024
@@ -50,3 +52,37 @@ def digest_of(text: str) -> str:
     The key of a text differs between processes, so that several processes may store the same text.
     """
     return f"{hash(text) & 0xFFFF_FFFF_FFFF_FFFF:016x}{len(text):x}"
+
+
+class KeptText(NamedTuple):
+    """What a recording does with a text: its digest (None: not kept), its bytes, and whether it is stored now."""
+
+    digest: str | None
+    size: int
+    is_new: bool
+
+
+class TextQuota:
+    """Which texts a recording keeps: each is stored once, as far as they fit into `size` bytes."""
+
+    def __init__(self, size: int):
+        self._left = size
+        self._digests: set[str] = set()
+
+    def take(self, text: str) -> KeptText:
+        """Keep a text, if it fits."""
+        size = len(text) if text.isascii() else len(text.encode())
+        digest = digest_of(text)
+        if digest in self._digests:
+            return KeptText(digest, size, is_new=False)
+        if size > self._left:
+            return KeptText(None, size, is_new=False)
+        self._left -= size
+        self._digests.add(digest)
+        return KeptText(digest, size, is_new=True)
+
+    def give_back(self, texts: Iterable[tuple[str, str]]) -> None:
+        """These (digest, text) pairs could not be stored."""
+        for digest, text in texts:
+            self._digests.discard(digest)
+            self._left += len(text)

@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode"},
-    "recording": {"errors", "events", "storage", "notebook_cells"},
+    "feeds": {"events"},
+    "recording": {"errors", "events", "feeds", "interrupts", "notebook_cells", "storage"},
     "sources": {"errors", "events", "decode", "interrupts", "recording"},
     "target_file": {"errors", "sources", "storage"},
     "active_recording": {

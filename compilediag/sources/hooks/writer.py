@@ -18,19 +18,31 @@ class WriterStatus:
         self.recorder = recorder
         self.events = 0
         self.dropped = 0
-        self.reason: str | None = None
+        self._errors = 0
+        self._last_error = ""
 
     def note_error(self, error: BaseException) -> None:
-        self.reason = describe_error(error)
+        self._errors += 1
+        self._last_error = describe_error(error)
 
     def status(self) -> SourceStatus:
+        state, code, reason = self._describe()
         return SourceStatus(
             time_ns=time.time_ns(),
             name=self.name,
-            status="active" if self.reason is None else "failed",
-            reason=self.reason,
-            reason_code=None if self.reason is None else "errors",
+            status=state,
+            reason=reason,
+            reason_code=code,
             events=self.events,
             dropped=self.dropped,
             overhead_s=self.recorder.cpu_ns / 1e9,
         )
+
+    def _describe(self) -> tuple[str, str | None, str | None]:
+        """The state, the code of its reason, and the reason."""
+        if self.recorder.lost is not None:
+            return "failed", "lost", self.recorder.lost
+        if not self._errors:
+            return "active", None, None
+        count = "1 error" if self._errors == 1 else f"{self._errors} errors, the last"
+        return "failed", "errors", f"{count}: {self._last_error}"

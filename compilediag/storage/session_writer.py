@@ -1,0 +1,229 @@
+"""Writes the batches of a recording to its session file. Nothing that the disk does is raised: it is described.
+
+A batch that can't be written now (a full disk, a lock) is lost and the next one is tried. A file that was removed,
+replaced or destroyed cannot be written again: the session is lost, and `lost` says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..events import Event
+from .rows import Owner
+from .session_files import FileKey
+from .store import States, Store, describe_absence
+
+logger = logging.getLogger("compilediag")
+#: What SQLite reports for the file or the disk, and not for a value that it can't store.
+OF_THE_FILE = {
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOTADB),
+}
+#: Those after which the file is no session any more.
+FINAL = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is written in one transaction: events, texts as (digest, text) pairs, and what compiles now if it changed.
+
+    `owner` is the rank and the pid of all events.
+    """
+
+    events: Sequence[Event]
+    texts: Sequence[tuple[str, str]]
+    progress: tuple[int, States] | None
+    owner: Owner
+
+
+class SessionWriter:
+    """Writes to the file at `path`, which must not exist; if `meta` is None, to the file that another process records.
+
+    `lost`: why it is not opened at all.
+    """
+
+    def __init__(self, path: Path, meta: dict[str, Any] | None, lost: str | None = None):
+        self.path = path
+        #: Why nothing can be written any more; None while the file is there.
+        self.lost: str | None = None
+        #: Why the last batch could not be written; None if it could.
+        self.problem: str | None = None
+        self.store: Store | None = None
+        #: The connection to a file that is lost; a reader may need it until the end.
+        self._abandoned: Store | None = None
+        self._file_key: FileKey | None = None
+        self._meta = meta
+        self._is_owner = meta is not None
+        self._has_warned = False
+        if lost is not None:
+            self._lose(lost)
+
+    def open(self) -> None:
+        """Open the file. OSError, sqlite3.Error or CompilediagError if it can't be opened."""
+        if self.lost is None:
+            meta = self._meta
+            self.store = Store.open(self.path, writable=True) if meta is None else Store.create(self.path, meta)
+            self._file_key = self.store.file_key
+
+    def write(self, batch: Batch) -> list[tuple[int, BaseException]]:
+        """Write a batch. What could not be written: how many events, and the error."""
+        store = self.store
+        if store is None or not self._check_place(store):
+            return [(len(batch.events), sqlite3.OperationalError(self.lost))] if batch.events else []
+        if store.connection.in_transaction:  # An error has left it open.
+            store.connection.rollback()
+        try:
+            store.append(batch.events, batch.texts, batch.progress, owners=[batch.owner] * len(batch.events))
+        except sqlite3.Error as error:
+            if not _is_of_the_file(error):
+                return self._write_singly(store, batch, error)
+            self._note_failure(error, len(batch.events))
+            return [(len(batch.events), error)]
+        except BaseException as error:
+            return self._write_singly(store, batch, error)
+        self.problem = None
+        return []
+
+    def _write_singly(self, store: Store, batch: Batch, why: BaseException) -> list[tuple[int, BaseException]]:
+        """One event with a value that its column can't hold must not take the batch with it."""
+        logger.debug("compilediag: a batch is written one by one: %s", why)
+        failed: list[tuple[int, BaseException]] = []
+        texts, progress = batch.texts, batch.progress
+        parts: list[list[Event]] = [*([event] for event in batch.events), []]
+        for part in parts:
+            try:
+                store.append(part, texts, None if part else progress, owners=[batch.owner] * len(part))
+                texts = ()
+            except BaseException as error:
+                failed.append((len(part), error))
+                if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
+                    self._note_failure(error, len(part))
+        if sum(count for count, _ in failed):
+            self._warn(f"{len(failed)} events could not be written to {self.path}: {failed[0][1]}")
+        return failed
+
+    def set_rank(self, rank: int) -> None:
+        """Set the rank of this process's events that have none. sqlite3.Error if it can't be written."""
+        if self.store is not None:
+            self.store.set_rank(os.getpid(), rank)
+
+    def finish(self, facts: dict[str, Any], stopped_ns: int) -> None:
+        """Mark the end, if this process began the file, and close it. If the last batch or the mark could not be
+        written, the session is lost.
+        """
+        store = self.store
+        if store is not None and self._check_place(store):
+            if self.problem is None and self._is_owner:
+                self._set_facts(store, {**facts, "stopped_ns": stopped_ns})
+            if self.problem is not None:
+                self._lose(self.problem)
+        self._close()
+
+    def _set_facts(self, store: Store, facts: dict[str, Any]) -> None:
+        try:
+            store.set_meta(**facts)
+        except sqlite3.Error as error:
+            self._note_failure(error, 0)
+        except (TypeError, ValueError) as error:
+            logger.debug("compilediag: %s does not have all facts: %s", self.path, error)
+            self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
+
+    def _close(self) -> None:
+        for store in (self.store, self._abandoned):
+            try:
+                if store is not None:
+                    store.close()
+            except sqlite3.Error as error:
+                logger.debug("compilediag: %s could not be closed: %s", self.path, error)
+        self.store = self._abandoned = None
+
+    def give_up(self, why: str) -> None:
+        """Write nothing any more: another thread hangs in it."""
+        self._lose(why)
+
+    # Around a fork
+
+    def release(self) -> None:
+        """Close the connection before a fork."""
+        if self._abandoned is not None:
+            self._abandoned.release()
+            self._abandoned = None
+        if self.store is not None:
+            self.store.release()
+
+    def reopen(self) -> None:
+        """Connect again in the process that forked."""
+        if self.store is None:
+            return
+        try:
+            self.store.reopen()
+        except (sqlite3.Error, OSError) as error:
+            self.store = None
+            self._lose(str(error))
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the connection is the parent's, and so is the end of the recording."""
+        self.store, self._is_owner = None, False
+
+    def join(self) -> None:
+        """In a forked child: connect to the file that the parent records to."""
+        if self.lost is not None or self.store is not None:
+            return
+        try:
+            store = Store.open(self.path, writable=True)
+        except Exception as error:
+            self._lose(str(error))
+            return
+        if store.file_key == self._file_key:
+            self.store = store
+        else:
+            store.connection.close()
+            self._lose(describe_absence(self.path))
+
+    # What went wrong
+
+    def _check_place(self, store: Store) -> bool:
+        if not store.is_in_place:
+            self._lose(describe_absence(self.path))
+        return self.store is not None
+
+    def _note_failure(self, error: sqlite3.Error, count: int) -> None:
+        self.problem = f"{self.path} can't be written: {error}"
+        if _get_code(error) in FINAL:
+            self._lose(self.problem)
+        else:
+            self._warn(f"{count} events could not be written to {self.path}: {error}")
+
+    def _lose(self, why: str) -> None:
+        """Nothing is written any more."""
+        if self.lost is None:
+            self.lost = self.problem = why
+            self._warn(f"{why}; this session is lost from here on, and your program goes on")
+        self.store, self._abandoned = None, self.store or self._abandoned
+
+    def _warn(self, text: str) -> None:
+        """Warn once for each session: the counts are in `sources`."""
+        if self._has_warned:
+            return
+        self._has_warned = True
+        try:
+            logger.warning("compilediag: %s", text)
+        except Exception as error:
+            self.problem = f"{self.problem}; the warning could not be shown: {error}"
+
+
+def _get_code(error: sqlite3.Error) -> int | None:
+    """The primary code of an error, None if it is not of SQLite's library."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_of_the_file(error: sqlite3.Error) -> bool:
+    return _get_code(error) in OF_THE_FILE
