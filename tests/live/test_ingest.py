@@ -35,7 +35,7 @@ KEYS = ("compile_key", "closest_compile_key", "entry_compile_key")
 def rows(frame, *names):
     frame = frame[list(names)].copy()
     for name in {*names} & {*KEYS}:
-        frame[name] = frame[name].str.partition(".")[2]
+        frame[name] = frame[name].str.split(".").str[1]
     return [tuple(None if pd.isna(v) else v for v in row) for row in frame.itertuples(index=False)]
 
 
@@ -137,6 +137,10 @@ def test_cache_lookups_are_the_same(both):
 def test_phases_and_dynamic_decisions_are_the_same(both):
     live, log = both
     names = ["compile_id", "compile_key", "name", "parent", "depth"]
-    assert rows(log.phases, *names) == rows(live.phases, *names)
+    # A thread of Inductor that builds a file belongs to no compile, and may end its phase while another ends one:
+    # which of the two torch logs first is not defined. All phases of compiles end in one thread, so in one order.
+    for is_missing in (False, True):
+        logged, seen = (s.phases[s.phases["compile_id"].isna() == is_missing] for s in (log, live))
+        assert rows(logged, *names) == rows(seen, *names) and len(logged) > 0
     names = ["compile_id", "compile_key", "source", "dim", "reason", "cached", "new"]
     assert rows(log.dynamic_decisions, *names) == rows(live.dynamic_decisions, *names)

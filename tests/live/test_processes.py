@@ -73,6 +73,8 @@ print(json.dumps({
     "functions": {f: sorted({int(p) for p in pids}) for f, pids in frame.groupby("function")["pid"]},
     "counts": frame["function"].value_counts().to_dict(),
     "recompiles": session.recompiles["function"].value_counts().to_dict(),
+    "compiling": sorted(frame["pid"]),
+    "timed": sorted(session.phases.query("name == 'entire_frame_compile'")["pid"]),
     "lost": session.recompiles.groupby("pid")["lost_s"].sum().gt(0).all().item(),
     "in_flight": session.progress(),
     "integrity": session.data.store.connection.execute("PRAGMA integrity_check").fetchone()[0],
@@ -133,6 +135,7 @@ def test_a_forked_childs_compiles_are_in_the_session_under_its_pid(forked):
     assert (forked["counts"]["forked"], forked["counts"]["pooled"]) == (3, 3)
     assert (forked["recompiles"]["forked"], forked["recompiles"]["pooled"]) == (2, 2)
     assert forked["lost"], "lost seconds are attributed to the right process"
+    assert forked["timed"] == forked["compiling"], "each process writes its own phases, once"
 
 
 def test_the_parent_goes_on_recording_around_its_children(forked):

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 import pytest
 import torch
@@ -204,6 +205,27 @@ def test_the_length_of_a_phase_is_torchs_own():
     theirs = utils.compilation_time_metrics["bytecode_tracing"]
     ours = session.phases.query("name == 'bytecode_tracing'")["duration_s"].tolist()
     assert ours == pytest.approx(theirs, abs=2e-3) and len(ours) >= 2
+
+
+def test_phases_of_several_threads_are_in_the_order_in_which_they_end():
+    begun, ended = threading.Event(), threading.Event()
+
+    def build():
+        with utils.dynamo_timed("theirs"):
+            begun.set()
+            ended.wait(10)
+
+    with cd.watch(detail="full") as session, utils.dynamo_timed("whole"):
+        with utils.dynamo_timed("before"):
+            other = threading.Thread(target=build)
+            other.start()
+            begun.wait(10)
+        ended.set()
+        other.join(10)
+        with utils.dynamo_timed("after"):
+            pass
+    assert session.phases["name"].tolist() == ["before", "theirs", "after", "whole"]
+    assert session.phases["parent"].fillna("").tolist() == ["whole", "", "whole", ""]
 
 
 # Recompiles

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from threading import get_ident
 from typing import Any
 
 from ...decode.call_stacks import CallStacks
 from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
 from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
-from ...recording import Made, Recorder
+from ...recording import MAX_WAITING, Made, Recorder
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
 from . import torch_api
@@ -20,8 +21,6 @@ FRAME = "entire_frame_compile"
 BACKWARD = "entire_backward_compile"
 BACKEND = "backend_compile"
 _ENTERING = (FRAME, BACKWARD)
-#: Phases of one compile are handed over together, at most this much later.
-PHASE_INTERVAL_NS = 100_000_000
 #: Name, parent, depth, start and end in ns, compile id as torch announces it, compile key.
 EndedPhase = tuple[str, str | None, int, int, int, str | None, str | None]
 #: Attempts whose functions are remembered, for the backwards that come later.
@@ -38,9 +37,6 @@ class CompilingThread:
         self.compile_key: str | None = None
         #: Keys of the attempts that began here, by the text of their id.
         self.keys: dict[str | None, str | None] = {}
-        #: Phases that have ended and are not handed over.
-        self.ended: list[EndedPhase] = []
-        self.handed_over_ns = 0
 
     def enter(self, frame: dict[str, Any]) -> None:
         self.frames.append((len(self.stack), frame))
@@ -78,8 +74,11 @@ class Phases(Source):
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)
         self._keys = compile_keys(recorder)
+        #: Phases that have ended since the last batch, of all threads in one order, which is that of torch's log.
+        self._ended: deque[EndedPhase] = deque()
 
     def open(self) -> None:
+        self.recorder.counters.append(self)
         self._stacks = self.recorder.shared.setdefault("stacks", CallStacks())
 
     def patches(self) -> list[Patch]:
@@ -89,7 +88,18 @@ class Phases(Source):
         ]
 
     def close(self) -> None:
+        self.recorder.release(self)
         self.recorder.progress.clear()
+
+    def tick(self, final: bool = False) -> None:
+        """Hand over the phases that have ended. Called by the writer's thread before every batch."""
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]
+        if ended:
+            self.emit(_make_rows, ended)
+
+    def reset_after_fork(self) -> None:
+        """In a forked child: drop the phases so far, which the parent writes."""
+        self._ended.clear()
 
     # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
     # cheap because they touch little.
@@ -129,12 +139,12 @@ class Phases(Source):
         if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
             parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
             key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
-            running.ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
+            if len(self._ended) < MAX_WAITING:
+                self._ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
+            else:
+                self.dropped += 1
         if not stack:
             progress.pop(thread, None)
-        if running.ended and (not stack or end_ns - running.handed_over_ns > PHASE_INTERVAL_NS):
-            self.emit(_make_rows, running.ended)
-            running.ended, running.handed_over_ns = [], end_ns
 
     def _read_graph(self, frame: dict[str, Any]) -> None:
         """The graph that goes to the backend: which blocks repeat is found out in the writer's thread."""
