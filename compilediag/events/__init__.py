@@ -14,7 +14,7 @@ add a property to `TableProperties` in `storage/data.py`. Nothing else names tab
 from __future__ import annotations
 
 import dataclasses
-from typing import cast
+from typing import Any, cast
 
 from .base import ColumnSpec, Event, UserData, column, describe_column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, CacheLookup
@@ -116,8 +116,15 @@ def columns(cls: type[Event]) -> dict[str, ColumnSpec]:
 
 
 def _read_columns(cls: type[Event]) -> dict[str, ColumnSpec]:
-    own = {f.name: cast(ColumnSpec, dict(f.metadata)) for f in dataclasses.fields(cls) if f.metadata}
+    own = {f.name: _read_column(f) for f in dataclasses.fields(cls) if f.metadata}
     return {**({"duration_s": DURATION} if cls in WITH_DURATION else {}), **own}
+
+
+def _read_column(field: dataclasses.Field[Any]) -> ColumnSpec:
+    column = cast(ColumnSpec, dict(field.metadata))
+    if column["dtype"] == "json":
+        column["shape"] = str(field.type).removesuffix(" | None")
+    return column
 
 
 _COLUMNS = {cls: _read_columns(cls) for cls in KINDS}

@@ -20,13 +20,15 @@ class ColumnSpec(TypedDict):
     unit: str | None
     user_data: UserData | None
     sources: tuple[str, ...]
+    #: The Python type of the values of a column of JSON: "list[str]"; None for other columns.
+    shape: str | None
 
 
 def describe_column(
     dtype: str, doc: str, unit: str | None = None, user_data: UserData | None = None, sources: tuple[str, ...] = ()
 ) -> ColumnSpec:
     """The declaration of a column; see `column`."""
-    return {"dtype": dtype, "doc": doc, "unit": unit, "user_data": user_data, "sources": sources}
+    return {"dtype": dtype, "doc": doc, "unit": unit, "user_data": user_data, "sources": sources, "shape": None}
 
 
 def column(

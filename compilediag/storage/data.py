@@ -308,7 +308,8 @@ class SessionData(TableProperties):
             near = f"a.event_id > {first} AND a.event_id < {first + 20}"
             source = f"artifacts a JOIN compiles c ON c.event_id = {first} WHERE {near}"
             rows = fetch_rows(self.store, ["a.event_id", "a.name"], source, "a.event_id")
-        of_it = [(at, name) for n, (at, name) in enumerate(rows, 1) if at == first + n and name.split(".")[0] in KINDS]
+        names = [(at, name) for at, name in rows if isinstance(name, str)]
+        of_it = [(at, name) for n, (at, name) in enumerate(names, 1) if at == first + n and name.split(".")[0] in KINDS]
         if not of_it:
             raise KeyError(f"no metrics are kept for event {event_id}")
         return join_texts({name: self.artifact(at) for at, name in of_it})
@@ -318,7 +319,7 @@ class SessionData(TableProperties):
         query = "SELECT max(id), group_concat(DISTINCT kind) FROM events WHERE id > ?"
         with self.lock:
             last, kinds = self.store.connection.execute(query, (after,)).fetchone()
-        return (after, set()) if last is None else (last, set(kinds.split(",")))
+        return (after, set()) if last is None else (last, set((kinds or "").split(",")))
 
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict per thread: compile_id, function, file, line, trigger, phases, started_ns."""

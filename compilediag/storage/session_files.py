@@ -71,8 +71,8 @@ def temporary_file() -> Path:
 
 
 def remove(file: Path) -> None:
-    """Remove a session's file and its WAL files, as far as they exist."""
-    for name in (file, f"{file}-wal", f"{file}-shm"):
+    """Remove a session's file and its side files, as far as they exist: SQLite would apply a journal to a new file."""
+    for name in (file, f"{file}-wal", f"{file}-shm", f"{file}-journal"):
         Path(name).unlink(missing_ok=True)
 
 

@@ -17,8 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import NewerSchema, NotASession
+from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
+from .accepted_files import Tables, check_file, check_version, read_schema
+from .cells import is_process_id, read_facts, read_state
+from .guarded_connection import GuardedConnection, connect, forbid_schema_changes
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
 from .session_files import FileKey, create_private, find_file_key, remove
@@ -52,13 +55,14 @@ def _schema() -> Iterable[str]:
 class Store:
     """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
 
-    def __init__(self, uri: str, path: Path):
+    def __init__(self, uri: str, path: Path, is_guarded: bool = False):
         self.uri = uri
         self.path = path
+        self._is_guarded = is_guarded
         self.schema_version = SCHEMA_VERSION
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
-        self.connection = _connect(uri)
+        self.connection: GuardedConnection = connect(uri, path, is_guarded)
         self.file_key = self._find_file_key()
         self._is_bulk = False
 
@@ -99,7 +103,7 @@ class Store:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is not in place."""
         if not self.is_in_place:
             raise sqlite3.OperationalError(describe_absence(self.path))
-        self.connection = _connect(self.uri)
+        self.connection = connect(self.uri, self.path, self._is_guarded)
         self.connection.execute(NORMAL)
         self.connection.execute(CHECKPOINT)
 
@@ -143,7 +147,7 @@ class Store:
 
     def move_to_memory(self) -> None:
         """Go on with a copy in memory, which no longer needs the file. sqlite3.DatabaseError if it can't be read."""
-        memory = _connect(MEMORY)
+        memory = connect(MEMORY, self.path, is_guarded=False)
         self.connection.backup(memory)
         self.connection.close()
         self.connection, self.uri = memory, MEMORY
@@ -162,26 +166,22 @@ class Store:
     @classmethod
     def open(cls, path: Path, writable: bool = False) -> Store:
         """Open an existing file. NotASession or NewerSchema, in one line, if it can't be opened."""
-        if not path.is_file():
-            raise NotASession(f"{path} does not exist")
+        check_file(path, writable)
         uri = path.absolute().as_uri()
         try:
             # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
-            store, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
+            store, tables = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
         except (sqlite3.DatabaseError, ValueError) as error:
             raise NotASession(f"{path} is not a compilediag session ({error})") from None
-        if not isinstance(version, int):
-            raise NotASession(f"{path} is not a compilediag session")
-        if version > SCHEMA_VERSION:
-            raise NewerSchema(
-                f"{path} was written by a newer compilediag (schema {version}, this one reads up to {SCHEMA_VERSION});"
-                " upgrade compilediag"
-            )
-        if writable and version < SCHEMA_VERSION:
+        try:
+            version = store.meta().get("schema_version")
+            store.schema_version = check_version(path, version, tables, writable)
+        except BaseException:
             store.connection.close()
-            raise NotASession(f"{path} was written by an older compilediag (schema {version}): choose another path")
-        store.schema_version = version
+            raise
+        if writable:
+            store.connection.unguard()
         return store
 
     @contextlib.contextmanager
@@ -199,7 +199,8 @@ class Store:
                 self.connection.execute("ROLLBACK")
 
     def meta(self) -> dict[str, Any]:
-        return {key: json.loads(value) for key, value in self.connection.execute("SELECT key, value FROM meta")}
+        """The facts about the session. Those that are not legible are missing."""
+        return read_facts(self.connection.execute("SELECT key, value FROM meta").fetchall())
 
     def is_recorded_elsewhere(self) -> bool:
         """True while another living process of this machine records to the file."""
@@ -268,8 +269,9 @@ class Store:
         ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
         rows = self.connection.execute(f"SELECT pid, thread, state FROM progress WHERE NOT EXISTS ({ended})")
         found: dict[int, States] = {}
-        for pid, thread, state in rows:
-            found.setdefault(pid, {})[thread] = json.loads(state)
+        for pid, thread, text in rows:
+            if is_process_id(pid) and isinstance(thread, int) and (state := read_state(text)) is not None:
+                found.setdefault(pid, {})[thread] = state
         return found
 
     def set_progress(self, states: dict[int, States]) -> None:
@@ -295,27 +297,28 @@ class Store:
         self.connection.close()
 
 
-def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Any]:
+def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables]:
     for cut_off in (False, True):
         for uri in uris:
-            store = Store(uri, path)
+            store = Store(uri, path, is_guarded=True)
             try:
                 if cut_off:
                     # SQLite refuses a file that is shorter than its header says, unless writable_schema is set.
                     store.connection.execute("PRAGMA writable_schema=ON")
+                else:
+                    forbid_schema_changes(store.connection)
                 store.connection.execute(NORMAL)
                 store.connection.execute(CHECKPOINT)
-                return store, store.meta().get("schema_version")
+                return store, read_schema(store.connection, path)
             except sqlite3.DatabaseError as error:
                 store.connection.close()
                 refused = error
+            except BaseException:
+                store.connection.close()
+                raise
     raise refused
 
 
 def describe_absence(path: Path) -> str:
     """Why a file that was open is not at its path any more."""
     return f"{path} was {'replaced or overwritten' if path.exists() else 'removed'}"
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)

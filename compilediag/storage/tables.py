@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
+from .cells import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks
 from .store import Store
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 Value = TypeVar("Value")
-TIME = "datetime64[ns, UTC]"
 
 #: The columns that every table has.
 COMMON_COLUMNS: dict[str, ColumnSpec] = {
@@ -55,16 +55,10 @@ EVENT_COLUMNS: dict[str, ColumnSpec] = {
 
 #: The fields of every event that are stored in `events`, beside its id.
 SHARED = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid")
-#: What the stored cells of a column are.
-STORED: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "Int64": (int,),
-    "float64": (float, int),
-    "boolean": (int,),
-    TIME: (int,),
-}
 #: dtype -> what makes the value of an event's field from a stored cell.
 FROM_CELL: dict[str, Callable[[Any], Any]] = {"json": json.loads, "boolean": bool}
+#: Rows that are read one by one before their size is looked at.
+BATCH = 100
 #: What SQLite reports for a file that is damaged or cut off, and not for one that is busy.
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 
@@ -90,11 +84,11 @@ def read_events_of(store: Store, kind: type[E], after: int = 0) -> list[E]:
     own = [name for name in columns(kind) if name != "duration_s"]
     names = ("event_id", *SHARED, *own)
     expressions = ["e.id", *(f"e.{name}" for name in SHARED), *(f't."{name}"' for name in own)]
-    spec = table_columns(kind.table)
-    dtypes = [{"time_ns": TIME, "duration_s": "float64"}.get(name) or spec[name]["dtype"] for name in names]
+    spec = {**table_columns(kind.table), "time_ns": COMMON_COLUMNS["time"], "duration_s": EVENT_COLUMNS["duration_s"]}
+    spec = {name: spec[name] for name in names}
     source = f"{_join(kind.table)} WHERE t.event_id > {int(after)}"
-    rows = keep_legible(fetch_rows(store, expressions, source, "t.event_id"), dtypes)
-    converted = [(at, FROM_CELL[dtype]) for at, dtype in enumerate(dtypes) if dtype in FROM_CELL]
+    rows = keep_legible(fetch_rows(store, expressions, source, "t.event_id"), make_checks(spec), 1)
+    converted = [(at, FROM_CELL[c["dtype"]]) for at, c in enumerate(spec.values()) if c["dtype"] in FROM_CELL]
     return [kind(**dict(zip(names, _convert(row, converted), strict=True))) for row in rows]
 
 
@@ -111,7 +105,7 @@ def read_stored_rows(store: Store, table: str, after: int = 0) -> list[tuple[Any
     spec = table_columns(table)
     source = f"{_join(table)} WHERE t.event_id > {int(after)}"
     rows = fetch_rows(store, [_stored_column(name) for name in spec], source, "t.event_id")
-    return keep_legible(rows, [column["dtype"] for column in spec.values()])
+    return keep_legible(rows, make_checks(spec), list(spec).index("time"))
 
 
 # DataFrames
@@ -175,29 +169,52 @@ def _stored_column(name: str) -> str:
 def _make_frame(spec: dict[str, ColumnSpec], values: Sequence[Sequence[Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    dtypes = [column["dtype"] for column in spec.values()]
+    columns = list(spec.values())
     try:
-        arrays = [_make_array(dtype, cells) for dtype, cells in zip(dtypes, values, strict=True)]
-    except (ValueError, TypeError, OverflowError):
-        rows = keep_legible(list(zip(*values, strict=True)), dtypes)
-        arrays = [_make_array(dtype, [row[at] for row in rows]) for at, dtype in enumerate(dtypes)]
+        arrays = [_make_array(column, cells) for column, cells in zip(columns, values, strict=True)]
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        rows = keep_legible(list(zip(*values, strict=True)), make_checks(spec), list(spec).index("time"))
+        arrays = [_make_array(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
     return pd.DataFrame(dict(zip(spec, arrays, strict=True)))
 
 
-def _make_array(dtype: str, values: Sequence[Any]) -> Any:
+def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
+    """The values of a column as an array. ValueError or another error if one of them does not fit."""
     import numpy as np
     import pandas as pd
 
+    dtype = column["dtype"]
     if dtype == "json":
-        return pd.Series([json.loads(v) if isinstance(v, str) else v for v in values], dtype=object)
+        return pd.Series(
+            [_parse_list(v, find_check(column)) if isinstance(v, str) else v for v in values], dtype=object
+        )
     if dtype == "float64":
-        return np.array(values, dtype="float64")
+        floats = np.array(values, dtype="float64")
+        least, most = find_range(column)
+        return _require(floats, np.isnan(floats) | ((floats >= least) & (floats <= most)))
     if dtype == TIME:
-        return pd.DatetimeIndex(np.array(values, dtype="datetime64[ns]")).tz_localize("UTC")
+        times = np.array(values, dtype="int64")
+        _require(times, (times >= 0) & (times < MAX_TIME_NS))
+        return pd.DatetimeIndex(times.astype("datetime64[ns]")).tz_localize("UTC")
     if dtype == "string":
         # Kept as Python's strings whether or not pyarrow is installed: Arrow has no lone surrogates.
         return pd.array(np.array(values, dtype=object), dtype=pd.StringDtype("python"))
     return _make_masked_array(dtype, values)
+
+
+def _parse_list(text: str, fits: Check) -> Any:
+    """The list or dict of a column of JSON."""
+    value = json.loads(text)
+    if isinstance(value, (list, dict)) and fits(value):
+        return value
+    raise ValueError(f"{text[:100]!r} does not fit its column")
+
+
+def _require(values: Any, are_good: Any) -> Any:
+    """`values`; ValueError unless all of them are good."""
+    if are_good.all():
+        return values
+    raise ValueError("a number is out of the range of its column")
 
 
 def _make_masked_array(dtype: str, values: Sequence[Any]) -> Any:
@@ -209,7 +226,10 @@ def _make_masked_array(dtype: str, values: Sequence[Any]) -> Any:
     cells = np.array(values, dtype=object)
     missing = np.array([value is None for value in values], dtype=bool)
     cells[missing] = 0
-    return array(cells.astype(kind), missing)
+    numbers = cells.astype(kind)
+    return array(
+        numbers if dtype == "boolean" else _require(numbers, (numbers >= -MAX_INT) & (numbers <= MAX_INT)), missing
+    )
 
 
 # Reading from SQLite
@@ -242,7 +262,7 @@ def fetch_rows(store: Store, expressions: Sequence[str], source: str, order: str
     """The rows in one step of SQLite."""
     names = [f"c{i}" for i in range(len(expressions))]
     inner = ", ".join(f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True))
-    rows = f"SELECT {inner} FROM {source} ORDER BY {order}"
+    rows = f"SELECT {inner} FROM {source} ORDER BY {order} LIMIT {store.connection.max_rows}"
     query = f"SELECT json_group_array(json_array({', '.join(names)})) FROM ({rows})"
     try:
         return [tuple(row) for row in json.loads(store.connection.execute(query).fetchone()[0])]
@@ -274,8 +294,12 @@ def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
 
 def _read_into(rows: list[tuple[Any, ...]], store: Store, query: str) -> bool:
     try:
-        rows.extend(store.connection.execute(query))
+        size, found = 0, store.connection.execute(f"{query} LIMIT {store.connection.max_rows}")
+        while size < store.connection.max_length and (batch := found.fetchmany(BATCH)):
+            rows.extend(batch)
+            size += sum(len(cell) for row in batch for cell in row if isinstance(cell, (str, bytes)))
     except sqlite3.DatabaseError as error:
+        store.connection.raise_if_over()
         if not _is_damage(error):
             raise
         return False
@@ -290,26 +314,6 @@ def unless_damaged(read: Callable[[], Value], otherwise: Value) -> Value:
         if not _is_damage(error):
             raise
         return otherwise
-
-
-def keep_legible(rows: list[tuple[Any, ...]], dtypes: Sequence[str]) -> list[tuple[Any, ...]]:
-    """`rows` without the cells that are not of their column's dtype and the rows without a time: damage only."""
-    time = dtypes.index(TIME)
-    for at, dtype in enumerate(dtypes):
-        if not all(_fits(value, dtype) for value in {row[at] for row in rows}):
-            rows = [(*row[:at], row[at] if _fits(row[at], dtype) else None, *row[at + 1 :]) for row in rows]
-    return rows if all(row[time] is not None for row in rows) else [row for row in rows if row[time] is not None]
-
-
-def _fits(value: Any, dtype: str) -> bool:
-    if value is None:
-        return dtype != TIME
-    if dtype != "json":
-        return isinstance(value, STORED[dtype])
-    try:
-        return isinstance(value, str) and isinstance(json.loads(value), list | dict)
-    except ValueError:
-        return False
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

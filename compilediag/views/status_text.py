@@ -23,4 +23,5 @@ def format_status(sources: Sequence[dict[str, Any]]) -> str:
 def _list_cells(source: dict[str, Any]) -> tuple[str, str, str, str]:
     events, is_active = source["events"], source["status"] == "active"
     shown = format_count(events) if events is not None and (is_active or events) else ""
-    return source["name"], source["status"], shown, format_line(source["reason"] or "", 200)
+    name, status = (format_line(source[part] or "", 60) for part in ("name", "status"))
+    return name, status, shown, format_line(source["reason"] or "", 200)

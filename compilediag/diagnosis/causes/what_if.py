@@ -6,6 +6,7 @@ many compiles they would have needed, and what padding would have wasted.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from .grouping import find_causes
 from .source_paths import is_size
 from .value_advice import get_value_type
 
+#: Longer numbers are not sizes of anything.
+MAX_DIGITS = 19
 #: Multiples that sizes are padded to, beside powers of two and the caller's own buckets.
 STEPS = (8, 16, 32, 64, 128)
 
@@ -78,7 +81,8 @@ def what_if(finding: Finding, data: Rows, buckets: Sequence[int] | None = None) 
 
 
 def _is_integer(cause: Cause) -> bool:
-    return bool(cause.values) and all(get_value_type(value) == "int" for value in cause.values)
+    are_sizes = all(get_value_type(value) == "int" and len(value) < MAX_DIGITS for value in cause.values)
+    return bool(cause.values) and are_sizes
 
 
 def _compare_sizes(cause: Cause, buckets: Sequence[int] | None) -> WhatIf:
@@ -110,7 +114,7 @@ def _pad_sizes(sizes: list[int], buckets: Sequence[int] | None) -> list[Choice]:
 
 
 def _pad(name: str, sizes: list[int], buckets: Sequence[int]) -> Choice:
-    padded = [next(bucket for bucket in buckets if bucket >= size) for size in sizes]
+    padded = [buckets[bisect.bisect_left(buckets, size)] for size in sizes]
     waste = sum(padded) / sum(sizes) - 1 if sum(sizes) else None
     return Choice(name, len(set(padded)), waste, tuple(sorted(set(padded))))
 

@@ -29,6 +29,9 @@ SHARED = (
     "isolate_recompiles, and do not reset between them."
 )
 _HEADER = "precompiled header"
+#: What is counted of blocks.
+NUMBERS = ("count", "ops", "graph_ops")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
 
 
 class BlockCompile(NamedTuple):
@@ -62,12 +65,19 @@ def find_repeated_blocks(data: Rows) -> list[CompileCost]:
 def _find_blocks(
     rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
 ) -> BlockCompile | None:
-    forward = next((row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row)), None)
+    usable = (row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row))
+    forward = next((row for row in usable if _are_complete(row.blocks or {})), None)
     blocks = forward.blocks if forward is not None else None
     if forward is None or blocks is None:
         return None
     saved = estimate_saving(rows, blocks, phases, kernels)
     return BlockCompile(forward, blocks, rows, saved) if saved >= WORTH_CHANGING_S else None
+
+
+def _are_complete(blocks: dict[str, Any]) -> bool:
+    """True for the blocks of a graph as sources record them; a file can have anything."""
+    has_numbers = all(type(number := blocks.get(name)) in (int, float) and number > 0 for name in NUMBERS)
+    return has_numbers and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
 
 
 def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
@@ -127,6 +137,7 @@ def _measure_union(kernels: Iterable[KernelCompile]) -> float:
 def _write_code(path: str) -> str:
     """The lines that compile each block in place."""
     blocks = re.sub(r"\[\d+\]$", "", name_module(path))
+    blocks = blocks if _PATH.fullmatch(blocks) else "blocks_of_your_model"  # Nobody pastes what a file says as code.
     return f"for block in {blocks}:\n    block.compile()\n# and call the model itself, without torch.compile around it"
 
 

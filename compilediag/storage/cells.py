@@ -1,0 +1,173 @@
+"""Which stored values are what their columns declare.
+
+Whoever wrote a session file may have put anything into it. What does not fit its column counts as missing: a value of
+another type, a number that is not finite, negative where a quantity is measured, or larger than any that torch gives,
+JSON of another shape. A row without a usable time is left out. So no view has to expect such values.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..events import ColumnSpec
+
+TIME = "datetime64[ns, UTC]"
+#: Times are between 1970 and 2116: with a duration they stay within 64 bits.
+MAX_TIME_NS = 1 << 62
+#: A browser shows larger integers with other digits.
+MAX_INT = 1 << 53
+#: Larger floats, and longer durations in s (30 years), are not measurements.
+MAX_FLOAT, MAX_SECONDS = 1e15, 1e9
+#: Lists and dicts of JSON are nested no deeper.
+MAX_DEPTH = 8
+
+Check = Callable[[Any], bool]
+
+
+def make_checks(spec: Mapping[str, ColumnSpec]) -> list[Check]:
+    """One function per column that says whether a stored value that is not NULL fits it."""
+    return [_make_check(column) for column in spec.values()]
+
+
+def find_check(column: ColumnSpec) -> Check:
+    """The function that says whether a list or dict fits a column of JSON."""
+    return _SHAPES[column["shape"] or "dict[str, Any]"]
+
+
+def find_range(column: ColumnSpec) -> tuple[float, float]:
+    """The least and the largest number of a column of floats: measurements are not negative."""
+    return (-MAX_FLOAT if column["unit"] is None else 0.0), (MAX_SECONDS if column["unit"] == "s" else MAX_FLOAT)
+
+
+def keep_legible(rows: list[tuple[Any, ...]], checks: Sequence[Check], time: int) -> list[tuple[Any, ...]]:
+    """`rows` with None for cells that do not fit, without the rows that have no time. `time`: the column of times."""
+    for at, fits in enumerate(checks):
+        misfits = {value for value in {row[at] for row in rows} if value is not None and not fits(value)}
+        if misfits:
+            rows = [(*row[:at], None, *row[at + 1 :]) if row[at] in misfits else row for row in rows]
+    return rows if all(row[time] is not None for row in rows) else [row for row in rows if row[time] is not None]
+
+
+def _make_check(column: ColumnSpec) -> Check:
+    if column["dtype"] == "json":
+        return functools.partial(_fits_json, fits=find_check(column))
+    if column["dtype"] == "float64":
+        least, most = find_range(column)
+        return lambda value: isinstance(value, (int, float)) and least <= value <= most
+    return _CHECKS[column["dtype"]]
+
+
+def is_time(value: object) -> bool:
+    """True for a time in ns since 1970."""
+    return type(value) is int and 0 <= value < MAX_TIME_NS
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and -MAX_INT <= value <= MAX_INT
+
+
+_CHECKS: dict[str, Check] = {
+    "string": lambda value: isinstance(value, str),
+    "Int64": _is_int,
+    "boolean": lambda value: isinstance(value, int),
+    TIME: is_time,
+}
+
+
+# JSON
+
+
+def parse_json(text: object) -> Any:
+    """The value of a JSON text; None if it is none, or is nested too deeply."""
+    if not isinstance(text, str):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if is_plain(value) else None
+
+
+def is_plain(value: object, depth: int = MAX_DEPTH) -> bool:
+    """True for a value of JSON with finite numbers that is not nested too deeply."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, (list, dict)):
+        parts = value.values() if isinstance(value, dict) else value
+        return depth > 0 and all(is_plain(part, depth - 1) for part in parts)
+    return True
+
+
+def is_text_list(value: object) -> bool:
+    """True for a list of strings."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_dict_of(value: object, kind: type) -> bool:
+    return isinstance(value, dict) and all(type(item) is kind for item in value.values())
+
+
+def _fits_json(text: object, fits: Check) -> bool:
+    value = parse_json(text)
+    return value is not None and fits(value)
+
+
+#: The type of a field -> whether a parsed value has it.
+_SHAPES: dict[str, Check] = {
+    "list[str]": is_text_list,
+    "dict[str, str]": functools.partial(_is_dict_of, kind=str),
+    "dict[str, int]": functools.partial(_is_dict_of, kind=int),
+    "dict[str, Any]": lambda value: isinstance(value, dict),
+}
+
+
+# What is not a table
+
+
+def read_facts(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+    """The facts about a session from (key, JSON) rows. A known fact of another type is missing."""
+    facts = {key: (value, parse_json(value)) for key, value in rows if isinstance(key, str)}
+    return {
+        key: value
+        for key, (text, value) in facts.items()
+        if text == "null" or (value is not None and _FACTS.get(key, is_plain)(value))
+    }
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def is_process_id(value: object) -> bool:
+    """True for a number that an operating system could give a process."""
+    return type(value) is int and 0 < value < 1 << 31
+
+
+_FACTS: dict[str, Check] = {
+    **dict.fromkeys(("torch_version", "python_version", "compilediag_version", "platform", "device"), _is_text),
+    **dict.fromkeys(("title", "detail"), _is_text),
+    **dict.fromkeys(("my_code", "library_folders", "asked_for"), is_text_list),
+    **dict.fromkeys(("created_ns", "stopped_ns"), is_time),
+    "pid": is_process_id,
+}
+
+
+def read_state(text: object) -> dict[str, Any] | None:
+    """What one thread compiles, from its JSON; None if that is not legible."""
+    found = parse_json(text)
+    if not isinstance(found, dict):
+        return None
+    state = {name: value if _STATE[name](value) else None for name, value in found.items() if name in _STATE}
+    return {**state, "phases": state.get("phases") or []}
+
+
+_STATE: dict[str, Check] = {
+    **dict.fromkeys(("compile_id", "compile_key", "function", "file", "trigger"), _is_text),
+    "line": _is_int,
+    "phases": is_text_list,
+    "started_ns": is_time,
+}

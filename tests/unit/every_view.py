@@ -1,0 +1,101 @@
+"""Everything that compilediag shows or writes of one session, for tests that make sessions nobody should trust."""
+
+import contextlib
+from pathlib import Path
+
+from compilediag.comparison import diff
+from compilediag.diagnosis.gate import Limits, check
+from compilediag.errors import CompilediagError
+from compilediag.events import BY_TABLE
+from compilediag.logs.followed_files import FollowedFiles
+from compilediag.session import load
+from compilediag.views.explorer.explorer_text import format_explorer
+from compilediag.views.figures.catalog import FIGURES
+from compilediag.views.live_status import JobReader, answer_hung_or_compiling, describe_activity
+from compilediag.views.model import ViewModel
+from compilediag.views.page_json import dumps
+from compilediag.views.record.record import make_dashboard_texts
+from compilediag.views.status_text import format_status
+
+#: The ids of events that single views are asked for.
+ASKED = 40
+
+
+def list_views(path, folder):
+    """(name, function without arguments that returns texts) of each view of a session file."""
+    session = load(path)
+    views = {
+        **{name: lambda name=name: [session.table(name).to_string(max_rows=5)] for name in ("events", *BY_TABLE)},
+        "summary": lambda: [session.summary(), repr(session), session._repr_html_()],
+        "status": lambda: [format_status(session.status()), str(session.progress()), session.state],
+        "plan": lambda: _show_plan(session.plan()),
+        "findings": lambda: [f"{f}{f._repr_html_()}" for f in session.findings()] + [session.findings()._repr_html_()],
+        "what_if": lambda: [str(session.what_if(finding)) for finding in session.findings()],
+        "explorer": lambda: [format_explorer(session.data)],
+        "misses": lambda: list(_explain_misses(session)),
+        "break_even": lambda: [session.break_even().to_string()],
+        "ranks": lambda: [session.ranks().summary(), str(session.ranks().frame), str(session.ranks().graphs)],
+        "page": lambda: [dumps(ViewModel(load(path).data).snapshot())],
+        "redacted_page": lambda: [dumps(ViewModel(load(path).data, redact=True).snapshot())],
+        "record": lambda: list(make_dashboard_texts(session.data).make_record("x").values()),
+        "report": lambda: [session.report(folder / "report.html").read_text()],
+        "diff": lambda: _show_diff(diff(session, session), folder),
+        "check": lambda: [str(check(session.data, Limits(0, 0.0, 0, True, session.data)))],
+        "warmup": lambda: [session.warmup(folder / "warmup.py").read_text()],
+        "texts": lambda: list(_read_texts(session)),
+        "live": lambda: _follow(path),
+        **{f"figure {name}": lambda name=name: [session.figure(name).to_json()] for name in FIGURES},
+        "perfetto": lambda: [session.export(folder / "trace.json").read_text()],
+        "csv": lambda: [f.read_text() for f in session.export(folder / "csv", "csv").iterdir()],
+        "parquet": lambda: [str(session.export(folder / "parquet", "parquet"))],
+        "markdown": lambda: [session.export(folder / "x.md", "markdown", redact=False).read_text()],
+        "save": lambda: [str(load(session.save(folder / "copy.cdiag")))],
+    }
+    return session, views
+
+
+def show_everything(path, folder, but=()):
+    """The texts of every view by its name. What a view refuses in one line is its text; anything else is raised."""
+    session, views = list_views(Path(path), folder)
+    shown = {}
+    for name, show in views.items():
+        if name in but:
+            continue
+        try:
+            shown[name] = show()
+        except CompilediagError as error:
+            assert "\n" not in str(error)
+            shown[name] = [f"refused: {error}"]
+    return shown
+
+
+def _show_plan(plan):
+    return [str(plan), plan.code(), str(plan.patch()), str(plan.to_dict()), plan._repr_html_()]
+
+
+def _explain_misses(session):
+    for lookup in session.cache_lookups["event_id"][:ASKED]:
+        with contextlib.suppress(CompilediagError):
+            yield session.explain_miss(lookup)
+
+
+def _show_diff(found, folder):
+    return [found.summary(), str(found.frame), found._repr_html_(), found.report(folder / "diff.html").read_text()]
+
+
+def _read_texts(session):
+    for event_id in session.artifacts["event_id"][:ASKED]:
+        with contextlib.suppress(KeyError):
+            yield session.artifact(event_id)
+    for event_id in session.compiles["event_id"][:ASKED]:
+        with contextlib.suppress(KeyError):
+            yield str(session.metrics(event_id))
+    for key in session.stacks["stack"].dropna()[:ASKED]:
+        with contextlib.suppress(KeyError):
+            yield str(session.stack(key))
+
+
+def _follow(path):
+    data = FollowedFiles(path.name, lambda: [path])
+    job = JobReader(data, path.name).read(data.files.values())
+    return [answer_hung_or_compiling(job), *map(describe_activity, job.processes), str(data.progress())]
