@@ -1,16 +1,22 @@
 """Errors that the user can fix. Each message is one line: what happened, and what to do.
 
+A message can have the name of a file or a text from one, so control characters in it become escapes.
 `compilediag.cli.main` prints one as `compilediag: <line>` and exits with its `exit_code`. Everywhere else they are
 ordinary exceptions.
 """
 
 from __future__ import annotations
 
+from .formatting import escape_controls
+
 
 class CompilediagError(Exception):
     """A request cannot be fulfilled; the message is one line that says why and what to do."""
 
     exit_code = 2
+
+    def __init__(self, message: str = ""):
+        super().__init__(escape_controls(message))
 
 
 class NotASession(CompilediagError):

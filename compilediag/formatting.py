@@ -184,6 +184,13 @@ def format_line(text: object, limit: int = 120) -> str:
     return joined if len(joined) <= limit else joined[: limit - 3] + "..."
 
 
+def escape_controls(text: str) -> str:
+    """The text with escapes for what a terminal would obey or cannot show: line ends, escape sequences, surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def format_first_line(text: object, limit: int = 160) -> str:
     """The first line of a text that is not empty, as `format_line` puts it."""
     stripped = str(text)[: 8 * limit].strip()

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ..events import Rows, StackFrame
 
-#: Frames of one stack at most: the rows of a damaged file can name each other in a circle.
-MAX_DEPTH = 10_000
+#: Frames of one stack at most.
+MAX_DEPTH = 1_000
 
 
 class StackWalk:
@@ -17,10 +17,14 @@ class StackWalk:
         self._frames = {row.stack: row for row in data.rows(StackFrame)}
 
     def walk(self, stack: str | None) -> Iterator[StackFrame]:
-        """The frames of the stack with this key, innermost first; none if it is not recorded."""
-        for _ in range(MAX_DEPTH):
+        """The frames of the stack with this key, innermost first; none if it is not recorded. In a damaged file frames
+        can be each other's callers: each is there once.
+        """
+        seen: set[str | None] = set()
+        while len(seen) < MAX_DEPTH and stack not in seen:
             frame = self._frames.get(stack or "")
             if frame is None:
                 return
             yield frame
+            seen.add(stack)
             stack = frame.caller

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import re
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -34,9 +36,21 @@ def check_file(path: Path, writable: bool) -> None:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
         raise NotASession(f"{path} {what}")
-    if writable and Path(f"{path}-journal").exists():
+    for ending in ("-wal", "-shm", "-journal"):
+        _check_side_file(Path(f"{os.path.realpath(path)}{ending}"))
+    if writable and Path(f"{os.path.realpath(path)}-journal").exists():
         # SQLite would apply it, and delete the file that it names.
         raise NotASession(f"{path} has a journal of an interrupted write ({path}-journal); choose another path")
+
+
+def _check_side_file(file: Path) -> None:
+    """NotASession if SQLite would open anything but a regular file beside a session: a pipe would never end."""
+    try:
+        is_regular = stat.S_ISREG(os.lstat(file).st_mode)
+    except OSError:
+        return
+    if not is_regular:
+        raise NotASession(f"{file} is not a regular file; remove it")
 
 
 def check_version(path: Path, version: object, tables: Tables, writable: bool) -> int:

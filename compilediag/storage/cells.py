@@ -18,8 +18,8 @@ from ..events import ColumnSpec
 TIME = "datetime64[ns, UTC]"
 #: Times are between 1970 and 2116: with a duration they stay within 64 bits.
 MAX_TIME_NS = 1 << 62
-#: A browser shows larger integers with other digits.
-MAX_INT = 1 << 53
+#: With another one of that size, an integer stays within 64 bits.
+MAX_INT = 1 << 62
 #: Larger floats, and longer durations in s (30 years), are not measurements.
 MAX_FLOAT, MAX_SECONDS = 1e15, 1e9
 #: Lists and dicts of JSON are nested no deeper.
@@ -149,7 +149,7 @@ def is_process_id(value: object) -> bool:
 
 _FACTS: dict[str, Check] = {
     **dict.fromkeys(("torch_version", "python_version", "compilediag_version", "platform", "device"), _is_text),
-    **dict.fromkeys(("title", "detail"), _is_text),
+    **dict.fromkeys(("title", "detail", "host", "boot_id"), _is_text),
     **dict.fromkeys(("my_code", "library_folders", "asked_for"), is_text_list),
     **dict.fromkeys(("created_ns", "stopped_ns"), is_time),
     "pid": is_process_id,
@@ -161,8 +161,7 @@ def read_state(text: object) -> dict[str, Any] | None:
     found = parse_json(text)
     if not isinstance(found, dict):
         return None
-    state = {name: value if _STATE[name](value) else None for name, value in found.items() if name in _STATE}
-    return {**state, "phases": state.get("phases") or []}
+    return {name: value if _STATE[name](value) else None for name, value in found.items() if name in _STATE}
 
 
 _STATE: dict[str, Check] = {

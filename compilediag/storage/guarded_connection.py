@@ -50,7 +50,7 @@ class _Clock:
 
 
 class GuardedConnection(sqlite3.Connection):
-    """A connection that ends statements which take too long, once `guard` was called; none runs after that."""
+    """A connection that ends statements that take too long, once `guard` was called."""
 
     #: The most rows that a table of the file can have.
     max_rows = 1 << 62
@@ -74,7 +74,7 @@ class GuardedConnection(sqlite3.Connection):
     def _begin_statement(self, path: Path, clock: _Clock) -> None:
         """Begin to measure, with the bounds of the file's present size: somebody may be recording to it."""
         clock.restart()
-        size = _measure(path)
+        size = measure(path)
         if size != self._size:
             self._size = size
             clock.seconds = PATIENCE_S + size / BYTES_PER_S
@@ -126,7 +126,7 @@ def forbid_schema_changes(connection: sqlite3.Connection) -> None:
             connection.setconfig(defensive, True)  # type: ignore[attr-defined]
 
 
-def _measure(path: Path) -> int:
+def measure(path: Path) -> int:
     """Bytes of a session file and of what is not yet in it."""
     size = 0
     for name in (path, f"{path}-wal"):

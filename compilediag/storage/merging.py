@@ -6,20 +6,26 @@ keys stay as they are; where two files use the same ones, those of the later fil
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
 from ..events import KINDS
+from .guarded_connection import measure
 from .rows import COMMON, own_fields
 from .store import Store
 from .upgrade import open_current
 
+#: Pages that a session's file may grow by with a part: so many, and so many times the size of the part.
+LEAST_PAGES, GROWTH = 1_000, 16
+#: SQLite's own limit.
+MOST_PAGES = 0xFFFFFFFE
 #: The part of a compile key that all keys of one process begin with.
 TOKEN = "substr({column}, 1, instr({column}, '.') - 1)"
 
@@ -57,7 +63,7 @@ def add_news(
     except sqlite3.DatabaseError as error:
         raise CompilediagError(f"{part} can't be read: {error}") from None
     try:
-        with db:
+        with db, _bound_part(store, current.path):
             db.execute("BEGIN IMMEDIATE")
             known = _find_tokens(db, "main") if store.key_tokens is None else store.key_tokens
             fresh = _find_tokens(db, "part", copied.last) - copied.tokens.keys()
@@ -72,6 +78,22 @@ def add_news(
     finally:
         db.execute("DETACH part")
     return copied
+
+
+@contextlib.contextmanager
+def _bound_part(store: Store, part: Path) -> Iterator[None]:
+    """In the block, statements take no longer, and the session's file grows no more, than a part of that size can need:
+    somebody else may have written it.
+    """
+    db = store.connection
+    pages, size = (int(db.execute(f"PRAGMA main.{name}").fetchone()[0]) for name in ("page_count", "page_size"))
+    db.guard(part)
+    db.execute(f"PRAGMA main.max_page_count = {pages + LEAST_PAGES + GROWTH * measure(part) // size}")
+    try:
+        yield
+    finally:
+        db.unguard()
+        db.execute(f"PRAGMA main.max_page_count = {MOST_PAGES}")
 
 
 def _find_last_id(db: sqlite3.Connection, schema: str) -> int:

@@ -171,11 +171,10 @@ class Store:
         try:
             # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
-            store, tables = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
+            store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
         except (sqlite3.DatabaseError, ValueError) as error:
             raise NotASession(f"{path} is not a compilediag session ({error})") from None
         try:
-            version = store.meta().get("schema_version")
             store.schema_version = check_version(path, version, tables, writable)
         except BaseException:
             store.connection.close()
@@ -297,7 +296,7 @@ class Store:
         self.connection.close()
 
 
-def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables]:
+def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables, object]:
     for cut_off in (False, True):
         for uri in uris:
             store = Store(uri, path, is_guarded=True)
@@ -309,7 +308,7 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables]:
                     forbid_schema_changes(store.connection)
                 store.connection.execute(NORMAL)
                 store.connection.execute(CHECKPOINT)
-                return store, read_schema(store.connection, path)
+                return store, read_schema(store.connection, path), store.meta().get("schema_version")
             except sqlite3.DatabaseError as error:
                 store.connection.close()
                 refused = error

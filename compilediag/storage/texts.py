@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..unpacking import unpack
+
 #: Texts up to this number of bytes are stored uncompressed.
 SHORT = 5 * 1024
 #: Longer texts are not unpacked: a log's record has at most 64 MB.
@@ -44,14 +46,9 @@ def make_valid(text: bytes) -> bytes:
     return text
 
 
-def inflate(body: bytes, most: int = MAX_TEXT) -> str:
-    """The text of a zlib stream. zlib.error if it is damaged or has more than `most` bytes."""
-    stream = zlib.decompressobj()
-    data = stream.decompress(body, most)
-    if not stream.eof:
-        is_long = len(data) >= most
-        raise zlib.error(f"it unpacks to more than {most >> 20} MB" if is_long else "incomplete or truncated stream")
-    return data.decode()
+def inflate(body: bytes) -> str:
+    """The text of a zlib stream. zlib.error if it is damaged or has more than MAX_TEXT bytes."""
+    return unpack(body, MAX_TEXT).decode()
 
 
 def digest_of(text: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Calls, Compile, CudaGraphAction, GuardFailure, Recompile, SourceStatus
+from .cells import MAX_SECONDS, MAX_TIME_NS
 from .rows import own_fields
 from .session_files import create_private, remove_temporary, temporary_file
 from .store import SQL_TYPES, Store
@@ -69,18 +70,24 @@ def open_current(path: Path) -> Store:
 
 def upgrade(db: sqlite3.Connection, version: int) -> None:
     """Give the tables the columns that they lack, and every event of a compile the key of its attempt."""
-    for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        quoted = trigger.replace('"', '""')
-        db.execute(f'DROP TRIGGER "{quoted}"')
     _add_columns(db, "events", {"compile_key": "TEXT"})
     for kind in KINDS:
         db.execute(f"CREATE TABLE IF NOT EXISTS {kind.table} (event_id INTEGER PRIMARY KEY)")
         _add_columns(db, kind.table, {f.name: SQL_TYPES[f.metadata["dtype"]] for f in own_fields(kind)})
     if version < KEYS_SINCE:
+        _clear_misfits(db)
         _add_keys(db)
         _add_reason_codes(db)
     db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     db.commit()
+
+
+def _clear_misfits(db: sqlite3.Connection) -> None:
+    """Clear the values that keys are computed from where they are not of their type: a file can have anything."""
+    db.execute(f"DELETE FROM events WHERE typeof(time_ns) <> 'integer' OR time_ns NOT BETWEEN 0 AND {MAX_TIME_NS}")
+    numbers = f"typeof(duration_s) IN ('real', 'integer') AND duration_s BETWEEN 0 AND {MAX_SECONDS}"
+    db.execute(f"UPDATE events SET duration_s = NULL WHERE NOT ({numbers})")
+    db.execute("UPDATE events SET compile_id = NULL WHERE typeof(compile_id) <> 'text'")
 
 
 def _add_keys(db: sqlite3.Connection) -> None:

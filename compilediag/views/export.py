@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,10 @@ MOMENTS: tuple[type[Event], ...] = (
     ExportProblem,
 )
 
+#: The first characters of what spreadsheets take for a formula, full-width forms and white space before it included.
+_FORMULA = re.compile(r"[\t\r\n]|[\s\ufeff\u200b]*[=+\-@＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+
 TraceEvent = dict[str, Any]
 #: Begin and end in us, and the event.
 Span = tuple[float, float, TraceEvent]
@@ -79,7 +84,16 @@ def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
 
 def _write_csv(data: SessionData, folder: Path) -> None:
     for name, frame in _read_plain_tables(data, folder):
-        write_file(folder / f"{name}.csv", frame.to_csv(index=False))
+        for column, spec in table_columns(name).items():
+            if spec["dtype"] == "string":
+                frame[column] = frame[column].map(escape_formula, na_action="ignore")
+        # With "\n" alone a carriage return in a text stays unquoted, and what follows it is a row.
+        write_file(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\r\n"))
+
+
+def escape_formula(text: str) -> str:
+    """A cell that a spreadsheet does not run: an apostrophe before what could be a formula. Numbers stay numbers."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def _write_parquet(data: SessionData, folder: Path) -> None:

@@ -250,6 +250,7 @@ class _RunningCompiles:
     def _describe(self, state: dict[str, Any]) -> RunningCompile:
         file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
         function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
+        phases = state.get("phases") or []
         return {
             "compile_id": state.get("compile_id"),
             "compile_key": state.get("compile_key"),
@@ -257,8 +258,8 @@ class _RunningCompiles:
             "file": file,
             "line": line,
             "trigger": trigger,
-            "phases": state["phases"],
-            "phase": state["phases"][-1] if state["phases"] else None,
+            "phases": phases,
+            "phase": phases[-1] if phases else None,
             "started_ms": _to_optional_ms(state.get("started_ns")),
             "before_s": self._last_s.get((function, file, line, trigger)),
         }

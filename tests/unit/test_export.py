@@ -1,5 +1,6 @@
 """Sessions for other tools."""
 
+import csv
 import json
 
 import pandas as pd
@@ -7,9 +8,10 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.events import BY_TABLE
+from compilediag.events import BY_TABLE, GraphBreak
 
 from .log_builder import compile_, event, golden, metrics
+from .session_builder import saved
 
 
 @pytest.fixture
@@ -99,3 +101,46 @@ def test_the_command(python, tmp_path):
     assert done.returncode == 0 and json.loads((tmp_path / "t.json").read_text())["traceEvents"], done.stderr
     done = python("-m", "compilediag", "export", tmp_path / "a.log", "-o", tmp_path / "t", "--format", "csv")
     assert done.returncode == 0 and (tmp_path / "t" / "compiles.csv").exists()
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")']
+FORMULAS += [" =1", "\n-x", "\xa0 @x", "\ufeff=1", "\uff1d1+1", "-1\n", "+1 "]
+PLAIN = ["-1", "+5", "-0.25", "-1e-05", "x=1", "a-b", "", "'=1", "4x16"]
+
+
+def test_csv_cells_are_not_formulas_and_numbers_stay_numbers(tmp_path):
+    texts = [*FORMULAS, *PLAIN]
+    session = saved(tmp_path, *(GraphBreak(time_ns=n, reason=text, user_code=text) for n, text in enumerate(texts)))
+    folder = session.export(tmp_path / "out", "csv")
+    with (folder / "graph_breaks.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for column in ("reason", "user_code"):
+        assert [row[column] for row in rows] == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    for file in folder.glob("*.csv"):
+        with file.open(newline="") as stream:
+            cells = [cell for row in csv.reader(stream) for cell in row]
+        assert not [cell for cell in cells if cell.strip()[:1] in tuple("=+-@") and not is_number(cell)]
+
+
+def is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "perfetto", "markdown"])
+def test_links_in_place_of_the_files_are_replaced_not_followed(session, tmp_path, format):
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    target = tmp_path / "out"
+    if format in ("csv", "parquet"):
+        target.mkdir()
+        links = [target / f"{table}.{format}" for table in BY_TABLE]
+    else:
+        links = [target]
+    for link in links:
+        link.symlink_to(outside)
+    session.export(target, format)
+    assert outside.read_text() == "mine" and not any(link.is_symlink() for link in links)

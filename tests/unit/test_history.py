@@ -164,7 +164,7 @@ def test_a_file_of_another_shape_is_damage(path):
     path.parent.mkdir(parents=True)
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE keys (name)")
-    assert "no such column" in unusable(path) or "no column" in unusable(path)
+    assert "another table than ours" in unusable(path)
 
 
 def test_a_folder_that_cant_be_made_and_a_file_that_cant_be_written(tmp_path):
@@ -239,3 +239,83 @@ def test_what_is_in_it_is_json_alone(path):
     kept(path, key("k1"))
     [(body,)] = sqlite3.connect(path).execute("SELECT own FROM keys").fetchall()
     assert json.loads(zlib.decompress(body))["a"] == [None, "1"]
+
+
+# Files that another user may have written
+
+
+def test_a_link_is_not_followed(path, tmp_path):
+    path.parent.mkdir(mode=0o700, parents=True)
+    path.symlink_to(tmp_path / "outside")
+    assert "OSError" in unusable(path, replaceable=True)
+    assert not (tmp_path / "outside").exists() and path.is_symlink()
+
+
+def test_a_pipe_does_not_stop_the_program(path):
+    path.parent.mkdir(mode=0o700, parents=True)
+    os.mkfifo(path)
+    assert "not a regular file" in unusable(path)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_can_write_to_is_not_read(path, mode):
+    kept(path, key("k1"))
+    path.chmod(mode)
+    assert "other users can write" in unusable(path, replaceable=True)
+    assert path.exists()
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(path):
+    kept(path, key("k1"))
+    path.parent.chmod(0o777)
+    assert "other users can write" in unusable(path)
+
+
+def test_a_file_of_another_user_is_not_read(path, monkeypatch):
+    kept(path, key("k1"))
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert "another user" in unusable(path)
+
+
+def test_a_trigger_is_not_run(path):
+    kept(path, key("k1"))
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TRIGGER t AFTER INSERT ON keys BEGIN DELETE FROM keys; END")
+    assert "another trigger than ours" in unusable(path)
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM keys").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    "body", [zlib.compress(bytes(100 << 20), 9), zlib.compress(b"[" * 100_000), zlib.compress(b"9" * 10_000), None, 7]
+)
+def test_values_that_are_too_much_cost_the_history_alone(path, body):
+    kept(path, key("k1"))
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE keys SET own = ?", (body,))
+    session = StoredKeys(path)
+    assert session.earlier(owner()) == [] and session.problem
+
+
+@pytest.mark.parametrize("seen", [2**63 - 1, -(2**63), "x", 1e300, None])
+def test_times_that_are_none_cost_the_history_alone(path, seen):
+    kept(path, key("k1"))
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE keys SET seen_ns = ?, seen_in = x'1b5b33316d'", (seen,))
+    assert StoredKeys(path).earlier(owner()) == []
+
+
+def test_a_file_that_is_too_large_is_not_read(path, monkeypatch):
+    kept(path, key("k1"))
+    monkeypatch.setattr(history, "MAX_FILE", 100)
+    assert "has more than" in unusable(path)
+
+
+def test_what_is_kept_of_a_key_is_bounded(path):
+    """As many keys of one owner as a session keeps, whatever the file has."""
+    kept(path, *(key(f"k{n}") for n in range(3)))
+    with sqlite3.connect(path) as db:
+        for n in range(50):
+            db.execute(
+                "INSERT INTO keys SELECT NULL, owner, ?, seen_ns, seen_in, settings, own FROM keys LIMIT 1", (f"x{n}",)
+            )
+    assert len(known(path)) == history.MAX_OF_OWNER

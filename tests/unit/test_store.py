@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from compilediag.errors import NewerSchema, NotASession
-from compilediag.events import BY_TABLE, KINDS, SCHEMA_VERSION, Artifact, Compile, GraphBreak, Phase, SourceStatus
+from compilediag.events import (
+    BY_TABLE,
+    KINDS,
+    SCHEMA_VERSION,
+    Artifact,
+    Compile,
+    GraphBreak,
+    Phase,
+    SourceStatus,
+    columns,
+)
 from compilediag.session import load
 from compilediag.storage.store import Store
 from compilediag.storage.tables import EVENT_COLUMNS
@@ -40,8 +50,13 @@ def store(tmp_path):
 
 def example(cls):
     """An event of a kind with a value of its dtype in every column."""
-    values = {"string": "text", "Int64": 2**62, "float64": 0.25, "boolean": True, "json": ["a", "b -> c"]}
-    own = {f.name: values[f.metadata["dtype"]] for f in dataclasses.fields(cls) if f.metadata}
+    values = {"string": "text", "Int64": 2**62, "float64": 0.25, "boolean": True}
+    lists = {"list[str]": ["a", "b -> c"], "dict[str, int]": {"a": 1}, "dict[str, str]": {"a": "b -> c"}}
+    values |= {**lists, "dict[str, Any]": {"a": [1, "b -> c"]}}
+    spec = columns(cls)
+    own = {
+        f.name: values[spec[f.name]["shape"] or spec[f.name]["dtype"]] for f in dataclasses.fields(cls) if f.metadata
+    }
     return cls(time_ns=SECOND, compile_id="0/1", compile_key="0a1b2c3d.1", duration_s=0.5, rank=3, pid=4, **own)
 
 

@@ -76,7 +76,8 @@ def _find_blocks(
 
 def _are_complete(blocks: dict[str, Any]) -> bool:
     """True for the blocks of a graph as sources record them; a file can have anything."""
-    has_numbers = all(type(number := blocks.get(name)) in (int, float) and number > 0 for name in NUMBERS)
+    numbers = [blocks.get(name) for name in NUMBERS]
+    has_numbers = all(isinstance(number, (int, float)) and number > 0 for number in numbers)
     return has_numbers and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
 
 

@@ -5,7 +5,8 @@ the user alone. For each key it contains: function, file and line, when and in w
 values of the compiler's configuration, shapes of inputs, and the lines of the graph (operators and constants, none of
 the user's source). It is bounded, and torch's own cache directory contains the same data.
 `COMPILEDIAG_HISTORY=off` switches it off, `COMPILEDIAG_HISTORY=PATH` puts it elsewhere. A file that can't be read or
-written costs the history and nothing else.
+written costs the history and nothing else, and so does one that another user may have written: a link, a file or a
+folder that others own or can write to, tables that are not ours, values that unpack to very much.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import logging
 import os
 import sqlite3
+import stat
 import sys
 import time
 import zlib
@@ -25,6 +27,8 @@ from typing import Any, TypeVar
 
 from ...decode.cache_keys.key_components import Component, Components
 from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
+from ...formatting import format_line
+from ...unpacking import unpack
 
 logger = logging.getLogger("compilediag")
 
@@ -43,6 +47,14 @@ CREATE TABLE IF NOT EXISTS keys (
     UNIQUE (owner, key)
 );
 """
+#: What SQLite stores of the schema.
+PLAIN = {
+    " ".join(statement.split()).replace("IF NOT EXISTS ", "") for statement in SCHEMA.split(";") if statement.strip()
+}
+#: A larger file is not ours: its keys have MAX_BYTES, the rest is configuration. A part of a key is not longer.
+MAX_FILE, MAX_PART = 64 << 20, 4 << 20
+#: CPU seconds that a statement may take, and steps of SQLite between two looks at the clock.
+MOST_S, STEPS = 1.0, 10_000
 PRUNE = (
     "DELETE FROM keys WHERE owner = :owner AND id NOT IN"
     " (SELECT id FROM keys WHERE owner = :owner ORDER BY seen_ns DESC, id DESC LIMIT :of_owner)",
@@ -119,12 +131,15 @@ class StoredKeys:
             return None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _check_file(path)
             db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            _limit_time(db)
+            db.execute("PRAGMA trusted_schema=OFF")
             db.execute("PRAGMA synchronous=OFF")
+            _check_schema(db)
             db.executescript(SCHEMA)
             return work(db)
-        except (OSError, sqlite3.Error, ValueError, TypeError, AttributeError, zlib.error) as error:
+        except Exception as error:
             logger.debug("compilediag: the key history %s: %s", path, error)
             self._report_failure(path, error)
             return None
@@ -142,13 +157,51 @@ class StoredKeys:
                 path.unlink()
 
 
+def _check_file(path: Path) -> None:
+    """Create the file for its owner alone if it does not exist; PermissionError if others could have written it."""
+    for place in (os.stat(path.parent), _stat_file(path)):
+        if hasattr(os, "geteuid") and place.st_uid != os.geteuid():
+            raise PermissionError(f"{path} or its folder belongs to another user")
+        if hasattr(os, "geteuid") and place.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError(f"other users can write to {path} or its folder; chmod go-w both")
+    if place.st_size > MAX_FILE:
+        raise ValueError(f"{path} has more than {MAX_FILE >> 20} MB")
+
+
+def _stat_file(path: Path) -> os.stat_result:
+    """The state of a regular file, which is created if need be. OSError for a link, or anything else."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(path, flags, 0o600)
+    try:
+        found = os.fstat(handle)
+    finally:
+        os.close(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise FileExistsError(f"{path} is not a regular file")
+    return found
+
+
+def _check_schema(db: sqlite3.Connection) -> None:
+    """ValueError if the file has triggers, or any other table than ours: SQLite could run code of its author."""
+    for kind, sql in db.execute("SELECT type, sql FROM sqlite_master LIMIT 10"):
+        if sql is not None and (kind != "table" or " ".join(str(sql).split()) not in PLAIN):
+            raise ValueError(f"it has another {kind} than ours")
+
+
+def _limit_time(db: sqlite3.Connection) -> None:
+    """Let each use of the file take at most MOST_S of CPU time: it is on the path of a compile."""
+    began = time.thread_time()
+    db.set_progress_handler(lambda: time.thread_time() - began > MOST_S, STEPS)
+
+
 def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[str, Components, str]]:
     query = (
         "SELECT k.key, k.own, s.body, k.seen_ns, k.seen_in FROM keys k JOIN settings s ON s.digest = k.settings"
-        " WHERE k.owner = ? AND k.seen_ns < ? ORDER BY k.seen_ns, k.id"
+        " WHERE k.owner = ? AND k.seen_ns < ? ORDER BY k.seen_ns DESC, k.id DESC LIMIT ?"
     )
-    rows = db.execute(query, (owner, before_ns)).fetchall()
-    return [(key, {**_unpack(own), **_unpack(body)}, _format_seen(ns, where)) for key, own, body, ns, where in rows]
+    rows = db.execute(query, (owner, before_ns, MAX_OF_OWNER)).fetchall()[::-1]
+    found = [(key, {**_unpack(own), **_unpack(body)}, _format_seen(ns, where)) for key, own, body, ns, where in rows]
+    return [(str(key), components, seen) for key, components, seen in found]
 
 
 def _remember(db: sqlite3.Connection, settings: Sequence[Any], row: Sequence[Any]) -> None:
@@ -172,11 +225,13 @@ def _pack(components: Components) -> bytes:
 
 
 def _unpack(body: bytes) -> Components:
-    """The components of a stored body; ValueError, TypeError or AttributeError if it contains anything else."""
-    stored = json.loads(zlib.decompress(body))
+    """The components of a stored body; an exception if it contains anything else."""
+    stored = json.loads(unpack(body, MAX_PART))
     return {name: Component(digest and str(digest), str(text)) for name, (digest, text) in stored.items()}
 
 
 def _format_seen(ns: int, where: str) -> str:
+    if ns < 0:
+        raise ValueError(f"{ns} is before 1970")
     at = datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return ", ".join(filter(None, [at, where]))
+    return ", ".join(filter(None, [at, format_line(where or "", 200)]))

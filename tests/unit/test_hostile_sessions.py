@@ -1,0 +1,391 @@
+"""Session files from strangers: refused in one line, or read without harm; nothing in them is executed."""
+
+import json
+import os
+import re
+import sqlite3
+import zlib
+from pathlib import Path
+
+import pytest
+
+from compilediag.cli import main
+from compilediag.errors import CompilediagError, NewerSchema, NotASession
+from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
+from compilediag.logs.followed_files import FollowedFiles
+from compilediag.session import load
+from compilediag.storage import guarded_connection
+from compilediag.storage.merging import add_part
+from compilediag.storage.store import Store
+from compilediag.unpacking import unpack
+
+from .every_view import list_views, show_everything
+from .hostile_sessions import make_base, set_meta, spoil
+from .session_builder import META
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return make_base(tmp_path_factory.mktemp("base") / "base.cdiag")
+
+
+def list_refusals(path):
+    """What each way to open the file says. None of them copies a row."""
+    target = path.parent / "target"
+    target.unlink(missing_ok=True)
+    merged = Store.create(target, dict(META))
+    ways = (
+        lambda: load(path),
+        lambda: Store.open(path, writable=True),
+        lambda: FollowedFiles("x", lambda: [path]),
+        lambda: add_part(merged, path),
+    )
+    lines = []
+    try:
+        for way in ways:
+            with pytest.raises(CompilediagError) as error:
+                way()
+            lines.append(str(error.value))
+        assert merged.connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
+    finally:
+        merged.close()
+    return lines
+
+
+def is_refused(path, reason):
+    """True if every way to open the file ends in one line with the reason."""
+    return all(re.search(reason, line) and "\n" not in line and len(line) < 600 for line in list_refusals(path))
+
+
+# The schema
+
+NOT_PLAIN = {
+    "trigger": ["CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM events; END"],
+    "view": ["DROP TABLE kernels", "CREATE VIEW kernels AS SELECT 1 AS event_id, load_extension('/tmp/x') AS name"],
+    "virtual table": ["CREATE VIRTUAL TABLE v USING fts5(body)"],
+    "generated column": ["CREATE TABLE g (a TEXT, b TEXT AS (upper(a)))"],
+    "index on an expression": ["CREATE INDEX i ON events (abs(time_ns))"],
+    "index": ["CREATE INDEX i ON events (time_ns)"],
+    "default": ["CREATE TABLE d (a TEXT DEFAULT (hex(randomblob(9))))"],
+    "check": ["CREATE TABLE c (a TEXT CHECK (length(a) < 9))"],
+    "without ids": ["DROP TABLE kernels", "CREATE TABLE kernels (event_id TEXT, name TEXT)"],
+    "without rows": ["DROP TABLE kernels", "CREATE TABLE kernels (event_id INTEGER PRIMARY KEY) WITHOUT ROWID"],
+    "many tables": [f"CREATE TABLE t{n} (a TEXT)" for n in range(200)],
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_a_file_with_more_than_plain_tables_is_refused(base, tmp_path, name):
+    path = spoil(base, tmp_path / "a.cdiag", *((statement,) for statement in NOT_PLAIN[name]))
+    before = path.read_bytes()
+    assert is_refused(path, "compilediag does not write|more tables")
+    assert path.read_bytes() == before
+
+
+def test_a_virtual_table_of_a_module_that_python_lacks_is_refused(base, tmp_path):
+    written = "INSERT INTO sqlite_master VALUES ('table', 'v', 'v', 0, 'CREATE VIRTUAL TABLE v USING nothing(1)')"
+    path = spoil(base, tmp_path / "a.cdiag", ("PRAGMA writable_schema=ON",), (written,))
+    assert is_refused(path, "compilediag does not write")
+
+
+def test_a_file_that_lacks_a_column_is_refused(base, tmp_path):
+    assert is_refused(
+        spoil(base, tmp_path / "a.cdiag", ("ALTER TABLE compiles DROP COLUMN outcome",)), "has no column outcome"
+    )
+
+
+@pytest.mark.parametrize("version", ["x", None, 0, -1, 1.5, True, [1], 10**30])
+def test_a_version_that_is_none_is_refused(base, tmp_path, version):
+    assert is_refused(
+        set_meta(base, tmp_path / "a.cdiag", schema_version=version), "not a compilediag session|newer compilediag"
+    )
+
+
+def test_a_version_of_the_future_is_refused(base, tmp_path):
+    path = set_meta(base, tmp_path / "a.cdiag", schema_version=SCHEMA_VERSION + 1)
+    assert is_refused(path, "newer compilediag .*upgrade")
+    with pytest.raises(NewerSchema):
+        load(path)
+
+
+def test_an_older_version_with_any_values_is_upgraded(base, tmp_path):
+    odd = [("UPDATE events SET time_ns = 'x' WHERE id % 7 = 0",), ("UPDATE events SET duration_s = 'x', rank = 'y'",)]
+    odd += [
+        ("UPDATE events SET compile_id = x'00' WHERE id % 5 = 0",),
+        ("UPDATE meta SET value = '3' WHERE key = 'schema_version'",),
+    ]
+    session = load(spoil(base, tmp_path / "a.cdiag", *odd))
+    assert len(session.compiles) > 10 and session.compiles["duration_s"].isna().all() and session.summary()
+
+
+# What is not a file, and what lies beside one
+
+
+def test_what_is_not_a_regular_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "fifo.cdiag")
+    (tmp_path / "folder.cdiag").mkdir()
+    (tmp_path / "zero.cdiag").symlink_to("/dev/zero")
+    (tmp_path / "nothing.cdiag").symlink_to(tmp_path / "missing")
+    for name in ("fifo", "zero", "nothing"):
+        assert is_refused(tmp_path / f"{name}.cdiag", "not a regular file|does not exist")
+    assert is_refused(tmp_path, "is a folder|contains neither")
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
+def test_side_files_that_are_no_files_change_nothing_outside(base, tmp_path, ending, kind):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"mine")
+    path = spoil(base, tmp_path / "a.cdiag", ("PRAGMA journal_mode=WAL",) if ending != "-journal" else ("SELECT 1",))
+    for side in ("-wal", "-shm"):
+        Path(f"{path}{side}").unlink(missing_ok=True)
+    side = Path(f"{path}{ending}")
+    {"link": lambda: side.symlink_to(outside), "fifo": lambda: os.mkfifo(side), "folder": side.mkdir}[kind]()
+    try:
+        assert len(load(path).compiles) > 10
+    except NotASession as error:
+        assert "\n" not in str(error)
+    assert outside.read_bytes() == b"mine"
+
+
+def test_a_journal_that_names_another_file_does_not_delete_it(base, tmp_path):
+    """SQLite deletes the file that a journal names as the one of several databases, once it has applied the journal."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    path = spoil(base, tmp_path / "a.cdiag")
+    name = str(victim).encode()
+    total = sum(name) & 0xFFFF_FFFF
+    magic = bytes.fromhex("d9d505f920a163d7")
+    head = (
+        magic
+        + (0).to_bytes(4, "big")
+        + bytes(4)
+        + (1).to_bytes(4, "big")
+        + (512).to_bytes(4, "big")
+        + (4096).to_bytes(4, "big")
+    )
+    end = (
+        (0x40000000 // 4096 + 1).to_bytes(4, "big")
+        + name
+        + len(name).to_bytes(4, "big")
+        + total.to_bytes(4, "big")
+        + magic
+    )
+    Path(f"{path}-journal").write_bytes(head.ljust(512, b"\0") + end)
+    assert len(load(path).compiles) > 10
+    with pytest.raises(NotASession, match="journal of an interrupted write"):
+        Store.open(path, writable=True)
+    assert victim.read_bytes() == b"mine"
+
+
+# Bombs
+
+
+def test_a_text_that_unpacks_to_very_much_is_refused(base, tmp_path):
+    bomb = zlib.compress(bytes(200 << 20), 9)
+    path = spoil(base, tmp_path / "a.cdiag", ("UPDATE payloads SET body = ?", bomb))
+    session = load(path)
+    with pytest.raises(KeyError, match="more than 128 MB"):
+        session.artifact(int(session.artifacts["event_id"].iloc[0]))
+    assert unpack(zlib.compress(b"x" * 100), 100) == b"x" * 100
+    with pytest.raises(zlib.error):
+        unpack(zlib.compress(b"x" * 101), 100)
+
+
+def test_pages_that_refer_to_each_other_end(base, tmp_path, monkeypatch):
+    """An inner page that has the same page as each of its children, several levels deep, has more rows than atoms."""
+    monkeypatch.setattr(guarded_connection, "PATIENCE_S", 0.5)
+    path = tmp_path / "a.cdiag"
+    path.write_bytes(base.read_bytes())
+    make_endless(path, "events")
+    session = load(path)
+    with pytest.raises(NotASession, match=r"took more than .* s of CPU time"):
+        session.events  # noqa: B018
+    with pytest.raises(CompilediagError):
+        FollowedFiles("x", lambda: [path])
+
+
+def make_endless(path, table):
+    """Put levels of inner pages over the pages of a table; each has one child many times."""
+    db = sqlite3.connect(path)
+    (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    size = db.execute("PRAGMA page_size").fetchone()[0]
+    db.close()
+    data = bytearray(path.read_bytes())
+    pages = len(data) // size
+    begin = (root - 1) * size
+    data += data[begin : begin + size]  # the former root, now the deepest child
+    child, levels = pages + 1, 6
+    for level in range(levels):
+        page = make_inner_page(child, size)
+        if level < levels - 1:
+            data += page
+            child = len(data) // size
+        else:
+            data[begin : begin + size] = page
+    data[28:32] = (len(data) // size).to_bytes(4, "big")
+    path.write_bytes(data)
+
+
+def make_inner_page(child, size):
+    """An inner page of a table with 100 cells that all point to one page."""
+    cells = 100
+    page = bytearray(size)
+    at = size
+    pointers = []
+    for number in range(cells):
+        cell = child.to_bytes(4, "big") + bytes([0x81 + number // 128, number % 128])
+        at -= len(cell)
+        page[at : at + len(cell)] = cell
+        pointers.append(at)
+    page[:12] = bytes([5, 0, 0]) + cells.to_bytes(2, "big") + at.to_bytes(2, "big") + b"\0" + child.to_bytes(4, "big")
+    for number, pointer in enumerate(pointers):
+        page[12 + 2 * number : 14 + 2 * number] = pointer.to_bytes(2, "big")
+    return bytes(page)
+
+
+# Values
+
+
+def test_numbers_that_nobody_measures_are_missing(base, tmp_path):
+    changes = [
+        ("UPDATE events SET duration_s = 9e999 WHERE kind = 'compile' AND id % 2",),
+        ("UPDATE events SET duration_s = -1.5 WHERE kind = 'compile' AND NOT id % 2",),
+        ("UPDATE events SET time_ns = -5 WHERE kind = 'graph_break'",),
+        ("UPDATE compiles SET line = 9223372036854775807, dynamo_s = -9e999, aot_s = 1e300",),
+        ("UPDATE compiles SET graph_ops = 'many', is_recompile = 'x', function = x'00ff'",),
+    ]
+    session = load(spoil(base, tmp_path / "a.cdiag", *changes))
+    names = ["duration_s", "line", "dynamo_s", "aot_s", "graph_ops", "is_recompile", "function"]
+    assert session.compiles[names].isna().all().all() and len(session.compiles) > 10
+    assert len(session.graph_breaks) == 0
+    rows = session.data.rows(BY_TABLE["compiles"])
+    assert {getattr(row, name) for row in rows for name in names} == {None}
+
+
+DEEP = "[" * 900 + "]" * 900
+
+
+@pytest.mark.parametrize(
+    "text", ["null", "1", '"x"', "{", "[1]", "[null]", '[["a"]]', DEEP, "[" + "9" * 5000 + "]", "[NaN]"]
+)
+def test_json_of_another_shape_is_missing(base, tmp_path, text):
+    names = [
+        (cls.table, name) for cls in BY_TABLE.values() for name, c in columns(cls).items() if c["shape"] == "list[str]"
+    ]
+    session = load(spoil(base, tmp_path / "a.cdiag", *((f"UPDATE {t} SET {name} = ?", text) for t, name in names)))
+    for table, name in names:
+        assert session.table(table)[name].isna().all()
+        assert {getattr(row, name) for row in session.data.rows(BY_TABLE[table])} <= {None}
+
+
+FACTS = (
+    "title",
+    "detail",
+    "created_ns",
+    "stopped_ns",
+    "pid",
+    "my_code",
+    "program",
+    "torch_version",
+    "outcome",
+    "tried",
+)
+
+
+@pytest.mark.parametrize("value", [None, -1, 2**70, "x\x1b[31m", ["a", 1], {"a": {"b": None}}])
+def test_facts_of_another_type_are_missing(base, tmp_path, value):
+    path = set_meta(base, tmp_path / "a.cdiag", **dict.fromkeys(FACTS, value))
+    session, views = list_views(path, tmp_path)
+    for name in ("summary", "status", "page", "record", "markdown", "warmup", "live"):
+        assert views[name](), name
+
+
+#: Views that read the same rows as others and take long.
+SLOW = ("what_if", "perfetto", "csv", "parquet", "save")
+
+
+def test_a_text_that_is_no_json_loses_that_fact_alone(base, tmp_path):
+    changes = [
+        ("UPDATE meta SET value = ? WHERE key = 'title'", DEEP),
+        ("UPDATE meta SET value = x'00' WHERE key = 'detail'",),
+    ]
+    changes += [
+        ("UPDATE progress SET state = ?", text) for text in ("{", DEEP, "[]", '{"phases": 3, "started_ns": "x"}')
+    ]
+    session = load(spoil(base, tmp_path / "a.cdiag", *changes))
+    assert "title" not in session.meta and "detail" not in session.meta and session.meta["torch_version"]
+    assert "compile" in session.summary()
+
+
+def test_words_that_no_column_lists_do_not_stop_any_view(base, tmp_path):
+    """Each column that holds one of some words, in each row: of a later version, or of a stranger."""
+    words = (
+        "kind",
+        "trigger",
+        "outcome",
+        "limit",
+        "guard_kind",
+        "cache",
+        "action",
+        "stage",
+        "tuner",
+        "choice_kind",
+        "mode",
+    )
+    words += (
+        "backend",
+        "ran",
+        "status",
+        "reason_code",
+        "language",
+        "where",
+        "problem",
+        "device",
+        "from_cache",
+        "mismatch",
+    )
+    found = [(cls.table, name) for cls in BY_TABLE.values() for name in columns(cls) if name in words]
+    assert len(found) > 20
+    for step, chosen in enumerate(("1", "id % 3 = 0")):
+        changes = [(f'UPDATE {t} SET "{n}" = ? WHERE {chosen.replace("id", "event_id")}', "zzz") for t, n in found]
+        path = spoil(
+            base, tmp_path / f"{step}.cdiag", *changes, (f"UPDATE events SET kind = 'zzz' WHERE id % 50 = {step}",)
+        )
+        shown = show_everything(path, tmp_path, but=SLOW)
+        assert not [
+            name for name, texts in shown.items() if texts and texts[0].startswith("refused") and name not in REFUSING
+        ]
+
+
+#: Views that have nothing to show without a compile that succeeded.
+REFUSING = ("warmup",)
+
+
+def test_references_that_go_in_circles_end(base, tmp_path):
+    changes = [
+        ("UPDATE stacks SET caller = stack",),
+        ("UPDATE recompiles SET closest_compile_key = (SELECT compile_key FROM events e WHERE e.id = event_id)",),
+        ("UPDATE guard_failures SET entry_compile_key = (SELECT compile_key FROM events e WHERE e.id = event_id)",),
+        ("UPDATE cudagraphs SET parent_id = graph_id",),
+    ]
+    assert len(show_everything(spoil(base, tmp_path / "a.cdiag", *changes), tmp_path, but=SLOW)) > 30
+
+
+# Commands
+
+
+def test_commands_refuse_a_file_in_one_line(base, tmp_path, capsys):
+    path = spoil(base, tmp_path / "a\n\x1b[31m.cdiag", *((statement,) for statement in NOT_PLAIN["view"]))
+    commands = [["plan"], ["live"], ["ranks"], ["diff", str(base)], ["check", "--max-recompiles", "0"]]
+    commands += [["report", "-o", str(tmp_path / "x.html")], ["export", "--format", "csv", "-o", str(tmp_path / "csv")]]
+    for command in commands:
+        assert main([command[0], str(path), *command[1:]]) == 2, command
+        out, err = capsys.readouterr()
+        assert out == "" and err.removesuffix("\n").isprintable(), command
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_the_text_of_a_state_is_json_alone(base):
+    with sqlite3.connect(base) as db:
+        assert {type(json.loads(state)) for (state,) in db.execute("SELECT state FROM progress")} == {dict}
