@@ -11,6 +11,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 from ..events import ColumnSpec
@@ -35,7 +36,7 @@ def make_checks(spec: Mapping[str, ColumnSpec]) -> list[Check]:
 
 def find_check(column: ColumnSpec) -> Check:
     """The function that says whether a list or dict fits a column of JSON."""
-    return _SHAPES[column["shape"] or "dict[str, Any]"]
+    return _make_shape_check(column["shape"] or "dict[str, Any]")
 
 
 def find_range(column: ColumnSpec) -> tuple[float, float]:
@@ -107,21 +108,27 @@ def is_text_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _is_dict_of(value: object, kind: type) -> bool:
-    return isinstance(value, dict) and all(type(item) is kind for item in value.values())
-
-
 def _fits_json(text: object, fits: Check) -> bool:
     value = parse_json(text)
     return value is not None and fits(value)
 
 
-#: The type of a field -> whether a parsed value has it.
-_SHAPES: dict[str, Check] = {
-    "list[str]": is_text_list,
-    "dict[str, str]": functools.partial(_is_dict_of, kind=str),
-    "dict[str, int]": functools.partial(_is_dict_of, kind=int),
-    "dict[str, Any]": lambda value: isinstance(value, dict),
+@functools.cache
+def _make_shape_check(shape: str) -> Check:
+    """The check for a type as a field declares it: `list[...]` or `dict[str, ...]` of `_ITEMS`."""
+    inner = shape[shape.index("[") + 1 : -1].removeprefix("str, ")
+    allowed = {kind for name in inner.split(" | ") for kind in _ITEMS[name]}
+    if shape.startswith("list["):
+        return lambda value: isinstance(value, list) and ({*map(type, value)} <= allowed or inner == "Any")
+    return lambda value: isinstance(value, dict) and ({*map(type, value.values())} <= allowed or inner == "Any")
+
+
+_ITEMS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "None": (NoneType,),
+    "Any": (),
 }
 
 

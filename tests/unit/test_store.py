@@ -51,7 +51,12 @@ def store(tmp_path):
 def example(cls):
     """An event of a kind with a value of its dtype in every column."""
     values = {"string": "text", "Int64": 2**62, "float64": 0.25, "boolean": True}
-    lists = {"list[str]": ["a", "b -> c"], "dict[str, int]": {"a": 1}, "dict[str, str]": {"a": "b -> c"}}
+    lists = {
+        "list[str]": ["a", "b -> c"],
+        "list[float | None]": [0.5, None],
+        "dict[str, int]": {"a": 1},
+        "dict[str, str]": {"a": "b -> c"},
+    }
     values |= {**lists, "dict[str, Any]": {"a": [1, "b -> c"]}}
     spec = columns(cls)
     own = {
