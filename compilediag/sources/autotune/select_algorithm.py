@@ -17,7 +17,7 @@ from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.thread_state import PerThread
-from ..hooks.torch_names import call_argument, require_modules
+from ..hooks.torch_names import call_argument, require, require_modules
 from . import torch_api
 from .tuner import Tuner
 from .tuning_runs import TUNER, ProcessTiming, SelectorRun, TimingRound, TuningThread, copy_facts, make_rows
@@ -57,6 +57,7 @@ class SelectAlgorithm(Tuner):
         self._emit_open(lambda thread, run: True)
 
     def _selector_patches(self) -> list[Patch]:
+        require([torch_api.WORKERS])
         is_full = self.detail == "full"
         templates = [self.watch(torch_api.TEMPLATE_LOOKED_UP, self._template_looked_up)] if is_full else []
         return [

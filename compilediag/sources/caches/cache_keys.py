@@ -32,7 +32,10 @@ def shared_history(recorder: Recorder) -> KeyHistory:
 
 class CacheKeys(Source):
     name = "keys"
-    needs = (torch_api.FX_KEY_HASHED, torch_api.AOT_KEY_HASHED)
+    needs = (
+        *(torch_api.FX_KEY_HASHED, torch_api.AOT_KEY_HASHED),
+        *(torch_api.TENSOR_METADATA, torch_api.SAVE_CONFIG),
+    )
     details = ("full",)
 
     def __init__(self, recorder: Recorder, detail: str):

@@ -19,6 +19,7 @@ from ...recording import Made, Recorder
 from ..guards.closest_entries import EntryIndex
 from ..guards.guard_scope import GuardScope
 from ..guards.guard_tree import failing_guards, first_failing_guard
+from ..guards.torch_api import FOR_GUARDS
 from ..hooks.caller_frames import is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
@@ -35,7 +36,7 @@ Age = tuple[bool, int]
 
 class Recompiles(Source):
     name = "recompiles"
-    needs = (torch_api.ALL_ENTRIES_FAILED, torch_api.COMPILE_CONTEXT)
+    needs = (torch_api.ALL_ENTRIES_FAILED, torch_api.COMPILE_CONTEXT, *FOR_GUARDS)
 
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)

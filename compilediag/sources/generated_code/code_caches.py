@@ -56,6 +56,7 @@ class CodeCaches(Source):
         *(torch_api.MODULE_LOADED, torch_api.LIBRARY_LOADED, torch_api.CUDA_COMPILED, torch_api.CPP_BUILT),
         *(torch_api.KERNEL_LOOKED_UP, torch_api.CPP_ORDERED, torch_api.CPP_BINDING_ORDERED, torch_api.TRITON_ORDERED),
         *(torch_api.KERNELS_AWAITED, torch_api.KERNEL_COMPILED, torch_api.INSTRUCTIONS_CHECKED, COMPILE_CONTEXT),
+        *(torch_api.FUTURE, torch_api.BUNDLED_FUTURE),
     )
 
     def __init__(self, recorder: Recorder, detail: str):

@@ -21,6 +21,11 @@ KEYS_EXCLUDED = TorchName("torch._C", "_dispatch_tls_local_exclude_set")
 #: What mark_dynamic's bounds are kept in; guards of torch 2.15 name it.
 DIM_RANGE = TorchName("torch._dynamo.decorators", "_DimRange", required=False)
 TENSOR_BASE = TorchName("torch._C", "TensorBase")
+#: What checking guards needs.
+FOR_GUARDS = (
+    *(GLOBAL_STATE, OVERLAPPING, FUNCTION_MODES, FUNCTION_OFF, FUNCTION_ON),
+    *(DISPATCH_KEYS, KEYS_INCLUDED, KEYS_EXCLUDED, TENSOR_BASE),
+)
 
 _READ = (
     *fields(CPP_GUARDS, "GuardManager", "get_source", "get_leaf_guards", "get_child_managers", "get_accessors"),

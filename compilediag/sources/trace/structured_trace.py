@@ -33,7 +33,7 @@ Compiling = tuple[str | None, str | None]
 
 class StructuredTrace(Source):
     name = "trace"
-    needs = (torch_api.TRACE_LOGGER, torch_api.FILE_NAMES)
+    needs = (torch_api.TRACE_LOGGER, torch_api.FILE_NAMES, torch_api.TRACING_CONTEXT)
     details = ("full",)
 
     def __init__(self, recorder: Recorder, detail: str):
