@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import hashlib
 import importlib.metadata
@@ -10,11 +12,14 @@ import logging
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -225,6 +230,43 @@ def nothing_left_behind() -> Iterator[None]:
         forgotten = sys.modules["compilediag.watch"].stop_all()
         assert forgotten is None, f"the test left a watch running: {forgotten}"
     assert sources.list_hooks() == []
+
+
+class CheckedConnection(sqlite3.Connection):
+    """A connection that notices, in every version of Python, what Python 3.13 warns of: that nobody closed it."""
+
+    #: Where those were opened that were still open when the last reference to them was gone.
+    forgotten: ClassVar[list[str]] = []
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._opened = "".join(traceback.format_stack(limit=7)[:-2])
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.ProgrammingError):
+            self.total_changes  # noqa: B018  (raises if the connection is closed)
+            self.forgotten.append(self._opened)
+            self.close()
+
+
+@functools.cache
+def _add_check(cls: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
+    return type(cls.__name__, (CheckedConnection, cls) if cls is not sqlite3.Connection else (CheckedConnection,), {})
+
+
+@pytest.fixture(autouse=True)
+def every_connection_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No connection to SQLite is left to the search for garbage."""
+    connect = sqlite3.connect
+
+    def connect_checked(*args: Any, factory: type[sqlite3.Connection] = sqlite3.Connection, **kwargs: Any) -> Any:
+        return connect(*args, factory=_add_check(factory), **kwargs)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_checked)
+    yield
+    forgotten = CheckedConnection.forgotten[:]
+    CheckedConnection.forgotten.clear()
+    assert not forgotten, f"{len(forgotten)} connections were not closed; the first was opened at\n{forgotten[0]}"
 
 
 @pytest.fixture(autouse=True)

@@ -111,10 +111,14 @@ def connect(uri: str, path: Path, is_guarded: bool) -> GuardedConnection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False, factory=GuardedConnection
     )
-    if is_guarded:
-        connection.guard(path)
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.execute("PRAGMA mmap_size=0")
+    try:
+        if is_guarded:
+            connection.guard(path)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA mmap_size=0")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

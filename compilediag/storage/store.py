@@ -66,6 +66,11 @@ class Store:
         self.file_key = self._find_file_key()
         self._is_bulk = False
 
+    def __del__(self) -> None:
+        """Close the connection of a session that nobody holds any more: Python 3.13 warns of one that stays open."""
+        if (connection := getattr(self, "connection", None)) is not None:
+            connection.close()
+
     @property
     def is_in_memory(self) -> bool:
         return self.uri == MEMORY

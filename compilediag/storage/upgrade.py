@@ -8,6 +8,7 @@ until the next one of its id in its process. What ended in between belongs to it
 from __future__ import annotations
 
 import bisect
+import contextlib
 import hashlib
 import itertools
 import sqlite3
@@ -54,10 +55,9 @@ def open_current(path: Path) -> Store:
     copy = temporary_file()
     create_private(copy)
     try:
-        target = sqlite3.connect(copy)
-        store.connection.backup(target)
-        upgrade(target, store.schema_version)
-        target.close()
+        with contextlib.closing(sqlite3.connect(copy)) as target:
+            store.connection.backup(target)
+            upgrade(target, store.schema_version)
     except sqlite3.DatabaseError as error:
         remove_temporary(copy)
         raise NotASession(f"{path} was written by an older compilediag and is damaged ({error})") from None

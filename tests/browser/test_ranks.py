@@ -1,6 +1,7 @@
 """The page of ranks: in the report of a session with two of them, and not there with one."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +30,7 @@ def of_ranks(tmp_path):
     events = [event for rank in range(40) for event in events_of(rank, 1 + rank / 10)]
     ranks = [(event.rank, event.pid) for event in events]
     session = saved(tmp_path, *events)
-    with sqlite3.connect(session.path) as db:
+    with closing(sqlite3.connect(session.path)) as db, db:
         places = [(rank, pid, number) for number, (rank, pid) in enumerate(ranks, 1)]
         db.executemany("UPDATE events SET rank = ?, pid = ? WHERE id = ?", places)
     return Session(session.path)

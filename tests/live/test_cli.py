@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 
 import pytest
 
@@ -288,7 +289,7 @@ def test_report_of_what_is_no_session_is_one_line(python, tmp_path, kind):
 def test_report_of_a_newer_session_says_so(python, saved, tmp_path):
     newer = tmp_path / "newer.cdiag"
     newer.write_bytes(saved.read_bytes())
-    with sqlite3.connect(newer) as connection:
+    with closing(sqlite3.connect(newer)) as connection, connection:
         assert bump_schema(connection), "no schema_version was found to change"
     done = python("-m", "compilediag", "report", newer, "-o", tmp_path / "out.html")
     assert done.returncode == 2

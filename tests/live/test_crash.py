@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -76,7 +77,8 @@ def test_everything_that_was_seen_is_there_in_order_and_nothing_that_did_not_hap
 def test_the_file_is_whole_and_says_that_it_never_ended(killed):
     path, *_ = killed
     session = cd.load(path)
-    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert session.meta["stopped_ns"] is None
     assert "compiles" in session.summary() and session.findings()
     assert session.save(path.with_name("copy.cdiag")).stat().st_size > 0

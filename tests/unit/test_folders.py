@@ -1,6 +1,7 @@
 """A folder of sessions as one session: what each has, what can't be read, what is no session."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_folder_without_sessions_and_one_without_any_that_can_be_read(tmp_path
 
 
 def test_a_session_of_a_newer_version_is_left_out(folder):
-    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+    with closing(sqlite3.connect(folder / "rank-2.cdiag")) as db, db:
         db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (SCHEMA_VERSION + 1,))
     session = cd.load(folder)
     assert (
@@ -76,7 +77,7 @@ def test_a_session_of_a_newer_version_is_left_out(folder):
 
 
 def test_what_an_older_file_lacks_is_missing(folder):
-    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+    with closing(sqlite3.connect(folder / "rank-2.cdiag")) as db, db:
         db.execute("ALTER TABLE compiles DROP COLUMN backend")
         db.execute("DROP TABLE kernels")
         db.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
@@ -84,7 +85,7 @@ def test_what_an_older_file_lacks_is_missing(folder):
 
 
 def test_a_view_in_somebody_elses_file_runs_nothing(folder):
-    with sqlite3.connect(folder / "rank-2.cdiag") as db:
+    with closing(sqlite3.connect(folder / "rank-2.cdiag")) as db, db:
         db.execute("DROP TABLE graph_breaks")
         db.execute("CREATE VIEW graph_breaks AS SELECT 1 AS event_id, load_extension('/tmp/none') AS reason")
     session = cd.load(folder)

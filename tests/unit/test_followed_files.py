@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -196,7 +197,7 @@ def test_a_file_of_a_process_that_was_killed_while_it_ended_is_read(tmp_path, wr
     add(recorder, compiled())
     recorder.close()
     file = tmp_path / "rank-0.cdiag"
-    with sqlite3.connect(file, isolation_level=None) as db:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db, db:
         db.execute("PRAGMA cache_size=1")
         db.execute("BEGIN IMMEDIATE")
         db.execute("INSERT INTO progress VALUES (1, 1, hex(randomblob(100000)))")

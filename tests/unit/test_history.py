@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import sys
 import zlib
+from contextlib import closing
 
 import pytest
 
@@ -92,10 +93,12 @@ def test_configuration_is_stored_once_and_goes_with_its_last_key(path, monkeypat
     other = {"inductor_config[x]": Component("e", "False")}
     kept(path, key("k3", settings=other))
     count = "SELECT count(*) FROM settings"
-    assert sqlite3.connect(path).execute(count).fetchone() == (2,)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute(count).fetchone() == (2,)
     monkeypatch.setattr(history, "MAX_OF_OWNER", 1)
     kept(path, key("k4", settings=other))
-    assert sqlite3.connect(path).execute(count).fetchone() == (1,)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute(count).fetchone() == (1,)
 
 
 def test_the_file_is_the_users_alone(path):
@@ -154,7 +157,7 @@ def test_a_damaged_file_is_left_alone_unless_it_is_ours(path, content):
 @pytest.mark.parametrize("body", [b"x", zlib.compress(b"{"), zlib.compress(b"[1]"), zlib.compress(b'{"a": 5}')])
 def test_rows_that_are_no_components_are_damage(path, body):
     kept(path, key("k1"))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET own = ?", (body,))
     session = StoredKeys(path)
     assert session.earlier(owner()) == [] and session.problem
@@ -162,7 +165,7 @@ def test_rows_that_are_no_components_are_damage(path, body):
 
 def test_a_file_of_another_shape_is_damage(path):
     path.parent.mkdir(parents=True)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE keys (name)")
     assert "another table than ours" in unusable(path)
 
@@ -237,7 +240,8 @@ def test_the_program_is_the_notebook_or_the_script(monkeypatch):
 
 def test_what_is_in_it_is_json_alone(path):
     kept(path, key("k1"))
-    [(body,)] = sqlite3.connect(path).execute("SELECT own FROM keys").fetchall()
+    with closing(sqlite3.connect(path)) as db:
+        [(body,)] = db.execute("SELECT own FROM keys").fetchall()
     assert json.loads(zlib.decompress(body))["a"] == [None, "1"]
 
 
@@ -279,10 +283,11 @@ def test_a_file_of_another_user_is_not_read(path, monkeypatch):
 
 def test_a_trigger_is_not_run(path):
     kept(path, key("k1"))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TRIGGER t AFTER INSERT ON keys BEGIN DELETE FROM keys; END")
     assert "another trigger than ours" in unusable(path)
-    assert sqlite3.connect(path).execute("SELECT count(*) FROM keys").fetchone() == (1,)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM keys").fetchone() == (1,)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +295,7 @@ def test_a_trigger_is_not_run(path):
 )
 def test_values_that_are_too_much_cost_the_history_alone(path, body):
     kept(path, key("k1"))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET own = ?", (body,))
     session = StoredKeys(path)
     assert session.earlier(owner()) == [] and session.problem
@@ -299,7 +304,7 @@ def test_values_that_are_too_much_cost_the_history_alone(path, body):
 @pytest.mark.parametrize("seen", [2**63 - 1, -(2**63), "x", 1e300, None])
 def test_times_that_are_none_cost_the_history_alone(path, seen):
     kept(path, key("k1"))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE keys SET seen_ns = ?, seen_in = x'1b5b33316d'", (seen,))
     assert StoredKeys(path).earlier(owner()) == []
 
@@ -313,7 +318,7 @@ def test_a_file_that_is_too_large_is_not_read(path, monkeypatch):
 def test_what_is_kept_of_a_key_is_bounded(path):
     """As many keys of one owner as a session keeps, whatever the file has."""
     kept(path, *(key(f"k{n}") for n in range(3)))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         for n in range(50):
             db.execute(
                 "INSERT INTO keys SELECT NULL, owner, ?, seen_ns, seen_in, settings, own FROM keys LIMIT 1", (f"x{n}",)

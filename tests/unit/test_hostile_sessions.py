@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -387,5 +388,5 @@ def test_commands_refuse_a_file_in_one_line(base, tmp_path, capsys):
 
 
 def test_the_text_of_a_state_is_json_alone(base):
-    with sqlite3.connect(base) as db:
+    with closing(sqlite3.connect(base)) as db, db:
         assert {type(json.loads(state)) for (state,) in db.execute("SELECT state FROM progress")} == {dict}

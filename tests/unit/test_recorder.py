@@ -180,6 +180,7 @@ def test_a_file_that_is_locked_for_long_costs_a_batch_and_says_so(tmp_path, monk
     put(recorder, Phase(time_ns=1, name="lost"))
     recorder.flush()
     other.execute("ROLLBACK")
+    other.close()
     put(recorder, Phase(time_ns=2, name="kept"))
     assert session.phases["name"].tolist() == ["kept"]
     assert feed.dropped >= 1 and "locked" in str(feed.errors[0])

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -267,9 +268,9 @@ def test_a_saved_session_holds_numbers_text_json_and_deflated_text_only(tmp_path
     text = "cposix\nsystem\n(S'touch /tmp/x'\ntR."
     items = [example(cls) for cls in KINDS if cls is not SourceStatus]
     session = saved(tmp_path, *items, (Artifact(time_ns=1, name="graph"), text))
-    db = sqlite3.connect(session.path)
-    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    cells = [c for table in tables for row in db.execute(f"SELECT * FROM {table}") for c in row]
+    with closing(sqlite3.connect(session.path)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        cells = [c for table in tables for row in db.execute(f"SELECT * FROM {table}") for c in row]
     blobs = [c for c in cells if isinstance(c, bytes)]
     assert {type(c) for c in cells} <= {int, float, str, bytes, type(None)}
     assert [inflate(blob) for blob in blobs] == [text]

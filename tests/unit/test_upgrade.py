@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -153,7 +154,7 @@ def test_entries_from_before_the_recording_have_keys_of_their_own(tmp_path):
 def test_processes_have_keys_of_their_own(tmp_path):
     session = saved(tmp_path, *[Compile(time_ns=SECOND, compile_id="0/0", duration_s=1.0) for _ in range(2)])
     path = older(session)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE events SET pid = 7 WHERE id = (SELECT min(event_id) FROM compiles)")
     first, second = keys_of(load(path), Compile)
     assert first != second
