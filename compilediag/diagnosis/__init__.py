@@ -13,6 +13,7 @@ from .causes.cause import Cause
 from .causes.grouping import count_strikes, find_causes
 from .causes.limit_findings import count_limit_hits, find_limits
 from .causes.recompile_findings import find_recompiles
+from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
@@ -58,6 +59,7 @@ def diagnose(data: Rows, causes: Sequence[Cause] | None = None) -> list[Finding]
         *find_limits(data, recompiles),
         *add_empty_compiles(data, recompiles),
         *find_failures(data),
+        *find_refused_calls(data),
         *find_rank_problems(data),
         *find_entries_used_once(data),
         *find_graph_breaks(data),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from ..events import Compile, GraphBreak, Rows
+from ..events import Compile, GraphBreak, RefusedCall, Rows
 from .causes.call_sites import CallSite, CallSites
 from .evidence import find_first
 
@@ -29,7 +29,7 @@ class CallPlaces:
         self._data = data
         self._sites: CallSites | None = None
 
-    def find(self, rows: Iterable[Compile | GraphBreak]) -> CallFields:
+    def find(self, rows: Iterable[Compile | GraphBreak | RefusedCall]) -> CallFields:
         """The line of the first of these that has one."""
         sites = self._sites = self._sites or CallSites(self._data)
         return make_call_fields(find_first(sites.find(row.compile_key) for row in rows))

@@ -21,7 +21,7 @@ from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCE
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
-from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, GuardFailure, Recompile
+from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, REFUSED_BY, GuardFailure, Recompile, RefusedCall
 from .jobs import RankMember
 from .rows import RowList, Rows
 from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
@@ -41,6 +41,7 @@ __all__ = [
     "GUARD_KINDS",
     "KINDS",
     "RAN",
+    "REFUSED_BY",
     "SCHEMA_VERSION",
     "SHAPE_ACTIONS",
     "SOURCE_REASONS",
@@ -63,6 +64,7 @@ __all__ = [
     "Phase",
     "RankMember",
     "Recompile",
+    "RefusedCall",
     "RowList",
     "Rows",
     "SourceStatus",
@@ -81,11 +83,13 @@ __all__ = [
 #: 4: compile keys.
 #: 5: calls and parameters of stack frames; blocks of compiles.
 #: 6: analyzed entries of recompiles; ranks of a job that was read group by group.
-SCHEMA_VERSION = 6
+#: 7: refused calls; limits and regions of compiles, and what torch did about a failure.
+SCHEMA_VERSION = 7
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,
     GuardFailure,
+    RefusedCall,
     CacheLookup,
     AutotuneChoice,
     CudaGraphAction,

@@ -29,7 +29,9 @@ class Compile(Event):
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     trigger: str | None = column(
-        "string", "what started it: dynamo, lazy_backward, compiled_autograd or precompile (torch.compiler.precompile)"
+        "string",
+        "what started it: dynamo, lazy_backward, compiled_autograd, aot_compile, or precompile "
+        "(torch.compiler.precompile)",
     )
     is_recompile: bool | None = column("boolean", "true if the code object had entries and all failed")
     attempt: int | None = column("Int64", "number of restarts of the analysis: each graph break or restart adds one")
@@ -54,7 +56,21 @@ class Compile(Event):
     backend: str | None = column("string", "name of the torch.compile backend")
     fail_type: str | None = column("string", "class of the exception that ended it")
     fail_reason: str | None = column("string", "message of that exception", user_data="content")
+    on_failure: str | None = column(
+        "string",
+        "what torch did about that exception: eager (runs the function uncompiled), fullgraph or error_on_graph_break "
+        "(raised it because of that setting), raised (any other reason); NA in TORCH_TRACE logs",
+    )
     limit: str | None = column("string", "recompile_limit or accumulated_recompile_limit, if this compile hit it")
+    limit_value: int | None = column("Int64", "the number of entries that this limit allowed")
+    limit_argument: bool | None = column(
+        "boolean", "true if torch.compile(recompile_limit=...) set this limit; NA in TORCH_TRACE logs"
+    )
+    region: int | None = column(
+        "Int64",
+        "torch's number of the torch.compile(isolate_recompiles=True) that it belongs to, which has entries of its "
+        "own; NA if there is none, and in TORCH_TRACE logs",
+    )
     restart_reasons: list[str] | None = column("json", "why the analysis of the frame began again", user_data="content")
     user_file: str | None = column("string", "file of the user's line at which it failed", user_data="path")
     user_line: int | None = column("Int64", "number of that line")

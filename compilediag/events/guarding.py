@@ -55,6 +55,7 @@ class Recompile(Event):
     function: str | None = column("string", "name of the compiled code object", sources=("recompiles",))
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
+    region: int | None = column("Int64", "region of its compile: only entries of the same region are compared")
     closest_compile_id: str | None = column("string", "compile id of the earlier entry that came closest to matching")
     closest_compile_key: str | None = column("string", "compile key of that entry")
     guard_source: str | None = column(
@@ -78,6 +79,70 @@ class Recompile(Event):
     @property
     def title(self) -> str:
         return f"{self.function or '?'}: {self.guard_source or self.guard_kind}: {self.expected} -> {self.actual}"
+
+
+#: What a `refused_by` column can name: the stances of `torch.compiler.set_stance`, and code compiled ahead of time.
+REFUSED_BY = (
+    "eager_on_recompile",
+    "fail_on_recompile",
+    "force_eager",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+    "skip_guard_eval_unsafe",
+    "aot_compile",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCall(Event):
+    """Calls that no compiled code fits, and that torch did not compile: because of a stance, or of `aot_compile`.
+
+    The guards that failed are in `guard_failures`, under the same compile key, which no compile has.
+    """
+
+    kind: ClassVar[str] = "refused_call"
+    table: ClassVar[str] = "refused_calls"
+    shown_first: ClassVar[tuple[str, ...]] = (
+        "function",
+        "line",
+        "refused_by",
+        "ran",
+        "count",
+        "guard_source",
+        "expected",
+        "actual",
+    )
+
+    function: str | None = column("string", "name of the code object that was called", sources=("refusals",))
+    file: str | None = column("string", "file of the code object", user_data="path")
+    line: int | None = column("Int64", "first line of the code object")
+    refused_by: str | None = column(
+        "string", "the stance of torch.compiler.set_stance, or aot_compile for code that was compiled ahead of time"
+    )
+    ran: str | None = column(
+        "string", "eager, aot_eager (compiled with that backend instead), raised, or unchecked (guards are skipped)"
+    )
+    count: int | None = column("Int64", "calls since the previous row of the same compile key; NA if not counted")
+    guard_source: str | None = column(
+        "string", "the guarded value that failed in the closest entry; NA if there is no entry", user_data="source"
+    )
+    guard_kind: str | None = column("string", "one of the guard kinds")
+    expected: str | None = column("string", "value that the closest entry requires", user_data="content")
+    actual: str | None = column("string", "value at this call", user_data="content")
+    reason: str | None = column("string", "text of that guard", user_data="content")
+    entries_checked: int | None = column("Int64", "entries whose guards were evaluated")
+    closest_compile_id: str | None = column("string", "compile id of the closest entry")
+    closest_compile_key: str | None = column("string", "compile key of that entry")
+    user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
+    user_line: int | None = column("Int64", "number of that line")
+    user_code: str | None = column("string", "text of that line", user_data="code")
+    set_file: str | None = column("string", "file of the user's line that set the stance", user_data="path")
+    set_line: int | None = column("Int64", "number of that line")
+    stack: str | None = column("string", "key of the call stack that ends in the function, see stacks")
+
+    @property
+    def title(self) -> str:
+        return f"{self.function or '?'} {self.ran or ''} ({self.refused_by})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

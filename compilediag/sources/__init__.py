@@ -108,12 +108,14 @@ def _source_classes() -> list[type[Source]]:
     from .dynamo.phases import Phases
     from .dynamo.recompiles import Recompiles
     from .generated_code.code_caches import CodeCaches
+    from .refusals.refused_calls import Refusals
     from .trace.structured_trace import StructuredTrace
 
     return [
         Compiles,
         Phases,
         Recompiles,
+        Refusals,
         GraphBreaks,
         FxGraphCache,
         AOTAutogradCache,

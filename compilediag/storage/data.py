@@ -57,6 +57,13 @@ class TableProperties(abc.ABC):
         return self.table("guard_failures")
 
     @property
+    def refused_calls(self) -> pd.DataFrame:
+        """Calls that a stance, or `aot_compile`, kept from compiling: one row per function and failing guard, then
+        counts of further calls.
+        """
+        return self.table("refused_calls")
+
+    @property
     def cache_lookups(self) -> pd.DataFrame:
         """One row per lookup or store in a compile cache."""
         return self.table("cache_lookups")

@@ -99,7 +99,8 @@ def _list_other_ways(program: Program, covered: set[int]) -> list[Way]:
 def _judge_source(program: Program, rule: str, advice: str, source: str, after: int | None) -> Judgement:
     expected = program.after if after is None else after
     before, run = run_original(program), run_source(program, source)
-    problems = find_problems(program, before, run, expected)
+    keeps = program.keeps_operations if rule == "plan" else program.gains_operations or program.keeps_operations
+    problems = find_problems(program, before, run, expected, keeps)
     return Judgement(rule, advice, tuple(problems), len(run.get("recompiles", ())))
 
 

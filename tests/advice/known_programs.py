@@ -10,6 +10,7 @@ The .toml file is written, and its ways are tried by hand, before compilediag se
     same_calls = true           two or more causes fail at the same calls
     beside = ["graph_break"]    findings that are no root cause of a recompile, such as a limit
     keeps_operations = 0.9      what share of the operations in graphs has to stay in graphs
+    gains_operations = 2.0      how many times as many have to run in graphs with an advice that is no step of the plan
     fails = true                without a change it raises, so that its results cannot be compared
 
     [[causes]]
@@ -82,6 +83,7 @@ class Program:
     same_calls: bool = False
     beside: tuple[str, ...] = ()
     keeps_operations: float = 0.9
+    gains_operations: float = 0.0
     fails: bool = False
 
     @property

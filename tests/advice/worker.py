@@ -129,6 +129,7 @@ def _fresh_torch(backend: CountingBackend) -> Iterator[None]:
         yield
     finally:
         COMPILE.__kwdefaults__ = defaults
+        torch.compiler.set_stance("default")
         for config, values in configs:
             _restore(config, values)
         os.environ.clear()
@@ -159,7 +160,7 @@ def _describe_run(session: Any) -> dict[str, Any]:
             for row in data.rows(Recompile)
         ],
         "compiles": [
-            {"function": row.function, "outcome": row.outcome, "limit": row.limit, "fail_reason": row.fail_reason}
+            {name: getattr(row, name) for name in ("function", "outcome", "limit", "fail_reason", "on_failure")}
             for row in data.rows(Compile)
         ],
         "graph_breaks": [f"{row.user_line}: {row.reason}" for row in data.rows(GraphBreak)],

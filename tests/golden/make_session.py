@@ -2,10 +2,10 @@
 
     git worktree add /tmp/old COMMIT && cd /tmp/old && PYTHONPATH=. python .../tests/golden/make_session.py OUT
 
-COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 to 6 are made by
-the first commits in which sources give compile keys, and fill all columns of schema 5. The program recompiles, fails
-more than one guard, compiles a backward, and begins again after `torch._dynamo.reset()`, so that torch's ids come
-twice.
+COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 to 7 are made by
+the first commits in which sources give compile keys, fill all columns of schema 5, count analyzed entries, and record
+refused calls. The program recompiles, fails more than one guard, compiles a backward, is refused a recompile by a
+stance, and begins again after `torch._dynamo.reset()`, so that torch's ids come twice.
 """
 
 import os
@@ -45,6 +45,8 @@ def run():
         model.step += 1
         compiled(torch.randn(size, 4)).backward()
         scaled(torch.randn(size), size / 2)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        scaled(torch.randn(7), 7 / 2)
 
 
 def clean(file):

@@ -78,7 +78,9 @@ def test_calls_after_the_limit_are_counted_and_those_without_torch_compile_are_n
     assert calls(session, "eager") == {("by_name", "0/2"): 3}
     assert calls(session, "compiled") == {("by_name", "0/0"): 2, ("by_name", "0/1"): 1}
     (limit,) = [found for found in session.findings() if found.rule == "recompile_limit"]
-    assert "hit recompile_limit: 3 calls ran eagerly since, " in limit.title and "not counted" not in limit.suggestion
+    assert (
+        "hit recompile_limit (2): 3 calls ran eagerly since, " in limit.title and "not counted" not in limit.suggestion
+    )
     assert "3 calls fell back to eager" in session.summary()
     assert session.break_even()["eager_s"].notna().all()
 
@@ -473,5 +475,5 @@ def test_the_command_line_asks_for_it(python, tmp_path):
         assert "Not collected: calls of compiled functions" in done.stderr and "ran eagerly" not in checked.stdout
     else:
         assert calls(session, "eager") == {("f", "0/2"): 10}
-        assert "hit recompile_limit: 10 calls ran eagerly since" in done.stderr
+        assert "hit recompile_limit (2): 10 calls ran eagerly since" in done.stderr
         assert "it hit recompile_limit: 10 calls ran eagerly since" in checked.stdout

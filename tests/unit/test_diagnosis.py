@@ -244,6 +244,38 @@ def test_a_limit_comes_before_its_causes_and_names_them():
     assert "Its eager calls were not counted; watch(calls=True) counts them" in found[0].suggestion
 
 
+def test_a_limit_that_torch_compile_was_given_is_raised_there_and_by_no_setting():
+    limit = compiled(outcome="skipped", limit="recompile_limit", limit_value=2, limit_argument=True)
+    rows = changes("k", "identity", "<function a>", "<function b>", "<function c>")
+    (found, _) = diagnose(tables(*rows, limit))
+    assert "hit recompile_limit (2, an argument of torch.compile)" in found.title
+    assert "torch._dynamo.config" not in found.suggestion and found.fix is None
+    assert all("config" not in change.code for change in found.changes)
+
+
+def test_a_limit_at_which_torch_raised_says_so():
+    raised = {"limit": "recompile_limit", "limit_value": 8, "outcome": "failed", "on_failure": "fullgraph"}
+    (found,) = diagnose(tables(compiled(**raised)))
+    assert found.title.endswith("hit recompile_limit: torch raised an exception (fullgraph=True)")
+    assert "eager" not in found.suggestion
+
+
+def test_each_region_has_its_own_causes_and_its_own_limit():
+    one = [replace(row, region=1) for row in sizes("4", "6", "8") if isinstance(row, Recompile)]
+    two = [replace(row, region=2) for row in changes("k", "value", "'a'", "'b'") if isinstance(row, Recompile)]
+    limit = compiled(outcome="skipped", limit="recompile_limit", region=2)
+    found = {finding.rule: finding for finding in diagnose(tables(*one, *two, limit))}
+    assert found["size_changes"].count == 2 and found["string_changes"].count == 1
+    assert "region 2 of isolate_recompiles" in found["recompile_limit"].title
+    assert "k was 'a', then 'b'" in found["recompile_limit"].suggestion
+    assert "x.size(0)" not in found["recompile_limit"].suggestion
+
+
+def test_equal_changes_in_two_regions_are_two_causes():
+    rows = [replace(row, region=region) for region in (0, 1) for row in sizes("4", "6") if isinstance(row, Recompile)]
+    assert [finding.count for finding in diagnose(tables(*rows))] == [1, 1]
+
+
 def test_a_limit_says_how_many_calls_ran_eagerly_since_if_they_were_counted():
     limit = compiled(outcome="skipped", limit="recompile_limit", duration_s=None)
     counting = source("calls", "active")

@@ -120,3 +120,38 @@ def test_a_library_says_what_to_compile_instead():
     trainer = "/x/site-packages/lightning/pytorch/trainer/trainer.py"
     assert failed_trace("training_step", trainer).startswith("Compile the network, not the LightningModule")
     assert failed_trace("forward", trainer).startswith("Keep the call")
+
+
+def forbidden(on_failure, line=12, **columns):
+    """A compile at which torch raised, because a setting allows no graph break."""
+    row = failed(BREAK)
+    return replace(row, on_failure=on_failure, user_file="/home/ada/model.py", user_line=line, **columns)
+
+
+def test_a_graph_break_that_fullgraph_forbids_was_raised_and_runs_nothing_eagerly():
+    (found,) = diagnose(tables(forbidden("fullgraph")))
+    assert (found.rule, found.user_line, found.severity) == ("compile_failed", 12, "high")
+    assert "at model.py:12: torch.compile(fullgraph=True) allows no graph break" in found.title
+    assert "without fullgraph=True" in found.suggestion and "runs eagerly" not in found.title
+
+
+def test_each_line_at_which_a_block_forbids_a_graph_break_is_a_finding():
+    found = diagnose(tables(*(forbidden("error_on_graph_break", line) for line in (12, 15, 15))))
+    assert {(one.user_line, one.count) for one in found} == {(12, 1), (15, 2)}
+    assert all("torch._dynamo.error_on_graph_break(False)" in one.suggestion for one in found)
+
+
+def test_a_function_that_torchs_own_frame_calls_is_named_by_its_line():
+    own = "/x/site-packages/torch/_dynamo/external_utils.py"
+    (found,) = diagnose(tables(forbidden("error_on_graph_break", file=own, function="inner")))
+    assert found.title.startswith("torch raised an exception once at model.py:12: ")
+
+
+def test_a_frame_that_torch_skips_runs_eagerly_however_often_it_is_tried():
+    (found,) = diagnose(tables(*(replace(failed(BREAK), on_failure="eager") for _ in range(2))))
+    assert found.rule == "runs_eagerly"
+
+
+def test_a_recompile_that_a_setting_forbids_is_not_a_fault_of_the_backend():
+    (found,) = diagnose(tables(replace(failed("Recompiling function step", "RecompileError"), on_failure="raised")))
+    assert found.suggestion.startswith("torch._dynamo.config.error_on_recompile allows no recompile.")

@@ -16,9 +16,12 @@ from tests.unit.tables_builder import sizes
 
 #: Text columns that name things of torch's or of compilediag's, or functions and arguments of the user's.
 SHOWN = {
-    "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit", "stack"},
+    "compiles": {"function", "trigger", "outcome", "backend", "fail_type", "limit", "on_failure", "stack"},
     "recompiles": {"function", "closest_compile_id", "closest_compile_key", "guard_kind"},
     "guard_failures": {"entry_compile_id", "entry_compile_key", "guard_kind"},
+    "refused_calls": {
+        *("function", "refused_by", "ran", "guard_kind", "closest_compile_id", "closest_compile_key", "stack"),
+    },
     "cache_lookups": {
         *("function", "cache", "tier", "action", "outcome", "exception_type"),
         *("key", "forward_key", "backward_key", "nearest_key", "counted_again"),

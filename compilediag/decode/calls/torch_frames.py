@@ -30,6 +30,8 @@ _OBJECTS = {
 _WRAPPERS = {
     ("_dynamo/eval_frame.py", "compile_wrapper"),
     ("_dynamo/eval_frame.py", "_fn"),
+    ("_dynamo/eval_frame.py", "callback_fn"),
+    ("_dynamo/eval_frame.py", "fail_callback"),
     ("_dynamo/external_utils.py", "inner"),
     ("_dynamo/external_utils.py", "nonrecursive_disable_wrapper"),
     ("_dynamo/decorators.py", "wrapper"),

@@ -93,6 +93,7 @@ def make_recompile_events(
     is_torchs: Callable[[str], bool],
     compile_key: str | None = None,
     checked: int | None = None,
+    region: int | None = None,
 ) -> Iterator[Recompile | GuardFailure]:
     """Yield the recompile and one event per failing guard. `where`: function, file and line of the code object.
 
@@ -110,6 +111,7 @@ def make_recompile_events(
         function=function,
         file=file,
         line=line,
+        region=region,
         closest_compile_id=closest.compile_id,
         closest_compile_key=closest.compile_key,
         reason=closest.reason,

@@ -19,6 +19,9 @@ Metrics = Mapping[str, Any]
 #: Exceptions by which Dynamo leaves a frame to the interpreter on purpose.
 SKIPS = frozenset({"SkipFrame", "SkipCodeRecursiveException", "RestartAnalysis"})
 LIMIT = re.compile(r"Dynamo (?:cache|recompile) limit exceeded.*?Limit type: (\w+)", re.DOTALL)
+LIMIT_VALUE = re.compile(r"\(currently set to (\d+)\)")
+#: What started a compile whose metrics lack its graph: `aot_compile` reports only its times.
+AOT_COMPILE = "aot_compile"
 #: Kinds of records with metrics, and whether they describe a forward.
 KINDS = {
     "compilation_metrics": True,
@@ -51,24 +54,26 @@ def make_compile(
 ) -> Compile | None:
     """Make the compile that `metrics` describe; None if they describe run time.
 
-    `known` has columns that the metrics lack: backend, attempt, stack, and the function of a backward. All `_s` columns
-    are torch's own times, which include each other: dynamo_s (the whole frame) > aot_s > inductor_s > codegen_s.
+    `known` has columns that the metrics lack: backend, attempt, stack, region, what torch did about a failure, and the
+    function of a backward. All `_s` columns are torch's own times, which include each other: dynamo_s (the whole frame)
+    > aot_s > inductor_s > codegen_s.
     """
     if metrics.get("is_runtime"):
         return None
     start_us, end_us = metrics.get("start_time_us"), metrics.get("end_time_us")
     forward = metrics.get("is_forward") is not False
+    is_ahead = known.get("trigger") == AOT_COMPILE
     return Compile(
         time_ns=(start_us or end_us or 0) * 1000,
         duration_s=_read_duration(metrics, start_us, end_us),
-        compile_id=metrics.get("compile_id"),
+        compile_id=metrics.get("compile_id") or known.get("compile_id"),
         compile_key=compile_key,
         function=metrics.get("co_name") or known.get("function"),
         file=metrics.get("co_filename") or known.get("file"),
         line=metrics.get("co_firstlineno") or known.get("line"),
-        trigger=_find_trigger(metrics.get("compile_id"), forward),
+        trigger=known.get("trigger") if is_ahead else _find_trigger(metrics.get("compile_id"), forward),
         is_recompile=metrics.get("recompile_reason") is not None if forward else None,
-        outcome=_find_outcome(metrics),
+        outcome=_find_outcome(metrics, known),
         dynamo_s=_read_seconds(metrics, "dynamo_cumulative_compile_time_us"),
         aot_s=_read_seconds(metrics, "aot_autograd_cumulative_compile_time_us"),
         inductor_s=_read_seconds(metrics, "inductor_cumulative_compile_time_us"),
@@ -76,13 +81,17 @@ def make_compile(
         triton_s=_read_seconds(metrics, "triton_compile_time_us"),
         guard_count=metrics.get("guard_count"),
         guard_latency_us=metrics.get("guard_latency_us"),
-        graph_ops=metrics.get("graph_op_count"),
+        graph_ops=known.get("graph_ops", metrics.get("graph_op_count")),
         graph_nodes=metrics.get("graph_node_count"),
         graph_inputs=metrics.get("graph_input_count"),
         cache_size=metrics.get("accumulated_cache_size"),
         fail_type=metrics.get("fail_type"),
         fail_reason=metrics.get("fail_reason"),
-        limit=_find_limit(metrics),
+        on_failure=known.get("on_failure"),
+        limit=known.get("limit") or _find_limit(metrics),
+        limit_value=known.get("limit_value") or _find_limit_value(metrics),
+        limit_argument=known.get("limit_argument"),
+        region=known.get("region"),
         restart_reasons=sorted(metrics.get("restart_reasons") or ()) or None,
         attempt=known.get("attempt") if forward else None,
         backend=known.get("backend"),
@@ -124,10 +133,17 @@ def _find_limit(metrics: Metrics) -> str | None:
     return found[1] if found else None
 
 
-def _find_outcome(metrics: Metrics) -> str:
+def _find_limit_value(metrics: Metrics) -> int | None:
+    found = LIMIT_VALUE.search(metrics.get("fail_reason") or "") if _find_limit(metrics) else None
+    return int(found[1]) if found else None
+
+
+def _find_outcome(metrics: Metrics, known: Mapping[str, Any]) -> str:
     fail_type = metrics.get("fail_type")
     if fail_type is not None:
         return "skipped" if fail_type in SKIPS or _find_limit(metrics) else "failed"
+    if known.get("trigger") == AOT_COMPILE:
+        return "ok"
     if metrics.get("is_forward") is not False and not metrics.get("graph_op_count"):
         return "empty"
     return "ok"

@@ -124,7 +124,7 @@ def is_usual(cause: Cause) -> bool:
     More of them show that the value did not become dynamic after its first change.
     """
     rows = cause.seen or cause.recompiles
-    by_value = group_by(rows, lambda row: (get_place(row), normalize_source(row.guard_source or "")))
+    by_value = group_by(rows, lambda row: (get_place(row), row.region, normalize_source(row.guard_source or "")))
     return all(_are_usual(found, is_size(cause.source)) for found in by_value.values())
 
 

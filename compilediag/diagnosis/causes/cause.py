@@ -155,7 +155,12 @@ class Cause:
     @property
     def max_per_function(self) -> int:
         """The recompiles of the function that it recompiled most often: once in each of five functions is once."""
-        return max(Counter(map(get_place, self.recompiles)).values())
+        return max(Counter((get_place(row), row.region) for row in self.recompiles).values())
+
+    @property
+    def region(self) -> int | None:
+        """The region of `torch.compile(isolate_recompiles=True)` that it recompiled; None outside of one."""
+        return self.recompiles[0].region
 
     @property
     def seconds(self) -> float:

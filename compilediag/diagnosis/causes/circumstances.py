@@ -11,10 +11,16 @@ from .source_paths import is_stack_value
 
 #: The first version of torch in which what is set in one thread is not in force in another.
 THREAD_SETTINGS_SINCE = (2, 12)
+_SECOND_CALL = (
+    "No change is needed: under the stance aot_eager_then_compile torch compiles the first call with aot_eager, and "
+    "the next call with other inputs with the backend of torch.compile."
+)
 
 
 def add_circumstances(advice: Advice, cause: Cause) -> Advice:
-    """The advice with what the graph break and the thread of its recompiles add to it."""
+    """The advice with what the stance, the graph break and the thread of its recompiles add to it."""
+    if cause.facts.replaces_aot_eager:
+        return replace(advice, action=_SECOND_CALL, explanation="", changes=(), ceiling="low", is_expected=True)
     return _add_thread(_add_graph_break(advice, cause), cause)
 
 

@@ -223,7 +223,8 @@ def _make_change_key(cause: Cause) -> tuple[object, ...]:
         return cause.family, cause.source, cause.values, cause.is_first
     if cause.family in _OBJECTS or not cause.values:
         return (id(cause),)
-    return cause.family, cause.source, cause.values, cause.bounds, cause.is_still_static, cause.is_first
+    own = cause.region, cause.is_still_static, cause.is_first
+    return cause.family, cause.source, cause.values, cause.bounds, *own
 
 
 def _join(causes: list[Cause]) -> Cause:

@@ -25,7 +25,11 @@ _MAX_SIZES = 6
 
 
 class CauseKey(NamedTuple):
-    """What the recompiles of one cause have in common in one function. `text` is torch's reason of an unknown guard."""
+    """What the recompiles of one cause have in common in one function.
+
+    `text` is torch's reason of an unknown guard, `region` that of `torch.compile(isolate_recompiles=True)`, which has
+    entries of its own.
+    """
 
     file: str | None
     line: int | None
@@ -33,6 +37,7 @@ class CauseKey(NamedTuple):
     family: str
     text: str
     source: str
+    region: int | None = None
 
     @property
     def place(self) -> Place:
@@ -96,7 +101,7 @@ def make_cause_key(row: Recompile) -> CauseKey:
     """The key of the cause that a recompile belongs to."""
     kind, source = get_kind(row.guard_kind), normalize_source(row.guard_source or "")
     text = format_first_line(row.reason or "") if kind == "other" and not source else ""
-    return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source)
+    return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source, row.region)
 
 
 def list_guard_changes(row: Recompile, failures: FailureIndex) -> list[GuardChange]:

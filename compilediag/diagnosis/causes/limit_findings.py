@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from ...events import Compile, Rows
+from ...events import Compile, Recompile, Rows
 from ...formatting import format_function, format_line, format_times
+from ..call_places import CallPlaces
+from ..change import CodeChange
 from ..costs import get_cost
 from ..evidence import Place, get_ids, get_place, group_by
 from ..finding import Finding
@@ -21,13 +24,19 @@ _NOT_COUNTED = " Its eager calls were not counted; watch(calls=True) counts them
 
 
 def find_limits(data: Rows, causes: list[Finding]) -> list[Finding]:
-    """One finding per function and limit that it hit; `causes` are the findings of its recompiles."""
+    """One finding per function, region and limit that it hit; `causes` are the findings of its recompiles."""
     hits = [row for row in data.rows(Compile) if row.limit is not None]
-    describe_eager = make_eager_call_counter(data)
+    describe_eager, recompiles, places = make_eager_call_counter(data), data.rows(Recompile), CallPlaces(data)
     found = []
-    for (place, limit), rows in group_by(hits, lambda row: (get_place(row), row.limit or "")).items():
-        found.append(_make_finding(limit, rows, _select_causes(causes, place), describe_eager(place)))
+    for (place, region, *_), rows in group_by(hits, _make_key).items():
+        own = [row for row in recompiles if get_place(row) == place and row.region == region]
+        finding = _make_finding(rows, _select_causes(causes, place, {*get_ids(own)}), describe_eager(place))
+        found.append(replace(finding, **places.find(rows)))
     return found
+
+
+def _make_key(row: Compile) -> tuple[Place, int | None, str | None, int | None]:
+    return get_place(row), row.region, row.limit, row.limit_value
 
 
 def count_limit_hits(data: Rows, limit: str | None, places: Collection[Place]) -> int:
@@ -35,26 +44,27 @@ def count_limit_hits(data: Rows, limit: str | None, places: Collection[Place]) -
     return sum(row.limit == limit and get_place(row) in places for row in data.rows(Compile))
 
 
-def _select_causes(causes: list[Finding], place: Place) -> list[Finding]:
-    """The findings of one function, the most frequent first."""
-    own = [cause for cause in causes if place in cause.places]
+def _select_causes(causes: list[Finding], place: Place, recompiles: Collection[int]) -> list[Finding]:
+    """The findings of one function and region, the most frequent first."""
+    own = [cause for cause in causes if place in cause.places and {*cause.evidence} & {*recompiles}]
     return sorted(own, key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
 
 
-def _make_finding(limit: str, rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
-    function, file, line = place = get_place(rows[0])
-    name = format_line(limit, 60)
-    fix = _choose_fix(limit, causes)
+def _make_finding(rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
+    hit, limit = rows[0], rows[0].limit or ""
+    function, file, line = place = get_place(hit)
+    fix = _choose_fix(hit, causes)
+    raise_it = CodeChange(text=_write_argument(hit)) if _is_raised_by_argument(hit, causes) else None
     return Finding(
         rule="recompile_limit",
         severity="high",
-        title=f"{format_function(*place)} hit {name}: {eager or 'it silently runs eagerly from then on'}",
+        title=f"{format_function(*place)} hit {_name_limit(hit)}: {_describe_consequence(hit, eager)}",
         seconds_lost=sum(cause.seconds_lost for cause in causes),
         evidence=get_ids(rows),
-        suggestion=_write_suggestion(name, causes) + (_NOT_COUNTED if eager is None else ""),
+        suggestion=_write_suggestion(hit, causes) + (_NOT_COUNTED if eager is None and not _is_raised(hit) else ""),
         cost=get_cost("recompile_limit"),
         fix=fix,
-        changes=list_changes(fix),
+        changes=list_changes(fix, raise_it),
         function=function,
         file=file,
         line=line,
@@ -64,17 +74,56 @@ def _make_finding(limit: str, rows: list[Compile], causes: list[Finding], eager:
     )
 
 
-def _write_suggestion(name: str, causes: list[Finding]) -> str:
-    raise_it = f"torch._dynamo.config.{name} only if all those compiled versions are intended."
+def _name_limit(hit: Compile) -> str:
+    """`recompile_limit (2, an argument of torch.compile)`: the limit in force, if it is not torch's default."""
+    is_default = hit.limit_value in (None, DEFAULT_LIMITS.get(hit.limit or "")) and not hit.limit_argument
+    parts = [] if is_default else [str(hit.limit_value)]
+    parts += ["an argument of torch.compile"] if hit.limit_argument else []
+    parts += [f"region {hit.region} of isolate_recompiles"] if hit.region is not None else []
+    name = format_line(hit.limit or "", 60)
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def _is_raised(hit: Compile) -> bool:
+    return hit.on_failure not in (None, "eager")
+
+
+def _describe_consequence(hit: Compile, eager: str | None) -> str:
+    if _is_raised(hit):
+        reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
+        return f"torch raised an exception ({reasons.get(hit.on_failure or '', 'fail_on_recompile_limit_hit')})"
+    return eager or "it silently runs eagerly from then on"
+
+
+def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
+    name = "the argument recompile_limit of torch.compile" if hit.limit_argument else _write_setting(hit)
+    raise_it = f"{name} only if all those compiled versions are intended."
     if not causes:
         return f"Raise {raise_it} What recompiled it was not collected."
     top = "; ".join(f"{cause.what_changed} ({format_times(cause.count)})" for cause in causes[:2])
     return f"Fix what recompiles it: {top}. Raise {raise_it}"
 
 
-def _choose_fix(limit: str, causes: list[Finding]) -> Settings | None:
+def _write_setting(hit: Compile) -> str:
+    return f"torch._dynamo.config.{format_line(hit.limit or '', 60)}"
+
+
+def _write_argument(hit: Compile) -> str:
+    return f"Raise the argument: torch.compile(..., recompile_limit={_compute_higher(hit)})."
+
+
+def _compute_higher(hit: Compile) -> int:
+    return _RAISE_BY * (hit.limit_value or DEFAULT_LIMITS[hit.limit or ""])
+
+
+def _is_raised_by_argument(hit: Compile, causes: list[Finding]) -> bool:
+    """True if only a higher limit helps, and torch.compile has its own, which no setting changes."""
+    return bool(hit.limit_argument) and all(cause.is_expected for cause in causes)
+
+
+def _choose_fix(hit: Compile, causes: list[Finding]) -> Settings | None:
     """The fixes of its causes; a higher limit only where all of them are expected, so that each version is needed."""
     fix = merge_fixes(cause.fix for cause in causes)
-    if fix or limit not in DEFAULT_LIMITS or not all(cause.is_expected for cause in causes):
+    if fix or hit.limit not in DEFAULT_LIMITS or hit.limit_argument or not all(c.is_expected for c in causes):
         return fix or None
-    return {limit: _RAISE_BY * DEFAULT_LIMITS[limit]}
+    return {hit.limit: _compute_higher(hit)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.guards.source_names import format_source
-from ...events import Compile, GraphBreak, GuardFailure, Recompile, Rows, SymbolicShape
+from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, Rows, SymbolicShape
 from ...formatting import format_expression, format_line, format_place, is_resumed
 from ..evidence import Place, get_place, group_by
 from ..stack_walk import StackWalk
@@ -37,6 +37,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+#: The backend that stands in for that of torch.compile under the stance aot_eager_then_compile.
+_AOT_EAGER = "aot_eager"
 _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -88,7 +90,8 @@ class ValueFacts:
     Parameter, and `is_sometimes_absent` for a value that does not exist at some calls. `torch_version` is (major,
     minor) of the session; (0, 0) if it is not known. `static_sources` is torch's setting of that name.
     `graph_breaks` are those before the code that recompiled, and `thread` is the function of the thread that it ran
-    in; None for the main thread.
+    in; None for the main thread. `replaces_aot_eager` is true if the stance aot_eager_then_compile compiled the
+    entries that failed, to replace them at the next call.
     """
 
     value_need: ShapeNeed | None = None
@@ -102,6 +105,7 @@ class ValueFacts:
     graph_breaks: tuple[GraphBreak, ...] = ()
     thread: str | None = None
     static_sources: str = ""
+    replaces_aot_eager: bool = False
 
 
 def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
@@ -118,6 +122,7 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
         graph_breaks=tuple(row for one in facts for row in one.graph_breaks),
         static_sources=next((one.static_sources for one in facts if one.static_sources), ""),
         thread=next((one.thread for one in facts if one.thread), None),
+        replaces_aot_eager=all(one.replaces_aot_eager for one in facts),
     )
 
 
@@ -136,6 +141,9 @@ class FactIndex:
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
         self._absent = _list_absent(rows)
+        stand_ins = {get_place(row) for row in data.rows(RefusedCall) if row.ran == _AOT_EAGER}
+        made = data.rows(Compile) if stand_ins else ()
+        self._replaced = {c.compile_key for c in made if c.backend == _AOT_EAGER and get_place(c) in stand_ins}
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
@@ -156,6 +164,7 @@ class FactIndex:
             static_sources=self._static,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
             thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
+            replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
         )
 
 

@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...events import Rows
+from ...events import Compile, Rows
 from ...formatting import format_amount, format_expression, format_share
 from ..finding import Finding
 from .cause import ZERO_ONE, Cause
@@ -121,7 +121,9 @@ def _pad(name: str, sizes: list[int], buckets: Sequence[int]) -> Choice:
 
 def _compare_limits(finding: Finding, data: Rows) -> WhatIf:
     """The compiles that a limit allowed, and what its causes would have needed."""
-    causes = [cause for cause in find_causes(data) if set(cause.places) & set(finding.places)]
+    hits = [row for row in data.rows(Compile) if row.event_id in finding.evidence]
+    regions = {row.region for row in hits} or {None}
+    causes = [c for c in find_causes(data) if set(c.places) & set(finding.places) and c.region in regions]
     # The recompile that hit the limit is recorded, but nothing was compiled for it.
     needed = 1 + sum(cause.count for cause in causes)
     choices = [Choice("a higher limit", needed)]

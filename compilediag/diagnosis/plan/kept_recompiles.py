@@ -42,9 +42,9 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
 
 def find_first_changes(cause: Cause) -> dict[int | None, str]:
     """The first recompile of each function, which stays where torch makes a number dynamic by itself."""
-    first: dict[Place, Recompile] = {}
+    first: dict[tuple[Place, int | None], Recompile] = {}
     for row in cause.seen or cause.recompiles:
-        first.setdefault(get_place(row), row)
+        first.setdefault((get_place(row), row.region), row)
     return {row.event_id: "torch makes a number dynamic after its first change" for row in first.values()}
 
 

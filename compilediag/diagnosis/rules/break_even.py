@@ -109,7 +109,7 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
     paid = _sum_by_key(compiles)
     tallies, eager = _tally_entries(data), _tally_eager_calls(data)
     made = _list_made(compiles)
-    last = {_get_process_place(row): row for row in made}
+    last = {(_get_process_place(row), row.region): row for row in made}
     are_counted = are_calls_counted(data)
     entries = []
     for row in made:
@@ -119,7 +119,7 @@ def list_entries(data: Rows) -> list[CompiledEntry]:
         tally = tallies.get(key, CallTally()) if are_counted and key is not None else None
         mean_s = eager[place].mean_s if place in eager else None
         worth = EntryWorth(paid_s, tally.calls, tally.mean_s, mean_s) if tally else None
-        entries.append(CompiledEntry(row, paid_s, tally, worth, last[place] is not row or place in eager))
+        entries.append(CompiledEntry(row, paid_s, tally, worth, last[place, row.region] is not row or place in eager))
     return entries
 
 

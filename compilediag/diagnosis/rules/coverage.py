@@ -17,6 +17,7 @@ PARTS = {"compile_caches": COMPILE_CACHE_SOURCES}
 SUBJECTS = {
     "compiles": "compiles",
     "recompiles": "recompiles",
+    "refusals": "calls that a stance kept from compiling",
     "fx_graph_cache": "lookups in FxGraphCache",
     "aot_autograd_cache": "lookups in AOTAutogradCache",
     "remote_cache": "lookups in remote caches",

@@ -25,6 +25,7 @@ from ..finding import Finding, get_severity
 from .break_even import make_eager_call_counter
 from .constraint_violations import explain_violation
 from .failed_traces import FailedTraces
+from .forbidden_breaks import FORBIDDEN_BREAKS, report_forbidden_break
 
 #: Parts of torch's own text on a frame that it runs eagerly.
 _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
@@ -35,6 +36,11 @@ _NO_LONGER = (
     "longer uses its compiled code."
 )
 
+_NO_RECOMPILES = (
+    "torch._dynamo.config.error_on_recompile allows no recompile. Fix its cause, which has a finding of its own, or "
+    "set torch._dynamo.config.error_on_recompile = False."
+)
+
 #: Says how many calls of a function ran eagerly; None if that is not known.
 CallCounter = Callable[[Place], str | None]
 
@@ -42,15 +48,20 @@ CallCounter = Callable[[Place], str | None]
 def find_failures(data: Rows) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
-    groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row)))
+    groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row), _get_break_line(row)))
     count_calls, traces, places = make_eager_call_counter(data), FailedTraces(data), CallPlaces(data)
     return [
         replace(
             _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces),
             **places.find(rows),
         )
-        for (place, _, _), rows in groups.items()
+        for (place, *_), rows in groups.items()
     ]
+
+
+def _get_break_line(row: Compile) -> int | None:
+    """The line at which torch raised because it allowed no graph break there."""
+    return row.user_line if row.on_failure in FORBIDDEN_BREAKS else None
 
 
 def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
@@ -110,9 +121,14 @@ def _report_empty(place: Place, rows: list[Compile]) -> Finding:
 
 
 def _runs_eagerly(rows: list[Compile]) -> bool:
-    """True if torch runs the function eagerly: its text says so, or it met a graph break and was not called again, as
-    it is with fullgraph=True.
+    """True if torch runs the function eagerly.
+
+    A log does not report it: then torch's text says so, or it met a graph break and was not called again, as it is with
+    fullgraph=True.
     """
+    handled = {row.on_failure for row in rows if row.on_failure is not None}
+    if handled:
+        return handled == {"eager"}
     return _TO_EAGER in _get_reason(rows) or (len(rows) == 1 and _is_graph_break(rows))
 
 
@@ -160,6 +176,8 @@ def _quote_hint(text: str) -> str:
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
+    if (rows[0].fail_type or "").rpartition(".")[2] == "RecompileError":
+        return _NO_RECOMPILES
     if _is_graph_break(rows):
         return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
     return (
@@ -173,6 +191,9 @@ def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
     spent = sum_seconds(row.duration_s for row in rows)
     parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
     error = ": ".join(part for part in parts if part) or "no reason given"
+    setting = FORBIDDEN_BREAKS.get(find_first(row.on_failure for row in rows) or "")
+    if setting is not None:
+        return report_forbidden_break(rows, setting)
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
     advice = traces.explain(rows[0]) or _advise(rows)
     return Finding(

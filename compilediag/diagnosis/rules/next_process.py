@@ -114,11 +114,16 @@ def find_repeated_time(data: Rows) -> list[RepeatedTime]:
         return []
     has_stores = any(state.name == "dynamo_cache" and state.status == "active" for state in states)
     lookups = group_by(data.rows(CacheLookup), lambda row: row.compile_key)
-    compiles = [row for row in data.rows(Compile) if is_timed(row.duration_s) and row.compile_key is not None]
+    compiles = [row for row in data.rows(Compile) if is_timed(row.duration_s) and _is_paid_again(row)]
     return [
         _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
         for key, rows in group_by(compiles, lambda row: row.compile_key).items()
     ]
+
+
+def _is_paid_again(row: Compile) -> bool:
+    """False for what was compiled ahead of time, to be saved, and for compiles of which nothing else is known."""
+    return row.compile_key is not None and row.trigger != "aot_compile"
 
 
 def _watches_caches(states: Iterable[SourceStatus]) -> bool:

@@ -38,10 +38,14 @@ class CompileKeys:
         known = self._keys.get(id(compile_id))
         return known[1] if known is not None else self._add(compile_id)
 
-    def _add(self, compile_id: Any) -> str:
+    def make_key(self) -> str:
+        """A key that no attempt has."""
         if os.getpid() != self._pid:  # A forked child counts its own attempts.
             self._start_process()
-        key = f"{self._token}.{next(self._count)}"
+        return f"{self._token}.{next(self._count)}"
+
+    def _add(self, compile_id: Any) -> str:
+        key = self.make_key()
         self._keys[id(compile_id)] = compile_id, key
         text = str(compile_id)
         self._by_text[text] = None if text in self._by_text else key

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ...decode.call_stacks import CallStacks
 from ...decode.records.compilation_metrics import make_compile, read_static_sources
 from ...events import Compile
 from ...recording import Made, Recorder
@@ -18,7 +19,10 @@ from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
+from .ahead_of_time import find_compiled_ahead
 from .current_compile import compile_keys
+from .failures import read_failure
+from .stack_frames import add_call_stack, frames_outside
 
 #: A fact about the session: torch's setting of the same name.
 STATIC_SOURCES = "static_sources"
@@ -30,21 +34,46 @@ class Compiles(Source):
 
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)
-        #: When the captures began that a thread is in.
+        #: Id and key of what `aot_compile` captured last in this thread.
+        self._captured: PerThread[tuple[str | None, str | None]] = PerThread(lambda: (None, None))
+        #: When the captures of `torch.compiler.precompile` began that a thread is in.
         self._begun: PerThread[list[int]] = PerThread(list)
 
     def patches(self) -> list[Patch]:
-        captures = [torch_api.PRECOMPILED] if torch_api.PRECOMPILED.exists() else []
+        of_aot_compile = [torch_api.CAPTURE] if torch_api.CAPTURE.exists() else []
+        of_precompile = [torch_api.PRECOMPILED] if torch_api.PRECOMPILED.exists() else []
         return [
             self.watch(torch_api.METRICS_RECORDED, self._on_recorded),
-            *(self.watch(point, self._on_captured, self._before_capture) for point in captures),
+            *(self.watch(point, _ignore, self._before_capture_ahead) for point in of_aot_compile),
+            *(self.watch(point, self._on_captured, self._before_capture) for point in of_precompile),
         ]
+
+    def _before_capture_ahead(self, args: Args, kwargs: Kwargs) -> None:
+        self._captured.set(compile_keys(self.recorder).current())
 
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = call_argument(args, kwargs, 0, "c")
+        if metrics.compile_id is None and metrics.co_name is None and self._add_compiled_ahead(metrics):
+            return
         key = compile_keys(self.recorder).match(metrics.compile_id)
         # Not a copy: the writer's thread adds the call stack to it.
-        self.emit(self._make_rows, metrics, self.recorder.frames.get(key or "", {}), key)
+        known = self.recorder.frames.get(key or "", {})
+        if metrics.fail_type is not None:
+            known.update(read_failure(metrics.fail_type) or {})
+        self.emit(self._make_rows, metrics, known, key)
+
+    def _add_compiled_ahead(self, metrics: Any) -> bool:
+        """Hand over a compile of `aot_compile`; False if this is none."""
+        found = find_compiled_ahead()
+        if found is None:
+            return False
+        code, known = found
+        known["compile_id"], key = self._captured.take()
+        stacks = self.recorder.shared.setdefault("stacks", CallStacks())
+        around = frames_outside(None, torch_api.AOT_COMPILE.module)
+        self.emit(add_call_stack, stacks, known, code, around, time.time_ns())
+        self.emit(self._make_rows, metrics, known, key)
+        return True
 
     def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None) -> Made:
         if static := read_static_sources(vars(metrics)):
@@ -70,3 +99,7 @@ class Compiles(Source):
             **torch_api.describe_capture(args[0]),
         )
         self.emit_event(row)
+
+
+def _ignore(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+    """What is needed of the call was read before it."""

@@ -88,7 +88,7 @@ class DynamoCache(Source):
         code = torch_api.converted_code()
         if code is not None:
             running = self._open.get()
-            running.append(Conversion(time.time_ns(), code, len(torch_api.entries_of(code))))
+            running.append(Conversion(time.time_ns(), code, len(torch_api.looked_up_entries(code))))
             del running[:-MAX_OPEN]
 
     def _limit_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:

@@ -163,6 +163,7 @@ class Phases(Source):
             "backend": torch_api.backend_name(backend),
             "trigger": "dynamo",
             "attempt": 0,
+            "region": torch_api.current_region(),
             "stack": None,
         }
         self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), time.time_ns())

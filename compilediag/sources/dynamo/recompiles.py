@@ -40,7 +40,8 @@ class Recompiles(Source):
 
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)
-        self._indexes: dict[int, tuple[types.CodeType, EntryIndex]] = {}
+        #: By the id of the code and the region, whose entries are separate.
+        self._indexes: dict[tuple[int, int | None], tuple[types.CodeType, EntryIndex]] = {}
 
     def patches(self) -> list[Patch]:
         return [self.watch(torch_api.ALL_ENTRIES_FAILED, self._all_failed)]
@@ -67,18 +68,20 @@ class Recompiles(Source):
             found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]
             closest = min(found, key=lambda entry: entry.distance)
         current = compile_keys(self.recorder).current()
-        self.emit(_make_rows, time.time_ns(), *current, frame.f_code, found, closest, len(entries))
+        region = torch_api.current_region()
+        self.emit(_make_rows, time.time_ns(), *current, frame.f_code, found, closest, len(entries), region)
 
     def _order_by_distance(self, failed: FailedCall) -> list[int]:
         """The positions of the entries, the closest first if there are too many to analyze all."""
         if len(failed.entries) <= MAX_ANALYZED:
             return list(range(len(failed.entries)))
-        code, index = self._indexes.get(id(failed.code), (None, None))
+        name = id(failed.code), torch_api.current_region()
+        code, index = self._indexes.get(name, (None, None))
         if index is None or code is not failed.code or index.is_outdated(len(failed.entries)):
             if len(self._indexes) >= MAX_INDEXES:
                 self._indexes.clear()
             index = EntryIndex()
-            self._indexes[id(failed.code)] = failed.code, index
+            self._indexes[name] = failed.code, index
         return index.find_closest(failed.entries, failed.ages, failed.reasons, failed.scope)
 
     def _check_entry(self, failed: FailedCall, at: int, closest: FailedEntry | None = None) -> FailedEntry:
@@ -133,6 +136,7 @@ def _make_rows(
     entries: list[FailedEntry],
     closest: FailedEntry,
     checked: int,
+    region: int | None,
 ) -> Made:
     where = (code.co_name, code.co_filename, code.co_firstlineno)
-    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked)
+    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked, region)

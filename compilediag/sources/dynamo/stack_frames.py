@@ -25,6 +25,11 @@ _ORIGINALS = OriginalCodes()
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def is_own_file(file: str) -> bool:
+    """True for a file of our own hooks."""
+    return file.startswith(_OWN)
+
+
 def callers_of_compile() -> Places:
     """The frames around the call that Dynamo compiles, outermost first. torch's own dynamo_start lists the same, but
     leaves out the innermost callers.
@@ -71,7 +76,7 @@ def add_call_stack(
 
 
 def read_frames(around: Places) -> list[Frame]:
-    return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not code.co_filename.startswith(_OWN)]
+    return [_read_frame(code, at) for code, at in zip(*around, strict=True) if not is_own_file(code.co_filename)]
 
 
 def read_logged_frames(around: Places) -> list[Frame]:

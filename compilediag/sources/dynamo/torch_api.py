@@ -5,6 +5,7 @@ Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import types
@@ -57,6 +58,17 @@ PROFILE_READ = HookPoint(PGO, "get_local_code_state")
 PROFILE_WRITTEN = HookPoint(PGO, "write_local_impl")
 PROFILE_PATH = TorchName(PGO, "code_state_path")
 
+#: Captures a function for `aot_compile` and strict export, in a compile context of its own.
+CAPTURE = HookPoint(CONVERT, "_fullgraph_capture_frame")
+AOT_COMPILE = TorchName("torch._dynamo.aot_compile", "aot_compile_fullgraph")
+TRACED_FUNCTION = TorchName(CONVERT, "get_traced_fn")
+#: The region of `torch.compile(isolate_recompiles=True)` that runs in this thread, and the entries of one. Since 2.13.
+REGION = TorchName(EVAL_FRAME, "get_eval_frame_isolate_recompiles_id", required=False)
+REGION_ENTRIES = TorchName(EVAL_FRAME, "_get_cache_entries_for_region", required=False)
+
+#: The limit that torch.compile was given, on objects of this class. Since 2.13.
+OWN_LIMIT = TorchName(CONVERT, "ConvertFrameAssert._recompile_limit", required=False)
+
 COMPILE_CONTEXT = TorchName("torch._guards", "CompileContext.try_get")
 CACHE_ENTRIES = TorchName(EVAL_FRAME, "_debug_get_cache_entry_list")
 COMPILED_CODES = TorchName(CONVERT, "input_codes")
@@ -72,10 +84,12 @@ _READ = (
     *fields("torch._dynamo.types", "GuardedCode", "code", "guard_manager", "compile_id"),
     *fields("torch._dynamo.types", "ConvertFrameReturn", "guarded_code", "apply_to_code"),
     *fields("torch._dynamo.output_graph", "GraphCompileReason", "reason", "user_stack", "graph_break"),
+    *fields(CONVERT, "ConvertFrameBox", "error_on_graph_break"),
     *fields(GUARDS, "CheckFunctionManager", "guard_manager"),
     *fields(GUARDS, "GuardManagerWrapper", "cache_entry"),
     *fields(UTILS, "CompilationMetrics", "compile_id", "is_forward", "fail_type", "fail_reason", "start_time_us"),
 )
+
 #: Operations of nodes that compute something.
 _CALLS = ("call_function", "call_method", "call_module")
 #: torch's replacement for the guards of an entry whose object is gone.
@@ -121,7 +135,7 @@ def compiling_code(depth: int = 12) -> tuple[types.CodeType, Any] | None:
     The start of a compile is announced without the function's name; a few frames up it is a local variable.
     """
     for frame in caller_frames(depth):
-        if is_frame_of(frame, CONVERT, "_compile"):
+        if compiles_frame(frame):
             local = frame.f_locals
             code = local.get("code")
             return (code, local.get("compiler_fn")) if isinstance(code, types.CodeType) else None
@@ -136,6 +150,11 @@ def compiling_graph(depth: int = 12) -> Any:
     return None
 
 
+def is_call(node: Any) -> bool:
+    """True for a node that computes something."""
+    return node.op in _CALLS
+
+
 def read_module_ops(graph: Any) -> list[ModuleOp]:
     """The calls of a graph: the modules around each, outermost first, and what makes two calls the same.
 
@@ -143,7 +162,7 @@ def read_module_ops(graph: Any) -> list[ModuleOp]:
     """
     ops: list[ModuleOp] = []
     for node in graph.nodes:
-        if node.op in _CALLS:
+        if is_call(node):
             modules = tuple((node.meta.get("nn_module_stack") or {}).values())
             target = None if node.op == "call_module" else node.target
             shape = getattr(node.meta.get("example_value"), "shape", ())
@@ -190,8 +209,27 @@ def cache_entries(entries: Any) -> list[Any]:
 
 
 def entries_of(code: types.CodeType) -> list[Any]:
-    """The compiled entries of a code object."""
+    """The compiled entries of a code object, of all regions."""
     return list(CACHE_ENTRIES.get_loaded()(code))
+
+
+@functools.cache
+def _has_regions() -> bool:
+    return REGION.exists() and REGION_ENTRIES.exists()
+
+
+def current_region() -> int | None:
+    """The region of `isolate_recompiles` that this thread runs in; None outside of one, and before torch 2.13."""
+    number = REGION.get_loaded()() if _has_regions() else -1
+    return None if number < 0 else int(number)
+
+
+def looked_up_entries(code: types.CodeType) -> list[Any]:
+    """The entries that torch compares with a call: those of the thread's region and those of no region."""
+    if not _has_regions():
+        return entries_of(code)
+    region, of_region = current_region(), REGION_ENTRIES.get_loaded()
+    return [*(() if region is None else of_region(code, region)), *of_region(code, -1)]
 
 
 def compiled_codes() -> list[types.CodeType]:
@@ -247,9 +285,43 @@ def leave_alone(code: types.CodeType) -> None:
     SET_STRATEGY.get_loaded()(code, FRAME_STRATEGY.get_loaded()(action.SKIP, action.DEFAULT))
 
 
+def get_setting(name: str) -> Any:
+    """The value of one of Dynamo's settings that is in force in this thread."""
+    return getattr(sys.modules["torch._dynamo.config"], name)
+
+
 def max_entries() -> int:
     """The number of entries after which nothing more is compiled for a code object."""
-    return int(sys.modules["torch._dynamo.config"].recompile_limit)
+    return int(get_setting("recompile_limit"))
+
+
+def compiles_frame(frame: types.FrameType) -> bool:
+    """True for the frame of torch that compiles a function."""
+    return is_frame_of(frame, CONVERT, "_compile")
+
+
+def is_conversion(frame: types.FrameType) -> bool:
+    """True for the frame that compiles a function, and for those that call it and decide what a failure means."""
+    return compiles_frame(frame) or is_frame_of(frame, CONVERT, "__call__")
+
+
+def has_own_limit(converter: Any) -> bool:
+    """True for what converts functions with a limit of their own, that of `torch.compile(recompile_limit=...)`."""
+    return getattr(converter, OWN_LIMIT.name, None) is not None
+
+
+def is_aot_compile(frame: types.FrameType) -> bool:
+    """True for the frame that compiles a function ahead of time."""
+    return is_frame_of(frame, AOT_COMPILE.module, AOT_COMPILE.name)
+
+
+def traced_code(model: Any) -> types.CodeType | None:
+    """The code of the function that torch traces for a function or a module; None if it finds none."""
+    try:
+        function, _ = TRACED_FUNCTION.get_loaded()(model)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+    return getattr(function, "__code__", None)
 
 
 def was_asked_before(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

@@ -33,7 +33,11 @@ export interface CompilesRow {
   backend: string | null;
   fail_type: string | null;
   fail_reason: string | null;
+  on_failure: string | null;
   limit: string | null;
+  limit_value: number | null;
+  limit_argument: boolean | null;
+  region: number | null;
   restart_reasons: Json | null;
   user_file: string | null;
   user_line: number | null;
@@ -51,6 +55,7 @@ export interface RecompilesRow {
   function: string | null;
   file: string | null;
   line: number | null;
+  region: number | null;
   closest_compile_id: string | null;
   closest_compile_key: string | null;
   guard_source: string | null;
@@ -85,6 +90,35 @@ export interface GuardFailuresRow {
   guard: string | null;
   user_file: string | null;
   user_line: number | null;
+}
+
+export interface RefusedCallsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  refused_by: string | null;
+  ran: string | null;
+  count: number | null;
+  guard_source: string | null;
+  guard_kind: string | null;
+  expected: string | null;
+  actual: string | null;
+  reason: string | null;
+  entries_checked: number | null;
+  closest_compile_id: string | null;
+  closest_compile_key: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  set_file: string | null;
+  set_line: number | null;
+  stack: string | null;
 }
 
 export interface CacheLookupsRow {
@@ -471,6 +505,7 @@ export interface RowTypes {
   compiles: CompilesRow;
   recompiles: RecompilesRow;
   guard_failures: GuardFailuresRow;
+  refused_calls: RefusedCallsRow;
   cache_lookups: CacheLookupsRow;
   autotune: AutotuneRow;
   cudagraphs: CudagraphsRow;

@@ -1,0 +1,211 @@
+"""Findings of calls that torch did not compile: because of a stance, or because their code was compiled ahead of time.
+
+A refused call has the guards that a recompile would have, so its root causes are found in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
+from ...formatting import format_change, format_function, format_place, format_times
+from ..call_places import CallPlaces, make_call_fields
+from ..change import CodeChange
+from ..evidence import get_ids, get_place, group_by, make_place_fields
+from ..finding import Finding, get_severity
+from .advice import Advice, list_changes
+from .cause import Cause
+from .grouping import find_causes
+from .recompile_findings import advise
+
+E = TypeVar("E", bound=Event)
+
+_SHARED = {field.name for field in fields(Recompile)} & {field.name for field in fields(RefusedCall)}
+
+
+@dataclass(frozen=True)
+class Refuser:
+    """What refuses calls: what it does, its worst severity, and what to do about calls that no entry fits."""
+
+    does: str
+    severity: str
+    no_entry: str
+    known_values: str
+
+
+_WARM_UP = "Or call it once with each of these values before the stance is set: each then has a compiled version."
+_REFUSERS = {
+    "eager_on_recompile": Refuser(
+        "the stance eager_on_recompile{at} compiles nothing new",
+        "medium",
+        "Call it once before the stance is set: nothing was compiled for it.",
+        _WARM_UP,
+    ),
+    "fail_on_recompile": Refuser(
+        "the stance fail_on_recompile{at} allows no compile",
+        "high",
+        "Call it once before the stance is set: nothing was compiled for it.",
+        _WARM_UP,
+    ),
+    "force_eager": Refuser(
+        "the stance force_eager{at} turns torch.compile off",
+        "low",
+        'Set torch.compiler.set_stance("default") where compiled code is to run.',
+        "",
+    ),
+    "aot_compile": Refuser(
+        "its code was compiled ahead of time for other inputs",
+        "high",
+        "Compile it ahead of time with these inputs.",
+        "Or compile it ahead of time for each of these inputs, and choose the compiled function by the input.",
+    ),
+}
+_UNCHECKED = (
+    "While it is set, torch only checks the guards that distinguish the compiled versions of a function from each "
+    "other. A call that none of them fits can silently run one of them, and nothing records that. Before you set it, "
+    'call each function with every kind of input under torch.compiler.set_stance("fail_on_recompile"), which raises '
+    "an exception where a compiled version is missing."
+)
+
+
+class RefusedRows:
+    """The rows of a session as if its refused calls, and nothing else, had recompiled."""
+
+    def __init__(self, data: Rows, refused: Sequence[RefusedCall]):
+        self._data = data
+        compiles = [Compile(**_copy(row, "function", "file", "line", "stack")) for row in refused]
+        last = max((row.event_id or 0 for row in data.rows(Compile)), default=0)
+        numbered = [replace(row, event_id=last + number) for number, row in enumerate(compiles, 1)]
+        recompiles = [Recompile(**_copy(row, *_SHARED)) for row in refused]
+        self._own = RowList([*data.rows(Compile), *numbered, *recompiles])
+
+    @property
+    def meta(self) -> Any:
+        """What the session says about the user's own code."""
+        return getattr(self._data, "meta", {})
+
+    def rows(self, kind: type[E]) -> Sequence[E]:
+        """The events of one kind."""
+        return (self._own if kind in (Compile, Recompile) else self._data).rows(kind)
+
+
+def _copy(row: RefusedCall, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("time_ns", "compile_key", "rank", "pid", *names)}
+
+
+def find_refused_calls(data: Rows) -> list[Finding]:
+    """One finding per cause for which calls were refused, and one per stance that checks nothing."""
+    rows = data.rows(RefusedCall)
+    unchecked = [_report_unchecked(row) for row in rows if row.ran == "unchecked"]
+    groups = group_by((row for row in rows if row.refused_by in _REFUSERS), lambda row: row.refused_by or "")
+    return [*unchecked, *(finding for name, found in groups.items() for finding in _report(data, name, found))]
+
+
+def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]:
+    by_key = group_by(rows, lambda row: row.compile_key)
+    first = [found[0] for found in by_key.values()]
+    counts = {key: sum(row.count or 0 for row in found) for key, found in by_key.items()}
+    with_guards = [row for row in first if row.guard_kind is not None]
+    causes = find_causes(RefusedRows(data, with_guards)) if with_guards else []
+    without = group_by((row for row in first if row.guard_kind is None), get_place)
+    places = CallPlaces(RefusedRows(data, first))
+    return [
+        *(_report_cause(name, cause, counts, _find_setting(with_guards, cause)) for cause in causes if cause.is_first),
+        *(replace(_report_eager(name, found, counts), **places.find(found)) for found in without.values()),
+    ]
+
+
+def _find_setting(rows: Sequence[RefusedCall], cause: Cause) -> str:
+    """`, set at train.py:12,`: the line that set the stance; "" if it is not known."""
+    own = {row.compile_key for row in cause.caused}
+    return _format_setting(next(row for row in rows if row.compile_key in own))
+
+
+def _format_setting(row: RefusedCall) -> str:
+    set_at = format_place(row.set_file, row.set_line)
+    return f", set at {set_at}," if set_at else ""
+
+
+def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at: str) -> Finding:
+    refuser, advice = _REFUSERS[name], advise(cause)
+    changes = _select_changes(name, advice)
+    count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
+    what = advice.what_changed or f"{cause.name or 'the guarded value'} {format_change(cause.values)}"
+    action = _write_action(name, advice, changes)
+    return Finding(
+        rule="refused_calls",
+        severity=get_severity(0.0, count, refuser.severity),
+        title=f"{_describe_calls(name, cause.place_text, count)}: {refuser.does.format(at=set_at)}: {what}",
+        seconds_lost=0.0,
+        evidence=cause.evidence,
+        suggestion=f"{action} {refuser.known_values}",
+        fix=next((change.settings for change in changes if change.settings and not change.edits), None),
+        changes=(*changes, *list_changes(refuser.known_values)),
+        function=cause.recompiles[0].function,
+        file=cause.recompiles[0].file,
+        line=cause.recompiles[0].line,
+        count=count,
+        details=cause.values,
+        user_file=cause.recompiles[0].user_file,
+        user_line=cause.recompiles[0].user_line,
+        user_code=cause.user_code,
+        **make_call_fields(cause.call_site),
+        places=cause.places,
+        what_changed=what,
+    )
+
+
+def _describe_calls(name: str, place: str, count: int) -> str:
+    ran = "raised an exception" if name in ("fail_on_recompile", "aot_compile") else "ran eagerly"
+    return f"{place} {ran} {format_times(count)}"
+
+
+def _select_changes(name: str, advice: Advice) -> tuple[CodeChange, ...]:
+    """The ways to change the program. Inputs of `aot_compile` are not marked where the compiled code is called."""
+    applicable = (change for change in advice.changes if change.can_be_applied)
+    return tuple(change for change in applicable if name != "aot_compile" or not change.edits)
+
+
+def _write_action(name: str, advice: Advice, changes: Sequence[CodeChange]) -> str:
+    """What to do, as code: before the stance is set, since it must be in force when the function is compiled."""
+    if not changes:
+        return advice.action if name != "aot_compile" else ""
+    code = "; ".join(changes[0].code.splitlines())
+    before = "aot_compile" if name == "aot_compile" else "its first call"
+    return f"Before {before}: {code}."
+
+
+def _report_eager(name: str, rows: Sequence[RefusedCall], counts: dict[str | None, int]) -> Finding:
+    """Calls of a function that has no compiled code, or whose compiled code is not looked up."""
+    refuser, place = _REFUSERS[name], get_place(rows[0])
+    count = sum(counts.get(row.compile_key, 0) for row in rows)
+    return Finding(
+        rule="refused_calls",
+        severity=refuser.severity,
+        title=f"{_describe_calls(name, format_function(*place), count)}: "
+        f"{refuser.does.format(at=_format_setting(rows[0]))}",
+        seconds_lost=0.0,
+        evidence=get_ids(rows),
+        suggestion=refuser.no_entry,
+        changes=list_changes(refuser.no_entry),
+        count=count,
+        places=(place,),
+        **make_place_fields(place),
+    )
+
+
+def _report_unchecked(row: RefusedCall) -> Finding:
+    set_at = format_place(row.set_file, row.set_line)
+    return Finding(
+        rule="unchecked_guards",
+        severity="low",
+        title=f"the stance skip_guard_eval_unsafe is set{f' at {set_at}' if set_at else ''}: guards are not checked",
+        seconds_lost=0.0,
+        evidence=get_ids([row]),
+        suggestion=_UNCHECKED,
+        changes=list_changes(_UNCHECKED),
+        user_file=row.set_file,
+        user_line=row.set_line,
+    )

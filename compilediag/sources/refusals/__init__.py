@@ -1,0 +1,1 @@
+"""Calls that torch does not compile, because of a stance or of `aot_compile`."""

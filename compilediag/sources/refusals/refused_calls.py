@@ -1,0 +1,229 @@
+"""Calls that no compiled code fits and that torch did not compile: because of a stance, or of `aot_compile`.
+
+While a stance is set that runs such calls eagerly, torch calls nothing at all for them: C++ compares the guards and
+runs the function. So the guards are compared here once more, before each call, for as long as the stance is set.
+Without such a stance, nothing of this is on the path of a compiled call.
+"""
+
+from __future__ import annotations
+
+import time
+import types
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...decode.call_stacks import CallStacks
+from ...decode.guards.failed_guards import FailedEntry
+from ...recording import Recorder
+from ..dynamo.current_compile import compile_keys
+from ..dynamo.stack_frames import Places, add_call_stack, frames_outside, is_own_file
+from ..dynamo.torch_api import entry_number, is_dead, looked_up_entries
+from ..guards.guard_tree import failing_guards, first_failing_guard
+from ..hooks.caller_frames import caller_frames, is_torch_file
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.source import Source
+from ..hooks.torch_names import HookPoint
+from . import torch_api
+from .called_functions import find_called_function
+from .refusal_tallies import Refusal, RefusalTallies, UserLine, make_count, make_first_rows
+
+#: What is watched while a stance is set.
+_WATCHED: dict[str, HookPoint] = {
+    "eager_on_recompile": torch_api.CALLBACK_OF_STANCE,
+    "force_eager": torch_api.CALLBACK_OF_STANCE,
+    "fail_on_recompile": torch_api.TENSOR_SEARCH,
+    "eager_then_compile": torch_api.EXAMPLE_INPUTS,
+    "aot_eager_then_compile": torch_api.EXAMPLE_INPUTS,
+}
+_RAN = {"fail_on_recompile": "raised", "aot_eager_then_compile": "aot_eager"}
+#: Entries of one function that are compared; torch's own limit is 8.
+MAX_ENTRIES = 64
+INTERVAL_S = 1.0
+
+
+class Comparison(NamedTuple):
+    """The guards of a function's entries against a call: what failed first in each; None if one of them fits."""
+
+    entries: list[Any]
+    first: tuple[str, ...] | None
+
+
+class Refusals(Source):
+    name = "refusals"
+    needs = (torch_api.SET_STANCE, torch_api.STANCE, torch_api.GUARDS_COMPARED, *dict.fromkeys(_WATCHED.values()))
+
+    def __init__(self, recorder: Recorder, detail: str):
+        super().__init__(recorder, detail)
+        self._stance, self._set_at = "default", UserLine()
+        self._of_stance: list[Patch] = []
+        self._tallies = RefusalTallies()
+        self._due = 0.0
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.SET_STANCE, self._stance_set),
+            self.watch(torch_api.GUARDS_COMPARED, self._guards_compared),
+        ]
+
+    def open(self) -> None:
+        """Start, with the stance that was set before."""
+        self._follow_stance(UserLine())
+        self.recorder.counters.append(self)
+
+    def close(self) -> None:
+        self._leave_stance()
+        self.recorder.release(self)
+
+    # The stance
+
+    def _stance_set(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        if error is None and self._is_open:
+            self._follow_stance(find_user_line())
+
+    def _follow_stance(self, set_at: UserLine) -> None:
+        self._leave_stance()
+        stance = torch_api.STANCE.get_loaded()
+        self._stance, self._set_at = stance.stance, set_at
+        point = _WATCHED.get(self._stance)
+        if point is not None:
+            patch = self.watch(point, self._get_observer())
+            self._of_stance.append(patch)
+            self._patches.append(patch)  # With the others, so that whatever ends the watch removes it.
+            patch.install()
+        if stance.skip_guard_eval_unsafe:
+            refusal = Refusal("skip_guard_eval_unsafe", "unchecked", None, set_at)
+            tally = self._tallies.add(refusal, compile_keys(self.recorder).make_key)
+            if tally is not None:  # Its calls are not counted: nothing of ours is on their path.
+                self.emit(make_first_rows, tally, time.time_ns(), [], is_torch_file)
+
+    def _leave_stance(self) -> None:
+        for patch in self._of_stance[:]:
+            patch.remove()
+            if patch in self._patches:
+                self._patches.remove(patch)
+            self._of_stance.remove(patch)
+
+    def _get_observer(self) -> Any:
+        observers = {
+            torch_api.CALLBACK_OF_STANCE: self._call_begins,
+            torch_api.TENSOR_SEARCH: self._tensors_found,
+            torch_api.EXAMPLE_INPUTS: self._inputs_noted,
+        }
+        return observers[_WATCHED[self._stance]]
+
+    # Calls
+
+    def _call_begins(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """A compiled call begins under a stance that never compiles."""
+        if not callable(args[0]):
+            return  # A function that is not to be compiled.
+        called = find_called_function()
+        if called is None:
+            return
+        if self._stance == "force_eager":
+            self._note(called.code, None, called.through)
+        elif (compared := _compare(called.code, called.f_locals)) is not None:
+            self._note(called.code, compared, called.through, called.f_locals)
+
+    def _tensors_found(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch has found tensors in a function that no entry fits, and raises."""
+        if result and torch_api.is_refusing():
+            frame = args[0]
+            compared = _compare(frame.f_code, frame.f_locals)
+            if compared is not None:
+                self._note(frame.f_code, compared, (), frame.f_locals)
+
+    def _inputs_noted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """The first call of a function is not compiled with its own backend."""
+        code = args[0].f_code
+        if result is not None and len(result) == 1 and not is_torch_file(code.co_filename):
+            self._note(code, None)
+
+    def _guards_compared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch asks which guard failed: code that was compiled ahead of time then raises."""
+        code = torch_api.refused_ahead() if result is not None and not result.result else None
+        if code is not None:
+            entry = torch_api.AheadEntry(args[0])
+            compared = Comparison([entry], (str(list(result.verbose_code_parts)[:1]),))
+            self._note(code, compared, (), args[1], "aot_compile")
+
+    def _note(
+        self,
+        code: types.CodeType,
+        compared: Comparison | None,
+        through: Sequence[types.CodeType] = (),
+        f_locals: dict[str, Any] | None = None,
+        refused_by: str | None = None,
+    ) -> None:
+        """Count a call; the first one with these failing guards is a row at once, with all that failed."""
+        by = refused_by or self._stance
+        ran = "raised" if refused_by else _RAN.get(by, "eager")
+        set_at = UserLine() if refused_by else self._set_at
+        refusal = Refusal(by, ran, code, set_at, compared.first if compared and compared.first else ())
+        tally = self._tallies.add(refusal, compile_keys(self.recorder).make_key)
+        if tally is None:
+            return
+        found = [] if compared is None or f_locals is None else self._list_failures(compared.entries, f_locals)
+        is_plain = by == "aot_compile" and code.co_varnames[:1] != ("self",)
+        around = _read_stack(through, torch_api.AOT_COMPILE.module if is_plain else None)
+        stacks = self.recorder.shared.setdefault("stacks", CallStacks())
+        self.emit(add_call_stack, stacks, tally.known, code, around, time.time_ns())
+        self.emit(make_first_rows, tally, time.time_ns(), found, is_torch_file)
+
+    def _list_failures(self, entries: Sequence[Any], f_locals: dict[str, Any]) -> list[FailedEntry]:
+        keys = compile_keys(self.recorder)
+        found = []
+        for entry in entries:
+            compile_id = getattr(entry, "compile_id", None)
+            age = (not is_dead(entry), 0 if compile_id is None else entry_number(entry))
+            guards = list(failing_guards(entry.guard_manager, f_locals))
+            text, reason = "" if compile_id is None else str(compile_id), guards[0].guard if guards else None
+            found.append(FailedEntry(text, age, guards, reason, keys.find(compile_id)))
+        return found
+
+    # What was counted
+
+    def tick(self, final: bool = False) -> None:
+        """Hand over the calls since the last time, if it is due. Called by the writer's thread."""
+        now = time.monotonic()
+        if not final and now < self._due:
+            return
+        self._due = now + INTERVAL_S
+        for tally, count in self._tallies.take():
+            self.emit(make_count, tally, count, time.time_ns())
+
+    def reset_after_fork(self) -> None:
+        """In a forked child: drop the counts so far, which the parent writes."""
+        self._tallies.take()
+
+
+def _compare(code: types.CodeType, f_locals: dict[str, Any]) -> Comparison | None:
+    """What fails first in each entry; None if one fits, or if torch has nothing to compile in this function."""
+    entries = looked_up_entries(code)[:MAX_ENTRIES]
+    if not entries:
+        return None if torch_api.was_converted(code) else Comparison([], ())
+    first: list[str] = []
+    for entry in entries:
+        failure = first_failing_guard(entry.guard_manager, f_locals)
+        if failure is None:
+            return None
+        first.append(f"{failure.guard} {failure.actual}")
+    return Comparison(entries, tuple(first))
+
+
+def _read_stack(through: Sequence[types.CodeType], outside: str | None) -> Places:
+    """The frames around a call, and those of torch through which the function would have been called.
+
+    `outside`: a module of torch that calls it with the same arguments, and is left out with what it calls.
+    """
+    codes, offsets = frames_outside(None, outside)
+    return [*codes, *through], [*offsets, *(-1 for _ in through)]
+
+
+def find_user_line(depth: int = 20) -> UserLine:
+    """The innermost line of this thread that is neither torch's nor compilediag's."""
+    for frame in caller_frames(depth):
+        file = frame.f_code.co_filename
+        if not is_torch_file(file) and not is_own_file(file):
+            return UserLine(file, frame.f_lineno)
+    return UserLine()
