@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .diagnosis.diff import Change, find_changes, find_uncompared
 from .events import Compile
-from .formatting import fit_html, format_amount, format_line, format_seconds
+from .formatting import escape_lines, fit_html, format_amount, format_line, format_seconds
 from .session import Session, load_any
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Diff:
 
     def summary(self) -> str:
         """The differences as plain text, the most expensive ones first."""
-        return "\n".join([*self.totals(), *self._list_changes(), *self.gaps()]) + "\n"
+        return escape_lines("\n".join([*self.totals(), *self._list_changes(), *self.gaps()]) + "\n")
 
     def totals(self) -> list[str]:
         """The totals of both sessions, one text per line."""

@@ -184,11 +184,22 @@ def format_line(text: object, limit: int = 120) -> str:
     return joined if len(joined) <= limit else joined[: limit - 3] + "..."
 
 
-def escape_controls(text: str) -> str:
-    """The text with escapes for what a terminal would obey or cannot show: line ends, escape sequences, surrogates."""
+def escape_controls(text: str, keep: str = "") -> str:
+    """The text with escapes for what a terminal would obey or cannot show: line ends, escape sequences, marks that
+    reverse the direction, surrogates. Characters in `keep` and spaces of other scripts stay.
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if _is_shown(c) or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def escape_lines(text: str) -> str:
+    """A text of several lines without anything else that a terminal would obey. Texts from files can have it."""
+    return escape_controls(text, keep="\n\t")
 
 
 def format_first_line(text: object, limit: int = 160) -> str:

@@ -67,7 +67,11 @@ def describe_command(meta: Mapping[str, Any]) -> str | None:
 def read_program(meta: Mapping[str, Any]) -> RunningProgram | None:
     """The program of a session; None if it is not known."""
     found = meta.get(META_KEY)
-    if not isinstance(found, dict) or not (found.get("script") or found.get("module")):
+    if not isinstance(found, dict):
         return None
-    arguments = tuple(str(argument) for argument in found.get("arguments") or ())
-    return RunningProgram(found.get("script"), found.get("module"), arguments, str(found.get("folder") or ""))
+    script, module, folder = (found.get(name) or "" for name in ("script", "module", "folder"))
+    arguments = found.get("arguments") or []
+    are_texts = all(isinstance(text, str) for text in (script, module, folder)) and isinstance(arguments, list)
+    if not are_texts or not (script or module):
+        return None
+    return RunningProgram(script or None, module or None, tuple(map(str, arguments)), folder)

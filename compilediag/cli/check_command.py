@@ -46,6 +46,7 @@ class CheckCommand:
 
         from compilediag.diagnosis.gate import Limits, check
         from compilediag.session import load_any
+        from compilediag.views.text_layout import escape_unprintable
         from compilediag.views.totals import compute_totals, describe_totals
 
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")
@@ -61,7 +62,7 @@ class CheckCommand:
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")
             for limit in broken:
-                print(limit)
+                print(escape_unprintable(str(limit)))
         return code or int(bool(broken))
 
 

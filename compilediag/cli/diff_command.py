@@ -26,9 +26,10 @@ class DiffCommand:
             check_output(args.report)
 
         import compilediag as cd
+        from compilediag.views.text_layout import escape_unprintable
 
         found = cd.diff(args.before, args.after)
-        print(found.summary(), end="")
+        print(escape_unprintable(found.summary()), end="")
         if args.report:
             print(f"compilediag: wrote {found.report(args.report)}", file=sys.stderr)
         return 0

@@ -95,13 +95,15 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
 
         with LiveScreen() as screen:
             return _repeat(reader, data, screen.show)
+    from compilediag.views.text_layout import escape_unprintable
+
     from .live_lines import LiveLines
 
     lines = LiveLines()
 
     def print_lines(job: JobStatus) -> None:
         for line in lines.describe(job):
-            print(line, flush=True)
+            print(escape_unprintable(line), flush=True)
 
     return _repeat(reader, data, print_lines)
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from compilediag.formatting import format_amount, format_count, format_line, format_seconds
+from compilediag.formatting import escape_controls, format_amount, format_count, format_line, format_seconds
 from compilediag.views.live_status import (
     JobStatus,
     ProcessStatus,
@@ -51,9 +51,9 @@ def draw_job(job: JobStatus, max_processes: int, width: int) -> RenderableType:
     compiles, recompiles = (sum(len(getattr(p, n)) for p in job.processes) for n in ("compiles", "recompiles"))
     counts = f"{format_amount(compiles, 'compile')}, {format_amount(recompiles, 'recompile')}"
     parts: list[RenderableType] = [
-        Text.assemble(("compilediag live ", "bold"), job.title, f"  {counts}"),
+        Text.assemble(("compilediag live ", "bold"), escape_controls(job.title), f"  {counts}"),
         _draw_processes(job, max_processes, width < NARROW),
-        Text(answer_hung_or_compiling(job), "bold"),
+        _make_text(answer_hung_or_compiling(job), "bold"),
     ]
     if job.recompiles:
         parts += ["", _draw_recompiles(job)]
@@ -80,6 +80,11 @@ def _draw_processes(job: JobStatus, most: int, is_narrow: bool) -> RenderableTyp
     return table
 
 
+def _make_text(text: str, style: str = "") -> Text:
+    """A text of the job as rich shows it: rich obeys neither markup in it nor escape sequences."""
+    return Text(escape_controls(text), style)
+
+
 def _get_rank_key(process: ProcessStatus) -> tuple[bool, bool, int]:
     started = process.in_flight[0].started_ns if process.in_flight else process.quiet_since_ns
     return not process.was_killed, not process.in_flight, started
@@ -96,13 +101,13 @@ def _make_row(process: ProcessStatus, job: JobStatus) -> tuple[RenderableType, .
     frame = process.in_flight[0] if process.in_flight and process.is_live else None
     seconds = job.measure(frame.started_ns if frame else process.quiet_since_ns)
     return (
-        Text(process.name),
-        Text(describe_activity(process)),
-        Text(_format_clock(seconds) if process.is_live else ""),
-        Text(format_count(len(process.compiles))),
-        Text(format_count(len(process.recompiles))),
-        Text(format_seconds(process.compile_s)),
-        Text((frame.phase if frame else None) or ""),
+        _make_text(process.name),
+        _make_text(describe_activity(process)),
+        _make_text(_format_clock(seconds) if process.is_live else ""),
+        _make_text(format_count(len(process.compiles))),
+        _make_text(format_count(len(process.recompiles))),
+        _make_text(format_seconds(process.compile_s)),
+        _make_text((frame.phase if frame else None) or ""),
     )
 
 
@@ -119,17 +124,17 @@ def _draw_recompiles(job: JobStatus) -> RenderableType:
         table.add_column()
     for name, row in job.recompiles:
         lost = "" if row.lost_s is None else format_seconds(row.lost_s)
-        table.add_row(Text(name), Text(lost), Text(describe_recompile(row)))
+        table.add_row(_make_text(name), _make_text(lost), _make_text(describe_recompile(row)))
     table.show_header = False
     return table
 
 
 def _draw_plan(job: JobStatus) -> Iterable[RenderableType]:
-    yield Text(f"plan so far: {job.plan.headline}", "bold")
+    yield _make_text(f"plan so far: {job.plan.headline}", "bold")
     for number, step in enumerate(job.plan.steps[:3], 1):
         where = ": ".join(filter(None, (step.place, format_line(step.code or "", 60))))
-        yield Text(f"{number}. {where or 'place not known'}")
-        yield Text(f"   {format_line(step.what)}")
-        yield Text(f"   {format_line(step.change.splitlines()[0] if step.change else '')}", "green")
+        yield _make_text(f"{number}. {where or 'place not known'}")
+        yield _make_text(f"   {format_line(step.what)}")
+        yield _make_text(f"   {format_line(step.change.splitlines()[0] if step.change else '')}", "green")
     if len(job.plan.steps) > 3:
-        yield Text(f"... and {len(job.plan.steps) - 3} more steps")
+        yield _make_text(f"... and {len(job.plan.steps) - 3} more steps")

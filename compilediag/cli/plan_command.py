@@ -49,7 +49,9 @@ class PlanCommand:
         if args.json:
             print(json.dumps(plan.to_dict(), indent=2))
         else:
-            print(plan.code() if args.code else plan)
+            from compilediag.views.text_layout import escape_unprintable
+
+            print(escape_unprintable(plan.code() if args.code else str(plan)))
         return 0
 
 

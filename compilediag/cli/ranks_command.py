@@ -19,6 +19,7 @@ class RanksCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.session import load_any
+        from compilediag.views.text_layout import escape_unprintable
 
-        print(load_any(args.session).ranks().summary(), end="")
+        print(escape_unprintable(load_any(args.session).ranks().summary()), end="")
         return 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..events import Calls, Compile, GraphBreak, Recompile, Rows, SourceStatus
 from ..formatting import (
+    escape_lines,
     format_amount,
     format_first_line,
     format_function,
@@ -51,7 +52,7 @@ class Broken:
     def __str__(self) -> str:
         hidden = len(self.causes) - SHOWN
         rest = [f"... and {hidden} more"] if hidden > 0 else []
-        return "\n".join([self.title, *(f"  {cause}" for cause in [*self.causes[:SHOWN], *rest])])
+        return escape_lines("\n".join([self.title, *(f"  {cause}" for cause in [*self.causes[:SHOWN], *rest])]))
 
 
 def check(data: Rows, limits: Limits, must_compile: bool = True) -> list[Broken]:

@@ -21,6 +21,8 @@ TIME = "datetime64[ns, UTC]"
 MAX_TIME_NS = 1 << 62
 #: With another one of that size, an integer stays within 64 bits.
 MAX_INT = 1 << 62
+#: Integers in JSON stay below: some are hashes.
+MAX_JSON_INT = 1 << 64
 #: Larger floats, and longer durations in s (30 years), are not measurements.
 MAX_FLOAT, MAX_SECONDS = 1e15, 1e9
 #: Lists and dicts of JSON are nested no deeper.
@@ -95,8 +97,8 @@ def parse_json(text: object) -> Any:
 
 def is_plain(value: object, depth: int = MAX_DEPTH) -> bool:
     """True for a value of JSON with finite numbers that is not nested too deeply."""
-    if isinstance(value, float):
-        return math.isfinite(value)
+    if isinstance(value, (int, float)):
+        return math.isfinite(value) if isinstance(value, float) else abs(value) < MAX_JSON_INT
     if isinstance(value, (list, dict)):
         parts = value.values() if isinstance(value, dict) else value
         return depth > 0 and all(is_plain(part, depth - 1) for part in parts)

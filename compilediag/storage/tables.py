@@ -185,9 +185,7 @@ def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
 
     dtype = column["dtype"]
     if dtype == "json":
-        return pd.Series(
-            [_parse_list(v, find_check(column)) if isinstance(v, str) else v for v in values], dtype=object
-        )
+        return pd.Series([None if v is None else _parse_list(v, find_check(column)) for v in values], dtype=object)
     if dtype == "float64":
         floats = np.array(values, dtype="float64")
         least, most = find_range(column)
@@ -202,12 +200,12 @@ def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
     return _make_masked_array(dtype, values)
 
 
-def _parse_list(text: str, fits: Check) -> Any:
-    """The list or dict of a column of JSON."""
-    value = json.loads(text)
+def _parse_list(text: object, fits: Check) -> Any:
+    """The list or dict of a column of JSON. ValueError if a cell is anything else."""
+    value = json.loads(text) if isinstance(text, str) else None
     if isinstance(value, (list, dict)) and fits(value):
         return value
-    raise ValueError(f"{text[:100]!r} does not fit its column")
+    raise ValueError("a cell does not fit its column")
 
 
 def _require(values: Any, are_good: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import textwrap
 
+from ..formatting import escape_lines
+
 WIDTH = 100
 
 
@@ -16,6 +18,8 @@ def wrap(text: str, first: str = "", rest: str = "") -> list[str]:
 
 
 def escape_unprintable(text: str, encoding: str | None = None) -> str:
-    """Escape what `encoding` (by default that of standard output) lacks, and lone surrogates, with backslashes."""
+    """Escape what a terminal would obey, what `encoding` (by default that of standard output) lacks, and lone
+    surrogates, with backslashes.
+    """
     target = encoding or getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(target, "backslashreplace").decode(target)
+    return escape_lines(text).encode(target, "backslashreplace").decode(target)

@@ -12,7 +12,7 @@ from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
 from ..files import check_output, write_file
-from ..formatting import format_amount, format_line, format_seconds, get_basename
+from ..formatting import escape_controls, format_amount, format_function, format_line, format_seconds, get_basename
 from ..program import RunningProgram, read_program
 from ..storage.data import SessionData
 
@@ -70,7 +70,7 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str) -> s
     artifacts = f"{os.path.splitext(script)[0]}.artifacts"
     header = _HEADER.format(
         what=f"`python {_escape(program.command)}`" if program else "the recorded session",
-        torch=data.meta.get("torch_version"),
+        torch=_escape(str(data.meta.get("torch_version"))),
         amount=format_amount(sum(found.count for found in variants), "compiled version"),
         seconds=format_seconds(sum(row.duration_s or 0.0 for row in data.rows(Compile))),
         stops=_STOPS if program else _CALLS,
@@ -110,7 +110,8 @@ def _format_calls(variants: Iterable[Variants], inputs: dict[tuple[str, str, int
     """A function for the user to fill in, with what is known of each variant."""
     lines = ["from compilediag.trials.warmup import Variants, save_artifacts", "", "", "def run():"]
     for found in variants:
-        lines.append(f"    {TODO} call {found.function} ({found.file}:{found.line}), once for each variant:")
+        function = escape_controls(format_function(found.function, found.file, found.line))
+        lines.append(f"    {TODO} call {function}, once for each variant:")
         known = inputs.get(found.place, [])
         lines += [f"    #   {number}. {text}" for number, text in enumerate(known, 1)]
         if found.backwards:

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "formatting": set(),
     "words": set(),
     "unpacking": set(),
+    "source_files": set(),
     "plugins": set(),
     "events": set(),
     "files": {"errors"},
@@ -34,13 +35,14 @@ MAY_IMPORT = {
     "active_recording": {
         *("errors", "interrupts", "program", "recording", "sources", "storage", "target_file", "version"),
     },
-    "diagnosis": {"errors", "events", "decode", "plugins"},
+    "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
     "trials": {
         *("active_recording", "decode", "diagnosis", "errors", "events", "files", "notebook_cells", "sources"),
         "storage",
     },
     "views": {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
+        "source_files",
         "version",
     },
     # Ranks are grouped by the steps that `diagnosis` compares them by.

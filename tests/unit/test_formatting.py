@@ -69,6 +69,11 @@ def test_functions_are_shown_as_the_user_knows_them():
     assert wrapper == "a compiled module of torch.nn"
 
 
+def test_what_a_terminal_would_obey_is_escaped():
+    assert formatting.escape_controls("a\n\x1b[2J\x9b\u202eb\ud800") == r"a\n\x1b[2J\x9b\u202eb\ud800"
+    assert formatting.escape_lines("a\n\tb\r\x07\xa0\u3000é") == "a\n\tb\\r\\x07\xa0\u3000é"
+
+
 def test_names_are_listed_as_a_sentence_does():
     assert formatting.format_names(["x.size()[0]"]) == "x.size(0)"
     assert formatting.format_names(["a", "b", "c"]) == "a, b and c"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -129,6 +130,15 @@ def test_lines_are_printed_once_per_change(job, tmp_path):
     assert look() == ["rank 0: compiled forward (model.py:30) in 2.0 s"]
     kill(recorder)
     assert look() == ["rank 0: killed"]
+
+
+def test_a_screen_obeys_nothing_in_the_names_of_a_job(job, tmp_path):
+    (recorder,) = job(1)
+    name = "[bold]x[/no]\x1b[2J\x9b31m\u202e"
+    recorder.progress[1] = Running(1, function=name)
+    put(recorder, compiled(function=name, trigger="dynamo"), *(replace(row, function=name) for row in sizes("4", "6")))
+    text = draw(read(tmp_path, recorder))
+    assert "[bold]x[/no]" in text and all(line.isprintable() for line in text.splitlines())
 
 
 @pytest.mark.parametrize("width", [60, 100])

@@ -1,6 +1,7 @@
 """The plan, by hand-made tables whose smallest set of changes can be counted."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 
@@ -141,6 +142,22 @@ def test_a_file_that_was_changed_since_gives_no_patch(tmp_path):
     assert plan_with([{"edits": (edit,)}], file).patch() is None
     file.unlink()
     assert plan_with([{"edits": (edit,)}], file).patch() is None
+
+
+def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path):
+    """A session from elsewhere may name any file of this machine, and a page shows the lines around the change."""
+    settings = {"settings": {"dynamic_sources": "L['n']"}, "line": 6, "code": "logits = model(ids)"}
+    file = tmp_path / "train.py"
+    file.write_text(SCRIPT)
+    assert "dynamic_sources" in plan_with([settings], file).patch()
+    assert plan_with([{**settings, "code": None}], file).patch() is None
+    assert plan_with([{**settings, "line": 5}], file).patch() is None
+    for name, text in (("secrets.env", SCRIPT), ("large.py", SCRIPT + "#" * 1_000_000)):
+        other = tmp_path / name
+        other.write_text(text)
+        assert plan_with([settings], other).patch() is None
+    os.mkfifo(tmp_path / "pipe.py")
+    assert plan_with([settings], tmp_path / "pipe.py").patch() is None
 
 
 def test_a_cell_gives_no_patch():

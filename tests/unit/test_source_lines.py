@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from compilediag.views.explorer.source_lines import MAX_BYTES, SourceLines
+from compilediag.source_files import MAX_BYTES
+from compilediag.views.explorer.source_lines import SourceLines
 
 CODE = [f"line_{n} = {n}" for n in range(1, 21)]
 

@@ -95,6 +95,21 @@ def test_without_a_program_the_calls_are_marked(tmp_path):
     assert "raise NotImplementedError" in run_function(text)
 
 
+@pytest.mark.parametrize("text", ["\nowned()\n", '"""\nowned()\n"""', "\\\nowned()", "\rowned()", "\u2028owned()"])
+@pytest.mark.parametrize("is_program", [True, False])
+def test_no_text_of_a_session_becomes_code(tmp_path, text, is_program):
+    """Somebody else may have recorded the session, and this script is run."""
+    program = {"script": f"/a{text}.py", "module": None, "arguments": [text], "folder": text} if is_program else None
+    rows = [replace(row, function=f"f{text}", file=f"/m{text}.py") for row in EVENTS if isinstance(row, Compile)]
+    session = save_session(tmp_path, *rows, program=program)
+    store = Store.open(session.path, writable=True)
+    store.set_meta(torch_version=f"2.13{text}")
+    store.close()
+    script = load(session.path).warmup(tmp_path / "warm.py").read_text()
+    assert "owned" in script
+    assert "owned" not in {node.id for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Name)}
+
+
 def test_the_command_writes_the_script(tmp_path, capsys):
     session = saved(tmp_path, *EVENTS)
     assert main(["plan", str(session.path), "--warmup", str(tmp_path / "warm.py")]) == 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-from ...formatting import format_amount, format_seconds
+from ...formatting import escape_controls, format_amount, format_seconds
 
 #: The key of an outcome in a session's meta.
 META_KEY = "tried"
@@ -46,16 +47,19 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Outcome:
-        """The outcome that `to_dict` gave; values of a later version are ignored."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        found = {name: value for name, value in values.items() if name in known}
-        return cls(**{**found, "exit_codes": tuple(found.get("exit_codes") or (None, None))})
+        """The outcome that `to_dict` gave; values of a later version, or of another type, are ignored."""
+        fields = {field.name: str(field.type) for field in dataclasses.fields(cls) if field.name != "exit_codes"}
+        found = {name: value for name, value in values.items() if name in fields and _fits(value, fields[name])}
+        codes = values.get("exit_codes")
+        if isinstance(codes, list) and len(codes) == 2 and all(_fits(code, "int | None") for code in codes):
+            found["exit_codes"] = tuple(codes)
+        return cls(**found)
 
     def __str__(self) -> str:
         parts = [*self._list_changes(), *self._list_agreements()]
         verdict = "Tried, the plan holds" if self.holds else "Tried, the plan does not hold"
         text = f"{verdict}: {', '.join(parts)}" if parts else verdict
-        return f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}."
+        return escape_controls(f"{text}. {self.note[:1].upper()}{self.note[1:]}." if self.note else f"{text}.")
 
     def _list_changes(self) -> list[str]:
         found = []
@@ -79,6 +83,20 @@ class Outcome:
         if self.same_output is not None:
             found.append("same output" if self.same_output else "other output")
         return found
+
+
+def _fits(value: object, declared: str) -> bool:
+    """True if a value is of one of the types that a field declares."""
+    return any(type(value) in _TYPES[name] for name in declared.split(" | "))
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str": (str,),
+    "None": (NoneType,),
+}
 
 
 def read_outcome(meta: Mapping[str, Any]) -> Outcome | None:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...source_files import read_source
 from ..change import Edit
 from ..evidence import group_by
 from ..source_edits import EditError, apply_edits, find_last_import
 from .plan_text import format_settings
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .plan import Plan, PlanStep
 
 _IMPORT = "import torch"
 
@@ -25,7 +26,7 @@ def make_patch(plan: Plan) -> str | None:
     Settings are put below the imports of the first file. A step that only a person can follow is not in it.
     """
     edits = group_by((edit for step in plan.steps for edit in step.edits), lambda edit: edit.file)
-    files = list(edits) or [step.file for step in plan.steps if step.settings and step.file][:1]
+    files = list(edits) or [step.file for step in plan.steps if step.settings and step.file and _is_unchanged(step)][:1]
     if not files:
         return None
     try:
@@ -37,12 +38,18 @@ def make_patch(plan: Plan) -> str | None:
     return "".join(_format_diff(texts, changed)) or None
 
 
+def _is_unchanged(step: PlanStep) -> bool:
+    """True if the line of a step has the code that was recorded: a session from elsewhere may name any file."""
+    lines = (read_source(step.file or "") or "").splitlines()
+    is_there = step.line is not None and 0 < step.line <= len(lines)
+    return is_there and bool(step.code) and lines[(step.line or 0) - 1].strip() == (step.code or "").strip()
+
+
 def _read(file: str) -> str:
-    if not Path(file).is_file():
-        raise OSError(f"{file} is not a file")
-    # Line ends stay as they are, so that the patch fits the file.
-    with open(file, encoding="utf-8", newline="") as stream:
-        return stream.read()
+    text = read_source(file)
+    if text is None:
+        raise OSError(f"{file} can't be read")
+    return text
 
 
 def change_text(text: str, edits: list[Edit]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ...formatting import format_line, format_place, format_times
+from ...formatting import escape_lines, format_line, format_place, format_times
 from ..settings import Settings, fix_code
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def format_text(plan: Plan) -> str:
         lines += ["Not resolved:", *(line for cause in plan.unresolved for line in _format_unresolved(cause))]
     if plan.costs:
         lines += ["Where compile time goes:", *(line for cost in plan.costs for line in _format_cost(cost))]
-    return "\n".join([*lines, *(line for note in plan.notes for line in _wrap(note))])
+    return escape_lines("\n".join([*lines, *(line for note in plan.notes for line in _wrap(note))]))
 
 
 def _format_step(number: int, step: PlanStep) -> list[str]:
@@ -76,7 +76,7 @@ def format_code(plan: Plan) -> str:
     blocks = [block for step in plan.steps if (block := _format_step_code(step))]
     if plan.settings:
         blocks.append(f"# Once, before the first compiled call:\n{format_settings(plan.settings)}")
-    return "\n".join(blocks)
+    return escape_lines("\n".join(blocks))
 
 
 def _format_step_code(step: PlanStep) -> str:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...events import Rows
-from ...formatting import format_amount, format_count, format_function, format_seconds
+from ...formatting import escape_lines, format_amount, format_count, format_function, format_seconds
 from .divergence import Divergence, find_all_divergences
 from .rank_groups import RankGroup, group_ranks, make_rank_groups, name_group
 from .rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
@@ -93,7 +93,7 @@ class Ranks:
         lines = [f"compilediag: {ranks}. " + ("First difference:" if self.first else _ALIKE)]
         lines += [f"  {one.sentence}" for one in self.divergences]
         groups = [*self._list_groups(), ""] if len(self._groups) < self._steps.count else []
-        return "\n".join([*lines, "", *groups, *self._list_ranks(), "", *self._list_graphs()]) + "\n"
+        return escape_lines("\n".join([*lines, "", *groups, *self._list_ranks(), "", *self._list_graphs()]) + "\n")
 
     def _list_groups(self) -> list[str]:
         lines = ["Groups of ranks that compiled the same, the largest first:"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...errors import CompilediagError
 from ...events import CacheLookup, Rows, SourceStatus
-from ...formatting import format_function
+from ...formatting import escape_lines, format_function
 from ..evidence import get_place
 
 MISSES = ("miss", "guard_miss")
@@ -49,7 +49,8 @@ def explain_miss(data: Rows, event_id: int) -> str:
         raise KeyError(f"no cache lookup has the event id {event_id}")
     if row.outcome not in MISSES:
         raise CompilediagError(f"event {event_id} is not a cache miss: {row.cache} {row.outcome}")
-    return "\n".join([_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))])
+    lines = [_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))]
+    return escape_lines("\n".join(lines))
 
 
 def _describe_lookup(row: CacheLookup) -> str:

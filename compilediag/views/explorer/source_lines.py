@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 
 from ...notebook_cells import read_cell
+from ...source_files import read_source
 
 #: Lines that are shown before and after the line itself.
 AROUND = 4
-MAX_BYTES = 1_000_000
 _CELL = re.compile(r"Cell In\[(\d{1,9})\]")
 _MAX_CHARS = 300
 
@@ -42,20 +41,5 @@ class SourceLines:
     def _read(self, file: str) -> list[str] | None:
         if cell := _CELL.fullmatch(file):
             return read_cell(int(cell[1])) if self._is_own else None
-        return _read_file(file) if file.endswith(".py") and os.path.isabs(file) else None
-
-
-def _read_file(file: str) -> list[str] | None:
-    try:
-        with open(file, "rb", opener=_open_without_waiting) as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-                return None
-            return stream.read(MAX_BYTES).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, ValueError):
-        return None
-
-
-def _open_without_waiting(file: str, flags: int) -> int:
-    """Open a file without blocking: a pipe with the name of a Python file must not block the page."""
-    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
+        text = read_source(file) if os.path.isabs(file) else None
+        return None if text is None else text.splitlines()

@@ -1,0 +1,70 @@
+"""One case: a spoilt copy of an honest file, made from a seed, and some commands that are run on it."""
+
+import functools
+import gzip
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+from ..unit.hostile_sessions import GOLDEN, make_base
+from .commands import find_problems, list_commands
+from .spoilt_files import spoil_bytes, spoil_cells, spoil_log
+
+#: Ways to spoil, and how often each is chosen.
+WAYS = ("cells", "cells", "cells", "bytes", "bytes", "old", "log", "log", "log")
+
+
+class Originals:
+    """The honest files, in a folder that stays."""
+
+    def __init__(self, folder):
+        self.base = folder / "base.cdiag"
+        if not self.base.exists():
+            make_base(self.base)
+        self.old = sorted(GOLDEN.glob("schema-*.cdiag"))
+        self.logs = sorted(log for log in GOLDEN.glob("*.log.gz") if log.stat().st_size < 100_000)
+
+    @functools.cached_property
+    def sessions(self):
+        return [self.base, *self.old]
+
+
+def make_case(seed, originals, folder, way=None):
+    """Write the spoilt file of a seed to an empty folder; its path."""
+    random_ = random.Random(seed)
+    way = way or random_.choice(WAYS)
+    if way == "log":
+        name, data = spoil_log(random_, gzip.decompress(random_.choice(originals.logs).read_bytes()))
+        file = folder / name
+        file.write_bytes(data)
+        return file
+    choice = {"cells": [originals.base], "old": originals.old}.get(way, originals.sessions)
+    original = random_.choice(choice)
+    file = folder / "a.cdiag"
+    shutil.copyfile(original, file)
+    if way == "bytes":
+        file.write_bytes(spoil_bytes(random_, file.read_bytes()))
+    else:
+        spoil_cells(random_, file)
+    return file
+
+
+def run_case(seed, originals, folder, way=None, amount=None):
+    """(arguments, problem) of each thing that is wrong with the commands of one seed. `amount`: how many of them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    file = make_case(seed, originals, folder, way)
+    commands = list_commands(file, originals.base, folder)
+    if amount is not None:
+        commands = random.Random(seed).sample(commands, amount)
+    return [(arguments, problem) for arguments in commands for problem in find_problems(arguments)]
+
+
+def describe_file(file):
+    """What a spoilt file is, for a person who looks into a problem."""
+    try:
+        sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True).execute("SELECT * FROM meta").fetchall()
+    except sqlite3.Error as error:
+        return str(error)
+    return "a readable session"

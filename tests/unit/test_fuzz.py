@@ -1,0 +1,39 @@
+"""A few cases of `python -m tests.fuzz` of each kind: what every command does with files that a stranger has spoilt."""
+
+import pytest
+
+from compilediag.diagnosis.plan.outcome import Outcome
+
+from ..fuzz.cases import Originals, run_case
+from ..fuzz.commands import find_problems, list_commands
+
+CASES, COMMANDS = 4, 3
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    return Originals(tmp_path_factory.mktemp("originals"))
+
+
+def test_every_command_ends_well_with_an_honest_session(originals, tmp_path):
+    commands = list_commands(originals.base, originals.base, tmp_path)
+    assert {command[0]: problems for command in commands if (problems := find_problems(command))} == {}
+
+
+@pytest.mark.parametrize("way", ["cells", "bytes", "old", "log"])
+def test_every_command_ends_with_a_result_or_one_line(originals, tmp_path, way):
+    found = [run_case(seed, originals, tmp_path / "case", way, COMMANDS) for seed in range(CASES)]
+    assert [problem for problems in found for problem in problems] == []
+
+
+def test_an_outcome_of_another_type_is_ignored():
+    odd = {
+        "holds": "x",
+        "recompiles_before": [1],
+        "exit_codes": 7,
+        "note": 5,
+        "runs": None,
+        "wall_seconds_before": True,
+    }
+    assert Outcome.from_dict(odd) == Outcome()
+    assert Outcome.from_dict({"exit_codes": [0, None], "runs": 3}) == Outcome(exit_codes=(0, None), runs=3)
