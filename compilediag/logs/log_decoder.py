@@ -15,6 +15,7 @@ from ..decode.records.attempts import CompileAttempt
 from ..decode.records.kept_texts import Item
 from ..decode.records.log_clock import LogClock, read_absolute_ns
 from ..decode.records.log_process import LogProcess
+from ..decode.records.record_kinds import TIMED
 from ..decode.records.trace_log import Record, Unread
 from ..events import Artifact, Event
 from .log_files import LogFile
@@ -80,13 +81,13 @@ class LogDecoder:
         self._reading = reading
         self._processes: dict[tuple[int, int | None], LogProcess] = {}
         self._ranks: dict[int, set[int]] = {}
-        self._last_ns = log.changed_ns
+        self._stamp = ""
 
     def decode(self) -> Iterator[OwnedItems]:
         """Yield what the records of the file give, in its order, with pid and rank."""
         peeked = list(_peek(self._reading))
         first = [found for found in peeked if isinstance(found, Record)]
-        clock = LogClock(first, self._log.changed_ns)
+        self._clock = LogClock(first, self._log.changed_ns)
         self._make_key = make_key_counter(self._log, first)
         for found in itertools.chain(peeked, self._reading):
             if isinstance(found, Unread):
@@ -95,7 +96,7 @@ class LogDecoder:
             self.tally.records += 1
             if found.damage:
                 self.tally.damaged[found.damage] += 1
-            self._last_ns = clock.convert(found.stamp)
+            self._stamp = found.stamp
             process = self._find_process(found)
             if process is None:
                 process, left = self._add_process(found)
@@ -114,7 +115,9 @@ class LogDecoder:
     def _decode(self, process: LogProcess, record: Record) -> list[Item]:
         """Return what a record gives: nothing if it makes no sense, so that none of its events stays behind."""
         try:
-            return list(process.decode(record, self._last_ns))
+            if record.kind == TIMED and record.digest is not None:
+                return process.decode_timed(record)
+            return list(process.decode(record, self._clock.convert(record.stamp)))
         except Exception as error:
             self.tally.unread[f"not understood ({type(error).__name__})"] += 1
             return []
@@ -151,7 +154,7 @@ class LogDecoder:
 
     def _finish(self, process: LogProcess) -> OwnedItems:
         rank = self._rank if process.rank is None else process.rank
-        items = list(process.finish(self._last_ns))
+        items = list(process.finish(self._clock.convert(self._stamp)))
         self.tally.unknown.update(process.unknown)
         self.tally.torch_version = self.tally.torch_version or process.torch_version
         self.tally.static_sources = self.tally.static_sources or process.static_sources

@@ -165,10 +165,13 @@ def clear_misfits(event: E) -> E:
     columns = _COLUMNS.get(type(event)) or _find_columns(type(event))
     values = columns.get(event)
     numbers = columns.numbers.get(tuple(map(type, values)))
-    # Almost all events of a kind have values of the same types. NaN is not greater than anything.
-    if numbers is not None and all(-INT64 < values[at] < INT64 for at in numbers):
-        return event
-    return _replace_misfits(event, columns, values)
+    # Almost all events of a kind have values of the same types.
+    if numbers is None:
+        return _replace_misfits(event, columns, values)
+    for at in numbers:
+        if not -INT64 < values[at] < INT64:  # Or NaN.
+            return _replace_misfits(event, columns, values)
+    return event
 
 
 class _Columns:

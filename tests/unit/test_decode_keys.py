@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.nearest_key import MAX_NOTED, REMEMBERED, KeyHistory, KeyOwner
+from compilediag.decode.cache_keys.nearest_key import MAX_NOTED, MAX_SETTINGS, REMEMBERED, KeyHistory, KeyOwner
 from compilediag.events import CacheLookup
 
 
@@ -115,6 +115,15 @@ def test_keys_share_their_configuration():
     assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known[0].settings)
 
 
+def test_forgotten_configurations_make_no_difference():
+    history, other = KeyHistory(), KeyHistory()
+    for n in range(MAX_SETTINGS * 2):
+        found = looked_up(history, f"k{n}", inductor_config__x=str(n), a="1")
+        other._settings.clear()
+        assert found == looked_up(other, f"k{n}", inductor_config__x=str(n), a="1")
+    assert found.key_diff == [f"inductor_config[x]: {n - 1} -> {n}"] and len(history._settings) <= MAX_SETTINGS
+
+
 def test_the_bytes_that_stand_for_torchs_version_are_shown_as_the_version():
     first, second = KeyHistory(torch_version="2.11.0"), KeyHistory(torch_version="2.13.0")
     looked_up(first, "k1", torch_version="\x01\x02")
@@ -141,7 +150,8 @@ class Past:
 def test_a_key_of_an_earlier_session_says_when_and_where():
     from compilediag.decode.cache_keys.key_components import parse_components
 
-    past = Past(("old", parse_components(["[a] a: 1", "[b] inductor_config[x]: True"]), "yesterday, train.py"))
+    own, settings = parse_components(["[a] a: 1", "[b] inductor_config[x]: True"])
+    past = Past(("old", {**own, **settings}, "yesterday, train.py"))
     history = KeyHistory(past)
     found = looked_up(history, "now", a="1", inductor_config__x="False")
     assert (found.nearest_key, found.nearest_session) == ("old", "yesterday, train.py")

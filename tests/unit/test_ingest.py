@@ -236,6 +236,13 @@ def test_a_payload_whose_empty_lines_lost_their_tab(ingested):
     assert read_log_status(ingested(graph + compile_(), strict=True))["dropped"] == 0
 
 
+@pytest.mark.parametrize("text", ["a\tb", "\tif x:\n\t\treturn\t1\n", "\t", "one\n\n\ttwo"])
+def test_a_payload_keeps_its_own_tabs(ingested, text):
+    session = ingested(record("dynamo_output_graph", {}, text) + compile_(), strict=True)
+    [event_id] = session.artifacts.query("name == 'dynamo_output_graph'")["event_id"]
+    assert session.artifact(event_id) == text
+
+
 def test_the_same_log_twice_is_read_once(ingested, tmp_path):
     log = golden()
     session = ingested(log, gzip.compress(log), log[: len(log) // 2], names=["a.log", "b.log.gz", "c.log"])

@@ -28,6 +28,11 @@ TENSOR = (
 )
 
 
+def parse(lines):
+    own, settings = parse_components(lines)
+    return {**own, **settings}
+
+
 def tensor(shape, stride, device="type='cpu'", offset=0, grad=False):
     stride += "," * ("," not in stride)
     return TENSOR.format(shape=shape, stride=stride, device=device, offset=offset, grad=grad)
@@ -36,7 +41,7 @@ def tensor(shape, stride, device="type='cpu'", offset=0, grad=False):
 def key(**parts):
     """The components of a key; `name__i` is `name[i]`. Their digests are their texts'."""
     named = {n.replace("__", "[", 1) + "]" * ("__" in n): v for n, v in parts.items()}
-    return parse_components(f"[{abs(hash(v)):x}] {n}: {v}" for n, v in named.items())
+    return parse(f"[{abs(hash(v)):x}] {n}: {v}" for n, v in named.items())
 
 
 def compare_keys(then, now):
@@ -47,7 +52,7 @@ def compare_keys(then, now):
 
 
 def test_a_component_is_name_and_text_over_many_lines():
-    found = parse_components(["[ab12] gm: def f():\n    return 1", "[cd] inductor_config[x]: True", "no component"])
+    found = parse(["[ab12] gm: def f():\n    return 1", "[cd] inductor_config[x]: True", "no component"])
     assert found == {"gm": ("ab12", "def f():\n    return 1"), "inductor_config[x]": ("cd", "True")}
 
 
@@ -192,8 +197,7 @@ def test_a_graph_that_was_cut_before_it_differs_says_so():
 
 def test_constants_are_shown_if_the_graph_has_the_same_code_and_another_digest():
     then, now = (
-        {**parse_components([f"[{n}] gm: def f(): c"]), **key(constant__c=f"[{n}.0]", constant__d="[5.0]")}
-        for n in (1, 2)
+        {**parse([f"[{n}] gm: def f(): c"]), **key(constant__c=f"[{n}.0]", constant__d="[5.0]")} for n in (1, 2)
     )
     assert describe_differences(then, now) == ["constant[c]: [1.0] -> [2.0]"]
     [of_large] = describe_differences({"gm": then["gm"]}, {"gm": now["gm"]})
@@ -201,15 +205,13 @@ def test_constants_are_shown_if_the_graph_has_the_same_code_and_another_digest()
 
 
 def test_constants_played_no_part_where_the_graph_is_the_same():
-    same = parse_components(["[1] gm: def f(): c"])
+    same = parse(["[1] gm: def f(): c"])
     assert describe_differences({**same, **key(constant__c="[1.0]")}, {**same, **key(constant__c="[2.0]")}) == []
 
 
 def test_the_digest_is_the_truth():
-    assert describe_differences(parse_components(["[1] p: at x"]), parse_components(["[1] p: at y"])) == []
-    assert describe_differences(parse_components(["[1] p: x"]), parse_components(["[2] p: x"])) == [
-        "p: same text, other content"
-    ]
+    assert describe_differences(parse(["[1] p: at x"]), parse(["[1] p: at y"])) == []
+    assert describe_differences(parse(["[1] p: x"]), parse(["[2] p: x"])) == ["p: same text, other content"]
 
 
 def test_causes_come_before_what_follows_from_them():

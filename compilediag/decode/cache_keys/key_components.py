@@ -67,17 +67,18 @@ class Component(NamedTuple):
 Components = dict[str, Component]
 
 
-def parse_components(lines: Iterable[str]) -> Components:
-    """Parse the lines that a key is hashed from."""
+def parse_components(lines: Iterable[str]) -> tuple[Components, Components]:
+    """Parse the lines that a key is hashed from; return those that are configuration, nine in ten, on their own."""
     found: Components = {}
+    settings: Components = {}
     for line in lines:
         setting = _recall_setting(line) if len(line) <= SETTING_CHARS else _parse_setting(line)
-        if setting is not None:  # Nine in ten components.
-            found[setting[0]] = setting[1]
+        if setting is not None:
+            settings[setting[0]] = setting[1]
         elif (match := LINE.match(line)) is not None:
             digest, name, text = match.groups()
             found.update(make_components(name, digest, text))
-    return found
+    return found, settings
 
 
 @functools.lru_cache(MOST_SETTINGS)

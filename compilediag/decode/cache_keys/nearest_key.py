@@ -48,6 +48,8 @@ class CacheKey:
 
     def differences(self, other: CacheKey) -> list[str]:
         """Return how `other` differs from this key."""
+        if self.settings is other.settings:
+            return describe_differences(self.own, other.own)
         return describe_differences({**self.own, **self.settings}, {**other.own, **other.settings})
 
 
@@ -101,31 +103,31 @@ class KeyHistory:
         """
         if lookup.key is None:
             return lookup
-        now = {**parse_components(lines), **self._noted.get(lookup.key, {})}
-        if not now or lookup.function is None:
+        own, settings = parse_components(lines)
+        noted = self._noted.get(lookup.key)
+        if noted is not None:
+            own, settings = _separate({**own, **settings, **noted})
+        if not (own or settings) or lookup.function is None:
             return lookup
-        now.update({n: now[n]._replace(text=text) for n, text in self._version.items() if n in now})
-        owner, key = _make_owner(lookup, now), self._make_key(lookup.key, now)
+        own.update({n: own[n]._replace(text=text) for n, text in self._version.items() if n in own})
+        owner, key = _make_owner(lookup, own), self._make_key(lookup.key, own, settings)
         known = self._find_known(owner)
         if lookup.outcome == "miss":
             lookup = _with_nearest(lookup, key, known)
         self._remember(owner, known, key)
         return lookup
 
-    def _make_key(self, name: str, found: Components, seen: str | None = None) -> CacheKey:
-        settings = {n: c for n, c in found.items() if n.startswith(SETTING)}
-        own = {n: c for n, c in found.items() if n not in settings}
+    def _make_key(self, name: str, own: Components, settings: Components, seen: str | None = None) -> CacheKey:
         if len(self._settings) >= MAX_SETTINGS:
             self._settings.clear()
-        known = self._settings.setdefault(tuple(map(id, settings.values())), settings)
-        return CacheKey(name, own, known, seen)
+        return CacheKey(name, own, self._settings.setdefault(tuple(map(id, settings.values())), settings), seen)
 
     def _find_known(self, owner: KeyOwner) -> deque[CacheKey]:
         """Return the keys of an owner, the oldest first."""
         known = self._owners.get(owner)
         if known is None:
             earlier = self._past.earlier(owner) if self._past is not None else ()
-            keys = [self._make_key(key, found, seen) for key, found, seen in earlier]
+            keys = [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier]
             known = self._owners[owner] = deque(keys, maxlen=REMEMBERED)
             if len(self._owners) > MAX_FUNCTIONS:
                 self._owners.popitem(last=False)
@@ -141,12 +143,18 @@ class KeyHistory:
             self._past.remember(owner, key)
 
 
+def _separate(found: Components) -> tuple[Components, Components]:
+    """Return the components that are no configuration, and those that are."""
+    settings = {name: component for name, component in found.items() if name.startswith(SETTING)}
+    return {name: component for name, component in found.items() if name not in settings}, settings
+
+
 def _make_all(texts: Mapping[str, str]) -> Components:
     return {n: c for name, text in texts.items() for n, c in make_components(name, None, text).items()}
 
 
-def _make_owner(lookup: CacheLookup, now: Components) -> KeyOwner:
-    direction = now.get("fx_kwargs[is_backward]", Component(None, "False"))
+def _make_owner(lookup: CacheLookup, own: Components) -> KeyOwner:
+    direction = own.get("fx_kwargs[is_backward]", Component(None, "False"))
     return KeyOwner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from .guard_text import ParsedGuard, parse_guard
 from .source_names import format_source, parse_class_name
@@ -19,8 +20,9 @@ Values = dict[tuple[str | None, str], str]
 #: Guards on tensors that are remembered for one entry.
 MAX_TENSORS = 1_000
 
-#: A leaf of the guard tree as torch prints it.
-_LEAF = re.compile(r"^[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)", re.MULTILINE)
+#: A leaf of the guard tree as torch prints it, behind a line end: `^` is ten times slower.
+_LEAF = re.compile(r"\n[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)")
+_TENSOR_LEAF = re.compile(r"\n[| +-]*\+- TENSOR_MATCH: (.*)")
 _TENSOR = re.compile(r"check_tensor\((?P<source>.+?), .* size=\[(?P<size>[^\]]*)\]")
 _MANAGER = re.compile(r"Manager: source=(?P<source>[^\n]+?), [^\n]*type=(?P<type><class '[^'\n]+'>)")
 _LAST_NAME = re.compile(r"\w+(?=\W*$)")
@@ -60,7 +62,7 @@ def read_symbol_value(body: Mapping[str, object]) -> Values:
 
 def find_tensor_guards(text: str) -> list[str]:
     """Return the guards on tensors in a printed guard tree: torch's reasons lack the lines that caused them."""
-    return [found["code"] for found in _LEAF.finditer(text) if found["leaf"] == "TENSOR_MATCH"][:MAX_TENSORS]
+    return [found[1] for found in islice(_TENSOR_LEAF.finditer("\n" + text), MAX_TENSORS)]
 
 
 def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
@@ -79,7 +81,7 @@ def _remove_items(source: str) -> str:
 
 def _split_guards(text: str) -> Iterator[tuple[str | None, str]]:
     if not text.startswith("["):
-        yield from ((found["leaf"], found["code"]) for found in _LEAF.finditer(text))
+        yield from ((found["leaf"], found["code"]) for found in _LEAF.finditer("\n" + text))
         return
     for guard in json.loads(text):
         yield None, str(guard["code"])

@@ -8,12 +8,11 @@ from ...events import GraphBreak
 from ..call_stacks import find_code
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
-#: A graph break in a log: the user's line, the reason, the user's stack.
+#: A graph break in a log: the user's line and the reason, then the user's stack behind another heading.
 LOGGED = re.compile(
-    r"Graph break in user code at (?P<file>[^\n]*):(?P<line>\d{1,9})\n"
-    r"(?:Graph Break )?Reason: (?P<reason>.*?)(?:\n\n?User code traceback:\n(?P<stack>.*))?\Z",
-    re.DOTALL,
+    r"Graph break in user code at (?P<file>[^\n]*):(?P<line>\d{1,9})\n(?:Graph Break )?Reason: ",
 )
+STACK = re.compile(r"\n\n?User code traceback:\n")
 #: Prefix that a log adds to the reason of a break at a call.
 LED_IN = re.compile(r"Encountered graph break when attempting to trace [^\n]*:\n+")
 _UP_TO_NEXT = r"(.*?)(?=^  Hint: |^  Developer debug context: |\Z)"
@@ -59,8 +58,9 @@ def parse_logged_break(
     if found is None:
         return None
     file, line = found["file"], int(found["line"])
-    code = find_code(found["stack"] or "", file, line)
-    reason = LED_IN.sub("", found["reason"], count=1)
+    reason, *rest = STACK.split(text[found.end() :], maxsplit=1)
+    code = find_code("".join(rest), file, line)
+    reason = LED_IN.sub("", reason, count=1)
     return parse_graph_break(reason, time_ns, compile_id, file, line, code, compile_key)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import re
 from collections import defaultdict
@@ -32,6 +34,8 @@ Item = Event | tuple[Artifact, bytes | PackedText]
 GATHERED = "trace_records"
 #: Bytes of such records that are gathered before they are written.
 MAX_GATHERED = 1 << 20
+#: Texts that are remembered, and their longest: every compile logs the same configurations.
+REMEMBERED, MAX_REMEMBERED = 64, 16 << 10
 #: The number of a file in JSON.
 _FILE = re.compile(r'"filename": (?P<number>\d{1,9})(?=[,}])')
 
@@ -49,6 +53,11 @@ class KeptTexts:
         """Make an artifact of an attempt."""
         compile_id, compile_key = attempt.compile_id, attempt.compile_key
         return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name, **columns)
+
+    def make_text(self, name: str, attempt: CompileAttempt, time_ns: int, text: str) -> tuple[Artifact, bytes]:
+        """Make an artifact of an attempt from its text."""
+        data, digest = _encode_again(text) if len(text) <= MAX_REMEMBERED else _encode(text)
+        return self.make_artifact(name, attempt, time_ns, size=len(data), digest=digest), data
 
     def keep(self, record: Record, kind: str, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         """Yield the artifact of a record's payload; gather the fields of a record that has none."""
@@ -73,7 +82,8 @@ class KeptTexts:
         lines = self._gathered.pop(attempt, None)
         if lines:
             self._size -= sum(map(len, lines))
-            yield self.make_artifact(GATHERED, attempt, time_ns), b"\n".join(lines)
+            text = b"\n".join(lines)
+            yield self.make_artifact(GATHERED, attempt, time_ns, size=len(text), digest=_hash(text)), text
 
     def flush(self, beyond: int, time_ns: int) -> Iterator[Item]:
         """Yield all gathered records if they have more than `beyond` bytes."""
@@ -85,4 +95,22 @@ class KeptTexts:
         """Return the name of a file in place of torch's number; the end of a text stays as it is."""
         if found.string[found.start() - 1] == "\\":
             return found[0]
-        return f'"filename": {json.dumps(self._files.get(int(found["number"])))}'
+        return _format_name(self._files.get(int(found["number"])))
+
+
+@functools.lru_cache(1_000)
+def _format_name(file: str | None) -> str:
+    return f'"filename": {json.dumps(file)}'
+
+
+def _encode(text: str) -> tuple[bytes, str]:
+    """Return the UTF-8 of a text and its md5."""
+    data = text.encode("utf-8", "replace")
+    return data, _hash(data)
+
+
+_encode_again = functools.lru_cache(REMEMBERED)(_encode)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from ...events import Compile, Event
 from . import compilation_metrics as metrics
@@ -18,9 +17,9 @@ from .attempts import ANNOUNCED, MEASURED, REASONED, STARTED, Attempts, CompileA
 from .file_names import FileNames
 from .graph_break_text import parse_graph_break, parse_logged_break
 from .kept_texts import Item, KeptTexts
-from .logged_lookups import LoggedLookups, is_lookup_event
+from .logged_lookups import PROFILES, LoggedLookups, is_lookup_event
 from .recompile_reasons import REASONS, PendingRecompiles
-from .record_kinds import KNOWN, TIMED, find_name
+from .record_kinds import KNOWN, find_name
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .timed_events import (
@@ -64,22 +63,23 @@ class LogProcess:
         self._logs_breaks = False
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
-        """Yield the events and texts of a record. It raises whatever a record that makes no sense causes."""
-        kind, compile_id = record.kind, record.compile_id
+        """Yield the events and texts of a record that is no timed event.
+
+        Like `decode_timed`, it raises whatever a record that makes no sense causes.
+        """
+        kind = record.kind
         if kind == "str":
             self._files.add(*record.metadata["str"])
-        elif kind == TIMED and record.digest is not None:
-            yield from self._decode_timed(record.parse_event(), record, compile_id)
-        else:
-            attempt = self._find_attempt(record, kind, compile_id)
-            yield from self._lookups.see_kind(kind, attempt)
-            decoder = _DECODERS.get(kind)
-            if decoder is not None:
-                yield from decoder(self, record, attempt, time_ns)
-            if kind not in KNOWN:
-                yield from self._decode_extra(kind, record, attempt, time_ns)
-            if kind not in metrics.KINDS:
-                yield from self._texts.keep(record, kind, attempt, time_ns)
+            return
+        attempt = self._find_attempt(record, kind, record.compile_id)
+        yield from self._lookups.see_kind(kind, attempt)
+        decoder = _DECODERS.get(kind)
+        if decoder is not None:
+            yield from decoder(self, record, attempt, time_ns)
+        if kind not in KNOWN:
+            yield from self._decode_extra(kind, record, attempt, time_ns)
+        if kind not in metrics.KINDS:
+            yield from self._texts.keep(record, kind, attempt, time_ns)
 
     def finish(self, time_ns: int) -> Iterator[Item]:
         """Yield what waited for later records until the log ended, at `time_ns`."""
@@ -129,7 +129,7 @@ class LogProcess:
             if not self._logs_breaks and "compile_id" not in logged:
                 yield from _make_older_breaks(compile)
         for name, text in metrics.split_texts(kind, logged):
-            yield self._texts.make_artifact(name, attempt, time_ns), text.encode("utf-8", "replace")
+            yield self._texts.make_text(name, attempt, time_ns, text)
         yield from self._texts.flush_compile(attempt, time_ns)
 
     def _decode_guards(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
@@ -148,26 +148,35 @@ class LogProcess:
 
     # Timed events, look-ups, graph breaks
 
-    def _decode_timed(self, event: dict[str, Any], record: Record, compile_id: str | None) -> Iterator[Item]:
+    def decode_timed(self, record: Record) -> list[Item]:
+        """Return the events of a timed event, which has its own time."""
+        event, compile_id = record.parse_event(), record.compile_id
         name, time_ns, stage = event["name"], round(event["ts"] * 1000), event["ph"]
         arguments = event.get("args") or {}
         timed_id = arguments.get("compile_id")
+        items: list[Item] = []
         if stage == "B":
-            if name == WHOLE_COMPILE:
-                self._attempts.advance(clean_compile_id(timed_id), ANNOUNCED)
-            attempt = self._attempts.get(clean_compile_id(timed_id))
-            self._phases.begin(name, time_ns, timed_id, attempt.compile_key)
-            if name.startswith(ATTEMPT_PREFIX):
-                self._attempts.get(compile_id).note_restarts(int(name[len(ATTEMPT_PREFIX) :]))
+            self._begin_phase(name, time_ns, timed_id, compile_id)
         elif stage == "E":
-            yield from self._phases.end(name, time_ns, timed_id)
-            yield from self._lookups.end_timed(name, arguments, time_ns)
+            phase = self._phases.end(name, time_ns, timed_id)
+            if phase is not None:
+                items.append(phase)
+            if name.startswith(PROFILES):
+                items.extend(self._lookups.end_timed(name, arguments, time_ns))
         elif is_lookup_event(name):
-            yield from self._lookups.decode_event(name, arguments, time_ns)
+            items.extend(self._lookups.decode_event(name, arguments, time_ns))
         elif name == AUTOMATIC_DYNAMIC:
-            yield make_dynamic_decision(arguments, time_ns, self._attempts.find_key(timed_id))
+            items.append(make_dynamic_decision(arguments, time_ns, self._attempts.find_key(timed_id)))
         if compile_id is not None and (number := record.metadata.get("attempt")):
             self._attempts.get(compile_id).note_restarts(number)
+        return items
+
+    def _begin_phase(self, name: str, time_ns: int, timed_id: str | None, compile_id: str | None) -> None:
+        own_id = clean_compile_id(timed_id)
+        attempt = self._attempts.advance(own_id, ANNOUNCED) if name == WHOLE_COMPILE else self._attempts.get(own_id)
+        self._phases.begin(name, time_ns, timed_id, attempt.compile_key)
+        if name.startswith(ATTEMPT_PREFIX):
+            self._attempts.get(compile_id).note_restarts(int(name[len(ATTEMPT_PREFIX) :]))
 
     def _decode_artifact(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         name = find_name(record.metadata) or ""
@@ -189,7 +198,7 @@ class LogProcess:
 
     def _decode_link(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         link = record.metadata["link"]
-        yield self._texts.make_artifact(f"link: {link['name']}", attempt, time_ns), str(link["url"]).encode()
+        yield self._texts.make_text(f"link: {link['name']}", attempt, time_ns, str(link["url"]))
 
 
 def _make_older_breaks(compile: Compile) -> Iterator[Event]:

@@ -32,6 +32,8 @@ BUNDLED = "the aot_autograd entry contains the graph"
 PICKLE_FAILURE = "aotautograd_cache_pickle_failure"
 #: Name of an artifact about a profile, and of the timed event around it behind `pgo.`.
 _PROFILE = re.compile(r"(?:pgo\.)?(?P<action>get|put)_(?:extra_)?(?P<tier>local|remote)_code_state$")
+#: The names of timed events about profiles begin with it.
+PROFILES = "pgo."
 #: Records that show the outcome of a lookup of torch 2.4: a compile has the first two.
 _OF_A_COMPILE = frozenset({"inductor_post_grad_graph", "inductor_output_code"})
 AFTER_A_LOOKUP = _OF_A_COMPILE | {"dynamo_guards", "dynamo_cpp_guards_str", "compilation_metrics"}
@@ -76,10 +78,8 @@ class LoggedLookups:
                 yield from self._decode_lookup(found, json.loads(text), attempt, time_ns)
 
     def end_timed(self, name: str, arguments: Mapping[str, Any], time_ns: int) -> Iterator[CacheLookup]:
-        """Yield the profile that was read or written within the timed event that ends."""
-        if not name.startswith("pgo."):
-            return
-        row = self._profiles.pop(name.removeprefix("pgo."), None)
+        """Yield the profile that was read or written within the timed event that ends, one of `PROFILES`."""
+        row = self._profiles.pop(name.removeprefix(PROFILES), None)
         key, size = arguments.get("cache_key"), arguments.get("cache_size_bytes")
         if row is not None:
             yield dataclasses.replace(row, key=None if key is None else str(key), bytes=size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ...events import DynamicDecision, Phase
 
@@ -69,18 +69,19 @@ class OpenPhases:
         if len(opened) < MAX_OPEN:
             opened.append((name, time_ns, compile_id, compile_key))
 
-    def end(self, name: str, end_ns: int, compile_id: str | None) -> Iterator[Phase]:
-        """Yield the phase that ends: the last one with this name and compile, as threads may write at once."""
+    def end(self, name: str, end_ns: int, compile_id: str | None) -> Phase | None:
+        """Return the phase that ends: the last one with this name and compile, as threads may write at once."""
         opened = self._open[compile_id == "None"]
         at = len(opened) - 1
         while at >= 0 and (opened[at][0] != name or opened[at][2] != compile_id):
             at -= 1
         if at < 0:
-            return
+            return None
         _, start_ns, _, compile_key = opened.pop(at)
-        if is_phase_kept(name, end_ns - start_ns, every=True):
-            parent = opened[at - 1][0] if at else None
-            yield make_phase(name, parent, at, start_ns, end_ns, compile_id, compile_key)
+        if not is_phase_kept(name, end_ns - start_ns, every=True):
+            return None
+        parent = opened[at - 1][0] if at else None
+        return make_phase(name, parent, at, start_ns, end_ns, compile_id, compile_key)
 
 
 def make_dynamic_decision(
