@@ -7,6 +7,8 @@ import importlib.metadata
 import platform
 import shutil
 
+from .torch_support import describe_support
+
 PACKAGES = ("compilediag", "torch", "triton", "pandas", "anywidget", "plotly", "IPython", "jupyterlab", "ipykernel")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -34,6 +36,8 @@ class DoctorCommand:
         available = sum(status == "available" for _, status, _ in sources)
         works = f"works, with {available} of {len(sources)} sources" if available else f"does not work: {problem}"
         print(f"recording        {works}")
+        for number, line in enumerate(describe_support(_find_version("torch") or "") if available else ()):
+            print(f"{'' if number else 'this torch':<17}{line}")
         print(f"live dashboard   {_check_dashboard()}")
         print(f"browser tests    {_find_browser()}")
         return 0 if available else 1
