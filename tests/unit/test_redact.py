@@ -40,6 +40,7 @@ SHOWN = {
     "export_problems": {"problem", "op", "user_stack", "torch_stack"},
     "collectives": {"op"},
     "calls": {"function", "ran"},
+    "rank_members": {"digest", "step_s"},
     "sources": {"name", "status", "reason_code", "reason"},
 }
 
