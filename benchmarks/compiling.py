@@ -123,7 +123,7 @@ def compare_variants(workload: Workload, cycles: int) -> list[Row]:
 def _measure_round(workload: Workload, variant: str) -> _Round:
     torch._dynamo.reset()
     with workload.prepare(), VARIANTS[variant]() as meter:
-        own, guards, compile_s = meter.own_s(), meter.guards_s(), _sum_compile_s()
+        own, guards, compile_s = meter.own_s(), meter.guards_s(), sum_compile_s()
 
         def work_and_settle() -> None:
             workload.work()
@@ -132,10 +132,10 @@ def _measure_round(workload: Workload, variant: str) -> _Round:
         wall_s, cpu_s = time_call(work_and_settle)
         spent = None if own is None else meter.own_s() - own
         on_guards = None if guards is None else meter.guards_s() - guards
-        return _Round(wall_s, cpu_s, _sum_compile_s() - compile_s, spent, on_guards)
+        return _Round(wall_s, cpu_s, sum_compile_s() - compile_s, spent, on_guards)
 
 
-def _sum_compile_s() -> float:
+def sum_compile_s() -> float:
     """Return the seconds that torch has spent compiling frames so far, from torch's own metrics."""
     return sum(compilation_time_metrics.get("_compile.compile_inner", ()))
 

@@ -71,7 +71,7 @@ class Recompile(Event):
     entries_checked: int | None = column("Int64", "earlier entries of the function, none of which fits the call")
     entries_analyzed: int | None = column(
         "Int64",
-        "the closest of these (detail lean: the latest), up to 8: guard_failures has theirs, not those of others",
+        "of these, those whose failing guards were found: up to 8, the closest; in lean all up to 8, else the latest",
     )
     guards_failed: int | None = column("Int64", "failing guards found in the analyzed entries together")
     lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")
@@ -167,7 +167,11 @@ class GuardFailure(Event):
     actual: str | None = column("string", "value at this call", user_data="content")
     is_first: bool | None = column("boolean", "true for the guard that torch itself reports first")
     fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
-    guard: str | None = column("string", "text of the guard", user_data="code")
+    guard: str | None = column(
+        "string",
+        "text of the guard; torch's comment on it is in the rows of the closest entry, unless others differ",
+        user_data="code",
+    )
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
     user_line: int | None = column("Int64", "number of that line")
 

@@ -81,3 +81,18 @@ def test_a_guard_made_in_pythons_own_code_is_reported_with_the_users_line():
 def test_keys_of_bytes_are_read_in_any_source():
     assert format_source("L['d'][b'k']") == "d[b'k']"
     assert parse_guard("L['d'][b'k'] == 3").source == "d[b'k']"
+
+
+def test_the_comment_of_the_closest_entry_is_not_repeated_for_others_that_have_the_same():
+    comment = "                  # return x * self.n  # model.py:7 in forward (HINT: type int)"
+    entries = []
+    for number, ending in enumerate([comment, comment, "  # return self.n  # model.py:9 in forward"]):
+        parsed = parse_guard(f"L['self'].n == {number}{ending}")
+        entries.append(entry(number, FailingGuard(parsed.text, "self.n", "value", str(number), "3")))
+    where = ("forward", "model.py", 3)
+    _, *failures = make_recompile_events(1, "0/3", where, entries, entries[1], lambda file: False)
+    assert [failure.guard for failure in failures] == [
+        "L['self'].n == 0",
+        f"L['self'].n == 1{comment}",
+        "L['self'].n == 2  # return self.n  # model.py:9 in forward",
+    ]

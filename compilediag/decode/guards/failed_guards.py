@@ -8,7 +8,7 @@ from typing import Any
 
 from ...events import GuardFailure, Recompile
 from ..call_stacks import FROZEN
-from .guard_text import ParsedGuard, parse_guard
+from .guard_text import ParsedGuard, parse_guard, split_comment
 
 
 @dataclass(slots=True)
@@ -100,10 +100,12 @@ def make_recompile_events(
     `entries` are those that were analyzed, `checked` is the number of all; by default there are no others.
 
     A guard can come from a line inside torch (`F.linear` in nn.Linear). `is_torchs` recognizes such files; those lines
-    are not reported as the user's.
+    are not reported as the user's. torch's comment on a guard, which is longer than the rest, is in the rows of the
+    closest entry, and not again in those of others that have the same one.
     """
     function, file, line = where
     main = _find_main_guard(closest, function)
+    comments = {comment for guard in closest.guards if (comment := _find_comment(guard.guard))}
     yield Recompile(
         time_ns=time_ns,
         compile_id=compile_id,
@@ -130,9 +132,18 @@ def make_recompile_events(
                 entry_compile_key=entry.compile_key,
                 is_first=guard.is_first,
                 fail_count=guard.fail_count,
-                guard=guard.guard,
+                guard=guard.guard if entry is closest else _remove_comment(guard.guard, comments),
                 **_make_columns(guard, is_torchs),
             )
+
+
+def _find_comment(text: str) -> str:
+    code, comment = split_comment(text)
+    return text[len(code) :] if comment else ""
+
+
+def _remove_comment(text: str, comments: set[str]) -> str:
+    return next((text.removesuffix(comment) for comment in comments if text.endswith(comment)), text)
 
 
 def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard | None:

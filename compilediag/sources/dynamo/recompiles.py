@@ -2,8 +2,8 @@
 
 torch calls the hook with the entries and the frame's locals, and then forgets both. `full` finds all failing guards
 of the entries that are closest, and the closest is the one with the fewest, of those made for the same structure.
-`lean` takes the latest entry as the closest, finds all failing guards of that one and the first of the latest others.
-Entries beyond `MAX_ANALYZED` are only counted.
+`lean` takes the latest entry as the closest, finds all failing guards of that one and the first of each other.
+Of more than `MAX_ANALYZED` entries, `full` analyzes so many, `lean` the latest alone; the others are only counted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Recompiles(Source):
             closest = self._check_entry(failed, order[0])
             found = [
                 closest if at == order[0] else self._check_entry(failed, at, closest)
-                for at in sorted(order[:MAX_ANALYZED])
+                for at in (sorted(order) if len(order) <= MAX_ANALYZED else order[:1])
             ]
         else:
             found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]

@@ -109,7 +109,8 @@ class _GuardHistory:
             self.texts.setdefault(event.guard)
 
     def describe(self, lines: SourceLines | None) -> GuardDescription:
-        parsed = parse_guard(next(iter(self.texts))) if self.texts else None
+        # The longest text has torch's comment.
+        parsed = parse_guard(max(self.texts, key=len)) if self.texts else None
         # Only torch's line is known if the guard was made in its own code.
         framework = parsed if parsed and parsed.user_file and self.user_file is None else None
         code = self.user_code or (parsed.user_code if parsed and framework is None else None)
