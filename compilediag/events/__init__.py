@@ -24,6 +24,7 @@ from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
 from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, REFUSED_BY, GuardFailure, Recompile, RefusedCall
 from .jobs import RankMember
 from .rows import RowList, Rows
+from .serving import VllmCompile, VllmConfig
 from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
@@ -71,6 +72,8 @@ __all__ = [
     "StackFrame",
     "SymbolicShape",
     "UserData",
+    "VllmCompile",
+    "VllmConfig",
     "column",
     "columns",
     "describe_column",
@@ -83,7 +86,7 @@ __all__ = [
 #: 4: compile keys.
 #: 5: calls and parameters of stack frames; blocks of compiles.
 #: 6: analyzed entries of recompiles; ranks of a job that was read group by group.
-#: 7: refused calls; limits and regions of compiles, and what torch did about a failure.
+#: 7: refused calls; limits and regions of compiles, and what torch did about a failure; what vLLM compiles.
 SCHEMA_VERSION = 7
 KINDS: tuple[type[Event], ...] = (
     Compile,
@@ -103,11 +106,13 @@ KINDS: tuple[type[Event], ...] = (
     ExportProblem,
     Collective,
     Calls,
+    VllmConfig,
+    VllmCompile,
     RankMember,
     SourceStatus,
 )
 BY_TABLE: dict[str, type[Event]] = {cls.table: cls for cls in KINDS}
-WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup)
+WITH_DURATION = (Compile, Phase, KernelCompile, CacheLookup, VllmCompile)
 DURATION = describe_column("float64", "duration", unit="s")
 
 

@@ -129,6 +129,16 @@ class TableProperties(abc.ABC):
         return self.table("calls")
 
     @property
+    def vllm_configs(self) -> pd.DataFrame:
+        """One row per part of a model that vLLM compiles: how it is cut, for which sizes, and what is switched on."""
+        return self.table("vllm_configs")
+
+    @property
+    def vllm_compiles(self) -> pd.DataFrame:
+        """One row per piece of a model and range of sizes that vLLM compiles it for."""
+        return self.table("vllm_compiles")
+
+    @property
     def rank_members(self) -> pd.DataFrame:
         """One row per rank of a job that was read group by group: `like` is the rank whose rows the tables have."""
         return self.table("rank_members")

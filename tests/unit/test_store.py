@@ -55,6 +55,7 @@ def example(cls):
     lists = {
         "list[str]": ["a", "b -> c"],
         "list[float | None]": [0.5, None],
+        "list[int]": [1, 64],
         "dict[str, int]": {"a": 1},
         "dict[str, str]": {"a": "b -> c"},
     }

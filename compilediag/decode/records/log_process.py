@@ -19,7 +19,7 @@ from .graph_break_text import parse_graph_break, parse_logged_break
 from .kept_texts import Item, KeptTexts
 from .logged_lookups import PROFILES, LoggedLookups, is_lookup_event
 from .recompile_reasons import REASONS, PendingRecompiles
-from .record_kinds import KNOWN, find_name
+from .record_kinds import KNOWN, OF_VLLM, find_name
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .timed_events import (
@@ -31,6 +31,7 @@ from .timed_events import (
     make_dynamic_decision,
 )
 from .trace_log import Record
+from .vllm_records import VllmRecords
 
 #: Decodes a record of an unknown kind, given the kind, the record, its attempt and its time; None if it can't.
 ExtraDecoder = Callable[[str, Record, CompileAttempt, int], list[Item] | None]
@@ -60,6 +61,7 @@ class LogProcess:
         self._shapes = ShapeRecords()
         self._texts = KeptTexts(self._shapes.stacks, self._files)
         self._lookups = LoggedLookups(self._attempts)
+        self._vllm = VllmRecords()
         self._logs_breaks = False
 
     def decode(self, record: Record, time_ns: int) -> Iterator[Item]:
@@ -85,6 +87,7 @@ class LogProcess:
         """Yield what waited for later records until the log ended, at `time_ns`."""
         yield from self._recompiles.finish_all()
         yield from self._lookups.finish()
+        yield from self._vllm.finish()
         yield from self._texts.flush(0, time_ns)
 
     def _find_attempt(self, record: Record, kind: str, compile_id: str | None) -> CompileAttempt:
@@ -123,6 +126,7 @@ class LogProcess:
         yield from self._recompiles.finish(attempt)
         compile = metrics.make_compile(fields, self._attempts.describe(attempt), attempt.compile_key)
         if compile is not None:
+            yield from self._vllm.end(attempt.compile_key, time_ns)
             yield compile
             self.torch_version = fields.get("pytorch_version") or self.torch_version
             self.static_sources = metrics.read_static_sources(fields) or self.static_sources
@@ -191,10 +195,17 @@ class LogProcess:
             yield from self._shapes.decode_collectives(
                 name, record.text, attempt.compile_id, time_ns, compile_key=attempt.compile_key
             )
+        elif name.startswith(OF_VLLM):
+            yield from self._decode_vllm(record, attempt, time_ns)
         elif name == "torch_version":
             self.torch_version = json.loads(record.text).get("pytorch_version")
         else:
             yield from self._lookups.decode_artifact(name, record, attempt, time_ns)
+
+    def _decode_vllm(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
+        name = find_name(record.metadata) or ""
+        if name.startswith(OF_VLLM):
+            yield from self._vllm.decode(name, record.text, attempt.compile_id, attempt.compile_key, time_ns)
 
     def _decode_link(self, record: Record, attempt: CompileAttempt, time_ns: int) -> Iterator[Item]:
         link = record.metadata["link"]
@@ -216,5 +227,6 @@ _DECODERS: dict[str, _Decoder] = {
     **dict.fromkeys(SHAPE_KINDS, LogProcess._decode_shape),
     "create_symbol": LogProcess._decode_symbol,
     "link": LogProcess._decode_link,
+    "graph_dump": LogProcess._decode_vllm,
     **dict.fromkeys(metrics.KINDS, LogProcess._decode_metrics),
 }

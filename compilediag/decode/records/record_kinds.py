@@ -47,8 +47,12 @@ KEPT = frozenset(
     }
 )
 
+#: Kinds of records with names of their own.
+NAMED = frozenset({"artifact", "graph_dump"})
 #: Names that torch passes when it asks whether to build a record; it passes the name of an artifact later.
-BUILT = KEPT | TRACED | {"artifact"}
+BUILT = KEPT | TRACED | NAMED
+#: The texts that vLLM writes begin with that.
+OF_VLLM = "vllm_"
 
 
 #: A timed event, in the format of Chromium's traces.
@@ -77,10 +81,10 @@ def find_kind(metadata: Mapping[str, Any]) -> str | None:
 
 
 def find_name(metadata: Mapping[str, Any]) -> str | None:
-    """Return the name of a record's artifact; its kind if it is no artifact."""
+    """Return the name of a record's artifact or graph; its kind if it is neither."""
     kind = find_kind(metadata)
     body = metadata.get(kind) if kind else None
-    if kind == "artifact" and isinstance(body, dict):
+    if kind in NAMED and isinstance(body, dict):
         name = body.get("name")
         return name if isinstance(name, str) else kind
     return kind
@@ -94,6 +98,11 @@ def find_compile_id(metadata: Mapping[str, Any]) -> str | None:
     if autograd is None:
         return own
     return f"!{autograd}" if own is None else f"!{autograd}/{own}"
+
+
+def is_kept(name: str | None) -> bool:
+    """Return whether a live watch keeps a text of this name."""
+    return name is not None and (name in KEPT or name.startswith(OF_VLLM))
 
 
 def make_artifact(

@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...decode.call_stacks import CallStacks, Frame
-from ...decode.records.record_kinds import BUILT, KEPT, find_kind, find_name, make_artifact
+from ...decode.records.record_kinds import BUILT, NAMED, OF_VLLM, find_kind, find_name, is_kept, make_artifact
 from ...decode.records.shape_records import KINDS as SHAPE_KINDS
 from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
+from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
 from ...recording import Made, Recorder
 from ..dynamo.current_compile import compile_keys
@@ -46,6 +47,7 @@ class StructuredTrace(Source):
     def open(self) -> None:
         self._file_names = torch_api.file_names()
         self._records = ShapeRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
+        self._vllm = VllmRecords()
         self._logger = torch_api.trace_logger()
         self._before = _find_plain_list(self._logger.handlers)
         self._listeners = _Listeners(self._before, self._handler, self)
@@ -61,13 +63,14 @@ class StructuredTrace(Source):
             # Handlers that came or went meanwhile did so in our list; the list from before is the one that stays.
             self._before[:] = self._listeners
             self._logger.handlers = self._before
+        self.emit(self._vllm.finish)
 
     def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
         """A record that torch has built because somebody else listens too."""
         name, time_ns, compiling = find_name(metadata), time.time_ns(), compile_keys(self.recorder).current()
-        if payload is not None and name in KEPT:
+        if payload is not None and name is not None and is_kept(name):
             self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
-            self._list_collectives(name, payload, compiling, time_ns)
+            self._make_rows(name, payload, compiling, time_ns)
         elif (kind := find_kind(metadata)) in SHAPE_KINDS:
             names = dict(enumerate(self._file_names))
             record = {**metadata[kind], **_read_prefix(kind)}
@@ -83,8 +86,8 @@ class StructuredTrace(Source):
             if name in SHAPE_KINDS:
                 self._trace_shape(name, metadata, compiling, time_ns)
                 return
-            kept = find_name({name: metadata()}) if name == "artifact" else name
-            text = payload() if kept in KEPT else None
+            kept = find_name({name: metadata()}) if name in NAMED else name
+            text = payload() if is_kept(kept) else None
         except Exception:
             self.dropped += 1
             return
@@ -93,7 +96,7 @@ class StructuredTrace(Source):
             compile_id, key = compiling
             artifact = Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=key, name=kept)
             self.emit(_pair, artifact, text)
-            self._list_collectives(kept, text, compiling, time_ns)
+            self._make_rows(kept, text, compiling, time_ns)
 
     def _trace_shape(self, kind: str, metadata: Callable[[], Any], compiling: Compiling, time_ns: int) -> None:
         found = torch_api.read_variables(kind, metadata)
@@ -111,10 +114,12 @@ class StructuredTrace(Source):
         compile_id, key = compiling
         return self._records.decode(kind, record, names, compile_id, time_ns, compile_key=key)
 
-    def _list_collectives(self, name: str | None, text: str, compiling: Compiling, time_ns: int) -> None:
+    def _make_rows(self, name: str | None, text: str, compiling: Compiling, time_ns: int) -> None:
         if name in (SCHEDULE, TENSOR_META):
             compile_id, key = compiling
             self.emit(self._records.decode_collectives, name, text, compile_id, time_ns, key)
+        elif name is not None and name.startswith(OF_VLLM):
+            self.emit(self._vllm.decode, name, text, *compiling, time_ns)
 
 
 class _Listeners(list[logging.Handler]):

@@ -388,6 +388,48 @@ export interface CallsRow {
   first_s: number | null;
 }
 
+export interface VllmConfigsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  model: string | null;
+  part: string | null;
+  mode: string | null;
+  backend: string | null;
+  cudagraph_mode: string | null;
+  compile_sizes: Json | null;
+  range_ends: Json | null;
+  splitting_ops: Json | null;
+  custom_ops: Json | null;
+  enabled_passes: Json | null;
+  inductor_passes: Json | null;
+  inductor_partition: boolean | null;
+  dynamic_shapes: string | null;
+  evaluates_guards: boolean | null;
+  origin: string | null;
+}
+
+export interface VllmCompilesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  part: string | null;
+  piece: string | null;
+  position: number | null;
+  pieces: number | null;
+  range_start: number | null;
+  range_end: number | null;
+  is_cudagraph_size: boolean | null;
+  graph_ops: number | null;
+}
+
 export interface RankMembersRow {
   event_id: number;
   time: number;
@@ -519,6 +561,8 @@ export interface RowTypes {
   export_problems: ExportProblemsRow;
   collectives: CollectivesRow;
   calls: CallsRow;
+  vllm_configs: VllmConfigsRow;
+  vllm_compiles: VllmCompilesRow;
   rank_members: RankMembersRow;
   sources: SourcesRow;
   cache_groups: CacheGroupsRow;
