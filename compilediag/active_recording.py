@@ -11,13 +11,15 @@ import functools
 import os
 import platform
 import site
+import sqlite3
 import sysconfig
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from . import sources
@@ -31,6 +33,7 @@ from .sources.caches.key_history import program_name
 from .storage.data import SessionData
 from .storage.run_identity import identify_process
 from .storage.session_files import remove, remove_temporary
+from .storage.store import Store
 from .target_file import TargetFile, choose_file
 from .version import __version__
 
@@ -54,8 +57,31 @@ class ActiveRecording:
         # Only now it is known which device the program uses.
         self.recorder.facts["device"] = sources.device_name()
         sources.detach()
+        self.recorder.end()
+        self._keep_if_lost({**self.recorder.facts, "stopped_ns": time.time_ns()})
         self.data.close_during(self.recorder.close)  # The last connection leaves one file behind.
         self.data.end_recording()
+
+    def _keep_if_lost(self, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
+        if self.recorder.lost is not None:
+            self.data.keep_in_memory(self.recorder.states.unwritten, facts)
+
+    # Around a fork: nothing is read or written, and no connection is open
+
+    def before_fork(self) -> None:
+        self.data.lock.acquire()
+        self.recorder.before_fork()
+        self._keep_if_lost()
+        self.data.release()
+        self.recorder.release_file()
+
+    def after_fork_in_parent(self) -> None:
+        self.recorder.after_fork_in_parent()
+        self.data.reopen()
+
+    def after_fork_in_child(self) -> None:
+        self.recorder.after_fork_in_child()
+        self.data.after_fork_in_child()
 
 
 _current: ActiveRecording | None = None
@@ -200,28 +226,41 @@ def _begin(
     recorder: Recorder | None = None
     try:
         target = choose_file(path)
-        file = target.path
-        if target.problem is not None:
-            raise CompilediagError(f"{file} can't be written: {target.problem}")
-        recorder = Recorder(file, None if target.is_joined else _meta(detail, asked_for, named), rank=sources.rank)
-        _open_file(recorder)
-        data = SessionData(file, recorder.flush)
+        meta = _meta(detail, asked_for, named)
+        lost = None if target.problem is None else f"{target.path} can't be written: {target.problem}"
+        recorder = Recorder(target.path, None if target.is_joined else meta, rank=sources.rank, lost=lost)
+        _open_file(recorder, is_named=path is not None)
+        recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
         if path is None:
-            weakref.finalize(data, _remove_own, file, os.getpid())
+            weakref.finalize(recording.data, _remove_own, target.path, os.getpid())
         sources.attach(recorder, detail, asked_for)
-        recorder.flush(statuses=True)  # Not in the first batch, beside the first compiles.
-        return ActiveRecording(data, recorder, [level])
+        recording.data.flush(statuses=True)  # Not in the first batch, beside the first compiles.
+        return recording
     except BaseException:
         is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined
         finish(functools.partial(_abandon, target, recorder, path is None, is_made))
         raise
 
 
-def _open_file(recorder: Recorder) -> None:
+def _open_file(recorder: Recorder, is_named: bool) -> None:
+    """CompilediagError if no file can be made at the path that the user has named. All else costs the session alone."""
     try:
         recorder.begin()
-    except Exception as error:
-        raise CompilediagError(f"{recorder.path} can't be written: {error}") from None
+    except OSError as error:
+        problem = f"{recorder.path} can't be written: {error}"
+        if is_named:
+            raise CompilediagError(problem) from None
+        recorder.lose(problem)
+
+
+def _open_data(recorder: Recorder, meta: dict[str, Any]) -> SessionData:
+    """The data of the file; of an empty session in memory if there is no file that can be written and read."""
+    try:
+        if recorder.lost is None:
+            return SessionData(recorder.path, recorder.flush)
+    except (OSError, sqlite3.Error, CompilediagError) as error:
+        recorder.lose(f"{recorder.path} can't be read: {error}")
+    return SessionData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta))
 
 
 def _abandon(target: TargetFile | None, recorder: Recorder | None, is_temporary: bool, is_made: bool) -> None:
@@ -291,23 +330,20 @@ def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
     for recording in _recordings():
-        recording.recorder.after_fork_in_child()
-        recording.data.after_fork_in_child()
+        recording.after_fork_in_child()
 
 
 def _before_fork() -> None:
-    """No watch begins or ends while a process forks, nothing is read or written, no connection is open."""
+    """No watch begins or ends while a process forks."""
     _lock.acquire()
     for recording in _recordings():
-        recording.data.release()
-        recording.recorder.before_fork()
+        recording.before_fork()
 
 
 def _after_fork_in_parent() -> None:
     try:
         for recording in _recordings():
-            recording.recorder.after_fork_in_parent()
-            recording.data.reopen()
+            recording.after_fork_in_parent()
     finally:
         _lock.release()
 

@@ -25,6 +25,7 @@ from .events import Artifact, Event, SourceStatus
 from .feeds import Counter, Feed, Made, Running
 from .interrupts import finish_start
 from .notebook_cells import CellNames
+from .source_states import SourceStates
 from .storage.session_writer import Batch, SessionWriter
 from .storage.store import Store
 from .storage.texts import TextQuota, clean
@@ -34,7 +35,6 @@ __all__ = ["Made", "Recorder"]
 logger = logging.getLogger("compilediag")
 
 INTERVAL_S = 0.25
-STATUS_INTERVAL_S = 1.0
 #: At most so many hand-overs wait for the writer; more are dropped and counted.
 MAX_WAITING = 200_000
 #: Seconds that the end of a recording waits for the last batch: a disk can hang.
@@ -70,8 +70,7 @@ class Recorder:
         self.facts: dict[str, Any] = {}
         #: Objects that several sources share, by name.
         self.shared: dict[str, Any] = {}
-        #: States of the sources that are not in the file, because it can't be written.
-        self.unwritten: tuple[SourceStatus, ...] = ()
+        self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
         self._writer = SessionWriter(path, meta, lost)
         self._quota = TextQuota(int(max_payload_mb * 2**20))
@@ -82,12 +81,10 @@ class Recorder:
         self._rank: int | None = None
         self._has_no_rank_yet = False
         self._shown_progress: dict[int, dict[str, Any]] = {}
-        self._shown_status: dict[str | None, SourceStatus] = {}
-        self._status_due = 0.0
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._requests: deque[tuple[threading.Event, bool]] = deque()
-        self._asleep = self._is_closing = self._is_closed = False
+        self._asleep = self._is_ending = self._is_ended = False
 
     def begin(self) -> Recorder:
         """Open the file and start to write. Whatever ends this early, `close` cleans up."""
@@ -103,6 +100,11 @@ class Recorder:
     def lost(self) -> str | None:
         """Why nothing can be written to the file any more, in words; None while it can be."""
         return self._writer.lost
+
+    def lose(self, why: str) -> None:
+        """Write nothing to the file: it can't be read."""
+        self._writer.lose(why)
+        self._keep_unwritten(final=True)
 
     @property
     def _store(self) -> Store | None:
@@ -133,13 +135,17 @@ class Recorder:
                 self.counters.remove(counter)
             counter.tick(final=True)
 
-    def flush(self, statuses: bool = False) -> None:
-        """Everything that was handed over so far is in the file when this returns, if it can be written at all.
+    def flush(self, statuses: bool = False) -> tuple[SourceStatus, ...]:
+        """Everything that was handed over so far is in the file when this returns. If the file is lost, what it returns
+        are the states of the sources.
 
         `statuses`: also what the sources have counted since their last status, which is written once a second.
         """
-        if self._is_closed or self._asleep or self._thread is threading.current_thread():
-            return
+        if not (self._is_ended or self._asleep or self._thread is threading.current_thread()):
+            self._await_batch(statuses)
+        return () if self.lost is None else self.states.unwritten
+
+    def _await_batch(self, statuses: bool) -> None:
         if not self._is_thread_alive():
             self._begin_thread()  # It could not start before, or something has killed it.
         request = (threading.Event(), statuses)
@@ -156,17 +162,26 @@ class Recorder:
     def _is_thread_alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def close(self) -> None:
-        """Write what is left, end the thread and the connection. Called again after an interrupt, it goes on. A disk
-        that hangs is given up after `PATIENCE_S`.
+    def end(self) -> None:
+        """Write what is left and end the thread. Called again after an interrupt, it goes on. A disk that hangs is
+        given up after `PATIENCE_S`.
         """
-        self._is_closing = True
+        if self._is_ended and self.lost is not None:
+            return
+        self._is_ending = True
         self._end_thread()
         if self._is_thread_alive() and self._thread is not threading.current_thread():
+            self._is_ended = True
             self._writer.give_up(f"{self.path} was not written within {PATIENCE_S:.0f} s")
+            self._keep_unwritten(final=True)
             return
         with self._lock:
             self._finish()
+
+    def close(self) -> None:
+        """Write what is left, end the thread and close the file. Called again after an interrupt, it goes on."""
+        self.end()
+        self._shield(None, self._writer.close)
 
     def _end_thread(self) -> None:
         self._wake.set()
@@ -178,20 +193,20 @@ class Recorder:
         thread.join(PATIENCE_S)
 
     def _finish(self) -> None:
-        """Write what is left, mark the end and close the file."""
-        if self._is_closed:
+        """Write what is left and mark the end."""
+        if self._is_ended:
             return
         self.progress.clear()
         self._write_batch(final=True)
-        self._shield(None, self._writer.finish, self.facts, time.time_ns())
-        self._is_closed = True
+        self._shield(None, self._writer.mark_end, self.facts, time.time_ns())
+        self._is_ended = True
         self._keep_unwritten(final=True)
 
     def _run(self, wake: threading.Event) -> None:
         """The thread. `wake` is its own: after a fork the child has another one."""
         while True:
             try:
-                while wake is self._wake and not self._is_closed:
+                while wake is self._wake and not self._is_ended:
                     self._take_turn(wake)
                 return
             except BaseException as error:
@@ -203,11 +218,11 @@ class Recorder:
         wake.wait(INTERVAL_S)
         wake.clear()
         with self._lock:
-            if wake is not self._wake or self._is_closed:
+            if wake is not self._wake or self._is_ended:
                 return
             requests = [self._requests.popleft() for _ in range(len(self._requests))]
             try:
-                if self._is_closing:
+                if self._is_ending:
                     self._finish()
                 else:
                     self._write_batch(final=any(statuses for _, statuses in requests))
@@ -242,7 +257,7 @@ class Recorder:
 
     def _write_batch(self, final: bool) -> None:
         """One transaction. Each step is shielded: what fails costs itself."""
-        if self._is_closed:
+        if self._is_ended:
             return
         begin = time.thread_time_ns()
         if self._writer.lost is not None:
@@ -255,7 +270,7 @@ class Recorder:
         self.cpu_ns += time.thread_time_ns() - begin
 
     def _write(self, events: list[Event], texts: list[tuple[str, str]], final: bool) -> None:
-        events += self._shield([], self._changed_statuses, final)
+        events += self._shield([], self.states.find_changed, final)
         states = self._shield(self._shown_progress, self._list_progress)
         progress = (os.getpid(), states) if states != self._shown_progress else None
         if not events and progress is None:
@@ -269,7 +284,7 @@ class Recorder:
             self._shown_progress = states
         else:
             # Some of these are not in the file: they are written again once they can be.
-            self._shown_status.clear()
+            self.states.forget_written()
             self._quota.give_back(texts)
 
     def _drop_waiting(self) -> None:
@@ -280,19 +295,10 @@ class Recorder:
         return {thread: self._state(running) for thread, running in list(self.progress.items())}
 
     def _keep_unwritten(self, final: bool) -> None:
-        """Keep the states of the sources here while the file can't be written."""
         if self._writer.problem is None:
-            self.unwritten = ()
-        elif final or not self.unwritten or time.monotonic() >= self._status_due:
-            self._status_due = time.monotonic() + STATUS_INTERVAL_S
-            self.unwritten = tuple(self._describe_lost(state) for state in self._list_statuses())
-
-    def _describe_lost(self, state: SourceStatus) -> SourceStatus:
-        """The state of a source of this process. Where the file is lost, what an active source saw is lost, too."""
-        own = dataclasses.replace(state, rank=self._rank, pid=os.getpid())
-        if self._writer.lost is None or own.status != "active":
-            return own
-        return dataclasses.replace(own, status="failed", reason_code="lost", reason=self._writer.lost)
+            self.states.unwritten = ()
+        else:
+            self._shield(None, self.states.keep_unwritten, self.lost, self._rank, final)
 
     def _note_rank(self) -> None:
         """A process has no rank until torch.distributed begins, and keeps its rank when that ends: what it recorded
@@ -341,25 +347,18 @@ class Recorder:
             payloads.append((kept.digest, text))
         return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
 
-    def _changed_statuses(self, final: bool) -> list[Event]:
-        now = time.monotonic()
-        if not final and now < self._status_due:
-            return []
-        self._status_due = now + STATUS_INTERVAL_S
-        changed: list[Event] = []
-        for status in self._list_statuses():
-            shown = self._shown_status.get(status.name)
-            if shown is None or _state(shown) != _state(status):
-                self._shown_status[status.name] = status
-                changed.append(status)
-        return changed
-
     def _list_statuses(self) -> list[SourceStatus]:
         found = [self._shield(None, feed.status, feed=feed) for feed in self.feeds]
         return [status for status in found if status is not None]
 
     def before_fork(self) -> None:
+        """Nothing is written until the process has forked."""
         self._lock.acquire()
+        self._shield(None, self._writer.prepare_fork)
+        self._keep_unwritten(final=True)
+
+    def release_file(self) -> None:
+        """Close the connection, which a child must not have."""
         self._shield(None, self._writer.release)
 
     def after_fork_in_parent(self) -> None:
@@ -371,12 +370,13 @@ class Recorder:
     def after_fork_in_child(self) -> None:
         """The child has no writer thread and must not use the parent's connection: both begin with its first event."""
         self._writer.leave_to_parent()
-        self._thread, self._wake, self._is_closing = None, threading.Event(), False
+        self._thread, self._wake, self._is_ending = None, threading.Event(), False
         self._lock = threading.RLock()
         self._requests.clear()
         self._waiting.clear()
         self.progress.clear()
-        self._shown_progress, self._shown_status, self.unwritten = {}, {}, ()
+        self._shown_progress = {}
+        self.states.reset()
         self._rank, self._has_no_rank_yet = None, False
         for feed in self.feeds:
             feed.events = feed.dropped = 0
@@ -393,8 +393,3 @@ class Recorder:
             if "multiprocessing.util" in sys.modules:
                 # multiprocessing ends its children with os._exit, which runs no atexit functions.
                 sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
-
-
-def _state(status: SourceStatus) -> tuple[Any, ...]:
-    """What makes a status worth a new row; its cost to the millisecond, as the writer's own grows with each row."""
-    return (status.status, status.reason, status.events, status.dropped, round(status.overhead_s or 0, 3))

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import SourceStatus
-from .storage.data import SessionData, TableProperties
+from .storage.data import SessionData
 from .storage.session_files import create_private, is_session, remove_temporary
+from .storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
     import anywidget
@@ -118,7 +119,9 @@ class Session(TableProperties):
 
     @property
     def state(self) -> str:
-        """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
+        """watching (also if another living process records it), stopped (recorded by this process), lost (as well, but
+        its file could not be written to the end; `sources` has the reason), or loaded.
+        """
         return self.data.state
 
     def table(self, name: str) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """The file that a recording writes to: which one a path names, and whether another process records to it already.
 
-A path that cannot be meant (no such folder, a file that is no session) is an error. A disk that cannot be written is
-none: the program goes on, and its session is lost.
+A path at which no session can be (no such folder, a file that is no session, no permission) is an error. A disk that
+fails is none: the program goes on, and its session is lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import sources
 from .errors import CompilediagError
-from .storage.session_files import is_replaceable, remove, remove_temporary, temporary_file
+from .storage.session_files import OF_THE_PATH, is_replaceable, remove, remove_temporary, temporary_file
 from .storage.store import Store
 
 #: The file of a session that has none: it was to be a temporary one.
@@ -41,6 +41,8 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
         remove(file)
         return TargetFile(file)
     except OSError as error:
+        if path is not None and error.errno in OF_THE_PATH:
+            raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
         return TargetFile(file, problem=error.strerror or str(error))
     except BaseException:
         if path is None and file is not NO_FILE:

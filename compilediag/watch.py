@@ -35,7 +35,8 @@ def watch(
     folders, files and names of modules that are your own code; findings name its lines. By default that is all code
     outside of torch, Python's standard library and installed packages. Inside another watch the session is that one's,
     as that one was begun.
-    CompilediagError if the path can't be written, the detail is unknown or torch can't be imported.
+    CompilediagError if no session can be at the path, the detail is unknown or torch can't be imported. A disk that
+    fails costs the session and never the program: its state is "lost" then, and `sources` has the reason.
     """
     return Watch(path, detail, replays, calls, my_code)
 

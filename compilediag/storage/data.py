@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +15,9 @@ from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
 from . import tables
+from .lost_files import add_last_states, copy_to_memory, reopen_or_empty
 from .store import Store
+from .table_properties import TableProperties
 from .tables import fetch_rows, find_last_id, unless_damaged
 from .texts import inflate
 from .upgrade import open_current
@@ -27,126 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("compilediag")
 
 E = TypeVar("E", bound=Event)
-
-
-class TableProperties(abc.ABC):
-    """A DataFrame for each table; its columns are documented in `docs/tables.md`."""
-
-    @abc.abstractmethod
-    def table(self, name: str) -> pd.DataFrame:
-        """The table with this name, as a new DataFrame."""
-
-    @property
-    def events(self) -> pd.DataFrame:
-        """One row per event of any kind: id, time, kind, rank, pid, compile_id, compile_key, title, duration_s."""
-        return self.table("events")
-
-    @property
-    def compiles(self) -> pd.DataFrame:
-        """One row per compile of a frame, backward or autograd graph."""
-        return self.table("compiles")
-
-    @property
-    def recompiles(self) -> pd.DataFrame:
-        """One row per recompile, compared with its closest earlier entry; `lost_s` is what it cost."""
-        return self.table("recompiles")
-
-    @property
-    def guard_failures(self) -> pd.DataFrame:
-        """One row per failing guard of one earlier entry at one recompile."""
-        return self.table("guard_failures")
-
-    @property
-    def refused_calls(self) -> pd.DataFrame:
-        """Calls that a stance, or `aot_compile`, kept from compiling: one row per function and failing guard, then
-        counts of further calls.
-        """
-        return self.table("refused_calls")
-
-    @property
-    def cache_lookups(self) -> pd.DataFrame:
-        """One row per lookup or store in a compile cache."""
-        return self.table("cache_lookups")
-
-    @property
-    def autotune(self) -> pd.DataFrame:
-        """One row per timing of an autotuning choice."""
-        return self.table("autotune")
-
-    @property
-    def cudagraphs(self) -> pd.DataFrame:
-        """One row per warm-up, capture, re-record or skip of a CUDA graph, or a number of replays."""
-        return self.table("cudagraphs")
-
-    @property
-    def kernels(self) -> pd.DataFrame:
-        """One row per kernel that was compiled, here or in a compile worker."""
-        return self.table("kernels")
-
-    @property
-    def graph_breaks(self) -> pd.DataFrame:
-        """One row per graph break."""
-        return self.table("graph_breaks")
-
-    @property
-    def phases(self) -> pd.DataFrame:
-        """One row per timed phase of a compile."""
-        return self.table("phases")
-
-    @property
-    def artifacts(self) -> pd.DataFrame:
-        """One row per stored text (graph, code, guard tree); `artifact(event_id)` returns the text."""
-        return self.table("artifacts")
-
-    @property
-    def dynamic_decisions(self) -> pd.DataFrame:
-        """One row per input or attribute that torch made dynamic automatically."""
-        return self.table("dynamic_decisions")
-
-    @property
-    def stacks(self) -> pd.DataFrame:
-        """One row per frame of a call stack; `stack(key)` returns a whole stack."""
-        return self.table("stacks")
-
-    @property
-    def symbolic_shapes(self) -> pd.DataFrame:
-        """One row per symbol that was created or specialized, and per guard on symbols."""
-        return self.table("symbolic_shapes")
-
-    @property
-    def export_problems(self) -> pd.DataFrame:
-        """One row per problem of an export: a result that can be wrong, or a constraint that cannot hold."""
-        return self.table("export_problems")
-
-    @property
-    def collectives(self) -> pd.DataFrame:
-        """One row per collective operator of a graph, in the order in which they run."""
-        return self.table("collectives")
-
-    @property
-    def calls(self) -> pd.DataFrame:
-        """Calls of each compiled entry, and of each function that torch gave up on; sum the rows of an entry."""
-        return self.table("calls")
-
-    @property
-    def vllm_configs(self) -> pd.DataFrame:
-        """One row per part of a model that vLLM compiles: how it is cut, for which sizes, and what is switched on."""
-        return self.table("vllm_configs")
-
-    @property
-    def vllm_compiles(self) -> pd.DataFrame:
-        """One row per piece of a model and range of sizes that vLLM compiles it for."""
-        return self.table("vllm_compiles")
-
-    @property
-    def rank_members(self) -> pd.DataFrame:
-        """One row per rank of a job that was read group by group: `like` is the rank whose rows the tables have."""
-        return self.table("rank_members")
-
-    @property
-    def sources(self) -> pd.DataFrame:
-        """One row per source: its last state."""
-        return self.table("sources")
+Flush = Callable[[bool], Sequence[SourceStatus]]
 
 
 class _Settled(threading.local):
@@ -161,13 +43,16 @@ class _Settled(threading.local):
 class SessionData(TableProperties):
     """The data of one session file, which this process, another one or nobody is recording to.
 
-    `flush` writes what this process has recorded so far; it is called before the file is read.
+    `flush` writes what this process has recorded so far; it is called before the file is read, and returns states of
+    sources if the file is lost. `store`: if there is no file that can be read.
     """
 
-    def __init__(self, path: Path, flush: Callable[[bool], None] | None = None):
+    def __init__(self, path: Path, flush: Flush | None = None, store: Store | None = None):
         self.path = path
-        self.store = open_current(path)
+        self.store = store or open_current(path)
         self.lock = threading.RLock()
+        self._application_id = self.store.application_id
+        self._last_states: Sequence[SourceStatus] = ()
         self._flush = flush
         self._is_ours = flush is not None
         self._settled = _Settled()
@@ -179,11 +64,13 @@ class SessionData(TableProperties):
 
     @property
     def state(self) -> str:
-        """watching (also if another living process records it), stopped (recorded by this process), or loaded."""
+        """watching (also if another living process records it), stopped (recorded by this process), lost (as well, but
+        its file could not be written to the end), or loaded.
+        """
         if self._flush is not None:
             return "watching"
         if self._is_ours:
-            return "stopped"
+            return "lost" if self.store.is_in_memory else "stopped"
         with self.lock:
             return "watching" if unless_damaged(self.store.is_recorded_elsewhere, False) else "loaded"
 
@@ -276,6 +163,10 @@ class SessionData(TableProperties):
     def set_meta(self, **values: Any) -> None:
         """Store facts about the session in its file, as JSON. CompilediagError if the file can't be written."""
         try:
+            with self.lock:
+                if self.store.is_in_memory:
+                    self.store.set_meta(**values)
+                    return
             store = Store.open(self.path, writable=True)
             try:
                 store.set_meta(**values)
@@ -349,7 +240,9 @@ class SessionData(TableProperties):
         """
         flush = self._flush
         if flush is not None and not self._settled.active:
-            flush(statuses)
+            states = flush(statuses)
+            if states:
+                self.keep_in_memory(states, {})
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:
@@ -374,17 +267,16 @@ class SessionData(TableProperties):
             try:
                 work()
             finally:
-                self.store.reopen()
+                self._connect_again()
 
     def release(self) -> None:
-        """Close the file; other threads wait until `reopen`."""
-        self.lock.acquire()
+        """Close the file; the caller holds the lock until `reopen`."""
         self.store.release()
 
     def reopen(self) -> None:
         """Open the file again, for all threads."""
         try:
-            self.store.reopen()
+            self._connect_again()
         finally:
             self.lock.release()
 
@@ -392,4 +284,30 @@ class SessionData(TableProperties):
         """Open the file again, with a lock that no thread of the parent holds. What is shown is the parent's."""
         self.lock = threading.RLock()
         self._when_ended.clear()
-        self.store.reopen()
+        self._connect_again()
+
+    def _connect_again(self) -> None:
+        try:
+            self.store.reopen()
+        except (sqlite3.Error, OSError):
+            self._change_store(reopen_or_empty(self.store, self._application_id))
+
+    def keep_in_memory(self, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
+        """The file is lost: go on in memory with what can be read of it, the `states` of the sources and `facts`."""
+        with self.lock:
+            if not self.store.is_in_memory:
+                self._change_store(copy_to_memory(self.store, self._application_id, self._find_last_id()))
+            if states is not self._last_states or facts:
+                self._last_states = states
+                add_last_states(self.store, states, facts)
+
+    def _find_last_id(self) -> int:
+        """The highest event id that is known, also if the file can't be read any more."""
+        known = [rows[-1].event_id for rows in self._rows.values() if rows]
+        with contextlib.suppress(sqlite3.Error):
+            known.append(find_last_id(self.store, "events"))
+        return max(known, default=0)
+
+    def _change_store(self, store: Store) -> None:
+        self.store = store
+        self.reread_rows()

@@ -74,7 +74,7 @@ class GuardedConnection(sqlite3.Connection):
     def _begin_statement(self, path: Path, clock: _Clock) -> None:
         """Begin to measure, with the bounds of the file's present size: somebody may be recording to it."""
         clock.restart()
-        size = measure(path)
+        size = max(measure(path), self._size)  # A file that was removed is as large as it was.
         if size != self._size:
             self._size = size
             clock.seconds = PATIENCE_S + size / BYTES_PER_S

@@ -8,6 +8,7 @@ own, which only its owner can enter (mode 0700).
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import tempfile
@@ -18,10 +19,15 @@ SQLITE = b"SQLite format 3\0"
 #: What the folders of temporary sessions begin with.
 FOLDER_PREFIX = "compilediag-"
 PRIVATE = 0o600
-#: Where the header of a SQLite file has its application id. A session's is random, so that it tells sessions apart.
-APPLICATION_ID = slice(68, 72)
-#: Device and inode of a file, and the application id in it: what it is, whatever its name is. None for no SQLite file.
-FileKey = tuple[int, int, bytes | None]
+#: Errors that are of a path, whatever state the disk is in: it names nothing that this user can make.
+OF_THE_PATH = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
+}
+#: Device and inode of a file: what it is, whatever its name is.
+FileKey = tuple[int, int]
+#: The files that this process records to. They are not opened again: closing them would drop SQLite's locks.
+RECORDED: set[FileKey] = set()
 
 
 def is_session(file: Path) -> bool:
@@ -35,18 +41,19 @@ def is_replaceable(file: Path) -> bool:
 
 
 def _read_head(file: Path) -> bytes:
+    if find_file_key(file) in RECORDED:
+        return SQLITE
     with file.open("rb") as opened:
         return opened.read(len(SQLITE))
 
 
 def find_file_key(file: Path) -> FileKey | None:
-    """What the file is that has this path now; None if there is none. OSError if it can't be read now."""
+    """Device and inode of the file that has this path now; None if there is none. OSError if the disk does not say."""
     try:
-        with open(file, "rb", buffering=0) as opened:
-            found, head = os.fstat(opened.fileno()), opened.read(APPLICATION_ID.stop)
-    except (FileNotFoundError, NotADirectoryError):
+        found = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    return found.st_dev, found.st_ino, head[APPLICATION_ID] if head.startswith(SQLITE) else None
+    return found.st_dev, found.st_ino
 
 
 def create_private(file: Path) -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import CompilediagError
 from ..events import Event
+from .file_place import FilePlace
 from .rows import Owner
-from .session_files import FileKey
-from .store import States, Store, describe_absence
+from .session_files import OF_THE_PATH
+from .store import States, Store
 
 logger = logging.getLogger("compilediag")
 #: What SQLite reports for the file or the disk, and not for a value that it can't store.
@@ -56,26 +58,32 @@ class SessionWriter:
         #: Why the last batch could not be written; None if it could.
         self.problem: str | None = None
         self.store: Store | None = None
-        #: The connection to a file that is lost; a reader may need it until the end.
-        self._abandoned: Store | None = None
-        self._file_key: FileKey | None = None
+        self._place: FilePlace | None = None
         self._meta = meta
         self._is_owner = meta is not None
         self._has_warned = False
         if lost is not None:
-            self._lose(lost)
+            self.lose(lost)
 
     def open(self) -> None:
-        """Open the file. OSError, sqlite3.Error or CompilediagError if it can't be opened."""
-        if self.lost is None:
-            meta = self._meta
-            self.store = Store.open(self.path, writable=True) if meta is None else Store.create(self.path, meta)
-            self._file_key = self.store.file_key
+        """Open the file. If the disk fails, the session is lost. OSError if no file can be made at this path."""
+        if self.lost is not None:
+            return
+        try:
+            self.store = self._open_store()
+            self._place = FilePlace(self.path)
+        except (OSError, sqlite3.Error, CompilediagError) as error:
+            if isinstance(error, OSError) and error.errno in OF_THE_PATH:
+                raise
+            self.lose(f"{self.path} can't be written: {error}")
+
+    def _open_store(self) -> Store:
+        return Store.open(self.path, writable=True) if self._meta is None else Store.create(self.path, self._meta)
 
     def write(self, batch: Batch) -> list[tuple[int, BaseException]]:
         """Write a batch. What could not be written: how many events, and the error."""
-        store = self.store
-        if store is None or not self._check_place(store):
+        store = self.check()
+        if store is None:
             return [(len(batch.events), sqlite3.OperationalError(self.lost))] if batch.events else []
         if store.connection.in_transaction:  # An error has left it open.
             store.connection.rollback()
@@ -89,6 +97,8 @@ class SessionWriter:
         except BaseException as error:
             return self._write_singly(store, batch, error)
         self.problem = None
+        if self._place is not None:
+            self._place.note_wal()
         return []
 
     def _write_singly(self, store: Store, batch: Batch, why: BaseException) -> list[tuple[int, BaseException]]:
@@ -114,17 +124,15 @@ class SessionWriter:
         if self.store is not None:
             self.store.set_rank(os.getpid(), rank)
 
-    def finish(self, facts: dict[str, Any], stopped_ns: int) -> None:
-        """Mark the end, if this process began the file, and close it. If the last batch or the mark could not be
+    def mark_end(self, facts: dict[str, Any], stopped_ns: int) -> None:
+        """Mark the end of the recording, if this process began the file. If the last batch or the mark could not be
         written, the session is lost.
         """
-        store = self.store
-        if store is not None and self._check_place(store):
-            if self.problem is None and self._is_owner:
-                self._set_facts(store, {**facts, "stopped_ns": stopped_ns})
-            if self.problem is not None:
-                self._lose(self.problem)
-        self._close()
+        store = self.check()
+        if store is not None and self.problem is None and self._is_owner:
+            self._set_facts(store, {**facts, "stopped_ns": stopped_ns})
+        if self.problem is not None:
+            self.lose(self.problem)
 
     def _set_facts(self, store: Store, facts: dict[str, Any]) -> None:
         try:
@@ -135,38 +143,47 @@ class SessionWriter:
             logger.debug("compilediag: %s does not have all facts: %s", self.path, error)
             self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
 
-    def _close(self) -> None:
-        for store in (self.store, self._abandoned):
-            try:
-                if store is not None:
-                    store.close()
-            except sqlite3.Error as error:
-                logger.debug("compilediag: %s could not be closed: %s", self.path, error)
-        self.store = self._abandoned = None
+    def close(self) -> None:
+        """Close the file."""
+        store, self.store = self.store, None
+        if store is not None:
+            self._close_store(store.close)
+        if self._place is not None:
+            self._place.close()
+
+    def _close_store(self, close: Callable[..., None], *args: Any) -> None:
+        try:
+            close(*args)
+        except (sqlite3.Error, OSError) as error:
+            logger.debug("compilediag: %s could not be closed: %s", self.path, error)
 
     def give_up(self, why: str) -> None:
-        """Write nothing any more: another thread hangs in it."""
-        self._lose(why)
+        """Write nothing any more: another thread hangs in it, and has the connection."""
+        self.store = None
+        self.lose(why)
 
     # Around a fork
 
+    def prepare_fork(self) -> None:
+        """Find out whether the file can be opened after the fork: not if it can't be written now."""
+        if self.check() is not None and self.problem is not None:
+            self.lose(self.problem)
+
     def release(self) -> None:
         """Close the connection before a fork."""
-        if self._abandoned is not None:
-            self._abandoned.release()
-            self._abandoned = None
         if self.store is not None:
-            self.store.release()
+            self._close_store(self.store.release)
 
     def reopen(self) -> None:
         """Connect again in the process that forked."""
-        if self.store is None:
+        if self.store is None or self._place is None:
             return
+        self._place.forget_wal()
         try:
             self.store.reopen()
         except (sqlite3.Error, OSError) as error:
             self.store = None
-            self._lose(str(error))
+            self.lose(self._place.describe_absence() or f"{self.path} can't be written: {error}")
 
     def leave_to_parent(self) -> None:
         """In a forked child: the connection is the parent's, and so is the end of the recording."""
@@ -174,39 +191,49 @@ class SessionWriter:
 
     def join(self) -> None:
         """In a forked child: connect to the file that the parent records to."""
-        if self.lost is not None or self.store is not None:
+        parents, self._place, self._meta = self._place, None, None
+        if self.lost is not None or parents is None:
             return
+        parents.close()
         try:
-            store = Store.open(self.path, writable=True)
-        except Exception as error:
-            self._lose(str(error))
-            return
-        if store.file_key == self._file_key:
-            self.store = store
-        else:
-            store.connection.close()
-            self._lose(describe_absence(self.path))
+            self.open()
+        except OSError as error:
+            self.lose(f"{self.path} can't be written: {error}")
+        if self._place is not None and self._place.identity != parents.identity:
+            self.lose(f"{self.path} was replaced or overwritten", self._place.close_overwritten)
 
     # What went wrong
 
-    def _check_place(self, store: Store) -> bool:
-        if not store.is_in_place:
-            self._lose(describe_absence(self.path))
-        return self.store is not None
+    def check(self) -> Store | None:
+        """The connection, if the file is as SQLite left it. Otherwise the session is lost."""
+        store, place = self.store, self._place
+        if store is None or place is None:
+            return None
+        if why := place.describe_absence():
+            self.lose(why, place.close_elsewhere)
+        elif place.is_overwritten:
+            self.lose(f"{self.path} was overwritten", place.close_overwritten)
+        elif place.is_wal_cut(store.connection):
+            self.lose(f"{self.path}-wal was cut off", place.close_damaged)
+        return self.store
 
     def _note_failure(self, error: sqlite3.Error, count: int) -> None:
         self.problem = f"{self.path} can't be written: {error}"
-        if _get_code(error) in FINAL:
-            self._lose(self.problem)
+        if _get_code(error) in FINAL and self._place is not None:
+            self.lose(self.problem, self._place.close_damaged)
         else:
             self._warn(f"{count} events could not be written to {self.path}: {error}")
 
-    def _lose(self, why: str) -> None:
-        """Nothing is written any more."""
+    def lose(self, why: str, close: Callable[[sqlite3.Connection], None] | None = None) -> None:
+        """Nothing is written any more. `close` closes the connection to a file that is not as SQLite left it."""
         if self.lost is None:
             self.lost = self.problem = why
             self._warn(f"{why}; this session is lost from here on, and your program goes on")
-        self.store, self._abandoned = None, self.store or self._abandoned
+        store, self.store = self.store, None
+        if store is not None and close is not None:
+            self._close_store(close, store.connection)
+        elif store is not None:
+            self._close_store(store.close)
 
     def _warn(self, text: str) -> None:
         """Warn once for each session: the counts are in `sources`."""

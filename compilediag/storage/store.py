@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,6 +64,8 @@ class Store:
         self.connection: GuardedConnection = connect(uri, path, is_guarded)
         self.file_key = self._find_file_key()
         self._is_bulk = False
+        #: New events have ids above this one.
+        self.last_id = 0
 
     def __del__(self) -> None:
         """Close the connection of a session that nobody holds any more: Python 3.13 warns of one that stays open."""
@@ -76,38 +77,38 @@ class Store:
         return self.uri == MEMORY
 
     @property
+    def application_id(self) -> int:
+        """A random number that tells sessions apart; 0 for files of older versions, -1 if it can't be read."""
+        try:
+            return int(self.connection.execute("PRAGMA application_id").fetchone()[0])
+        except sqlite3.Error:
+            return -1
+
+    @property
     def is_in_place(self) -> bool:
-        """False if the file was removed, moved away, replaced or overwritten since it was opened."""
+        """False if the file was removed, moved away or replaced since it was opened."""
         return self.is_in_memory or self._find_file_key() == self.file_key
 
     def _find_file_key(self) -> FileKey | None:
-        """What has the path now. A file that can't be looked at now (no descriptor is left) is taken for the same."""
+        """What has the path now. A file that can't be looked at now is taken for the same."""
         try:
             return find_file_key(self.path)
         except OSError:
             return getattr(self, "file_key", None)
 
     def release(self) -> None:
-        """Close the connection, also before a fork: a child must not inherit it, as SQLite's locks do not survive a
-        fork.
+        """Close the connection to the file, also before a fork: a child must not inherit it, as SQLite's locks do not
+        survive a fork.
         """
-        if not self.is_in_place:
-            self._keep_from_writing()
-        self.connection.close()
-
-    def _keep_from_writing(self) -> None:
-        """SQLite copies what is in the -wal into the file when the last connection is closed, and the file is somebody
-        else's now. (It does not where another file has the path, because it looks at the inode.)
-        """
-        now = self._find_file_key()
-        if now is not None and self.file_key is not None and now[:2] == self.file_key[:2]:
-            with contextlib.suppress(OSError):
-                os.truncate(f"{self.path}-wal", 0)
+        if not self.is_in_memory:
+            self.connection.close()
 
     def reopen(self) -> None:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is not in place."""
+        if self.is_in_memory:
+            return
         if not self.is_in_place:
-            raise sqlite3.OperationalError(describe_absence(self.path))
+            raise sqlite3.OperationalError(f"{self.path} was removed or replaced")
         self.connection = connect(self.uri, self.path, self._is_guarded)
         self.connection.execute(NORMAL)
         self.connection.execute(CHECKPOINT)
@@ -126,7 +127,6 @@ class Store:
             for setting in ("PRAGMA journal_mode=MEMORY", OFF, f"PRAGMA application_id={secrets.randbits(31)}"):
                 store.connection.execute(setting)
             store.make_tables(meta)
-            store.file_key = store._find_file_key()
             if not passing:
                 for setting in ("PRAGMA journal_mode=WAL", NORMAL):
                     store.connection.execute(setting)
@@ -139,9 +139,14 @@ class Store:
         return store
 
     @classmethod
+    def in_memory(cls, path: Path) -> Store:
+        """A session in memory that has no tables yet, for the one of a file that can't be read or written."""
+        return cls(MEMORY, path)
+
+    @classmethod
     def create_in_memory(cls, path: Path, meta: dict[str, Any]) -> Store:
-        """An empty session in memory, for the session of a file that can't be read or written."""
-        store = cls(MEMORY, path)
+        """An empty session in memory."""
+        store = cls.in_memory(path)
         store.make_tables(meta)
         return store
 
@@ -149,13 +154,6 @@ class Store:
         """Write many rows fast from now on. Until it is closed, the file survives a crash of the process alone."""
         self.connection.execute(OFF)
         self._is_bulk = True
-
-    def move_to_memory(self) -> None:
-        """Go on with a copy in memory, which no longer needs the file. sqlite3.DatabaseError if it can't be read."""
-        memory = connect(MEMORY, self.path, is_guarded=False)
-        self.connection.backup(memory)
-        self.connection.close()
-        self.connection, self.uri = memory, MEMORY
 
     def make_tables(self, meta: dict[str, Any]) -> None:
         """Create the tables in an empty file."""
@@ -255,7 +253,8 @@ class Store:
             texts = [*((digest, len(data), deflate(data)) for digest, data in encoded), *packed]
             insert_rows(db, "OR IGNORE INTO payloads", ("digest", "size", "body"), texts, self._is_bulk)
             if events:
-                first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM events").fetchone()[0]
+                last = db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+                first = max(last, self.last_id) + 1
                 insert_events(db, first, events, owners, is_clean, self._is_bulk)
             if progress is not None:
                 pid, states = progress
@@ -289,7 +288,7 @@ class Store:
     def close(self) -> None:
         """Close the file and remove its WAL files, so that the session is a single file."""
         if not self.is_in_place:
-            self.release()  # The side files may be those of another session now.
+            self.connection.close()  # The side files may be those of another session now.
             return
         try:
             self.connection.execute("PRAGMA busy_timeout=0")
@@ -321,8 +320,3 @@ def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables, objec
                 store.connection.close()
                 raise
     raise refused
-
-
-def describe_absence(path: Path) -> str:
-    """Why a file that was open is not at its path any more."""
-    return f"{path} was {'replaced or overwritten' if path.exists() else 'removed'}"

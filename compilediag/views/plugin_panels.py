@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypedDict
 
 from .. import plugins
-from ..storage.data import TableProperties
+from ..storage.table_properties import TableProperties
 
 #: Larger panels are cut, and a note says so.
 MAX_ROWS, MAX_COLUMNS, MAX_CHARS = 5_000, 20, 2_000

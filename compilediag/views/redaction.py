@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..decode.call_stacks import find_torch_path, is_torch_file
 from ..decode.calls.own_code import OwnCode
 from ..events import BY_TABLE, Event, UserData, columns
-from ..storage.data import SessionData, TableProperties
+from ..storage.data import SessionData
+from ..storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
     import pandas as pd

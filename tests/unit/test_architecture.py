@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
     "feeds": {"events"},
-    "recording": {"errors", "events", "feeds", "interrupts", "notebook_cells", "storage"},
+    "source_states": {"events"},
+    "recording": {"errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
     "sources": {"errors", "events", "decode", "interrupts", "recording", "unpacking"},
     "target_file": {"errors", "sources", "storage"},
     "active_recording": {

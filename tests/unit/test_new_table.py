@@ -27,7 +27,7 @@ events.BY_TABLE["probes"] = Probe
 events._COLUMNS[Probe] = events._read_columns(Probe)
 
 from compilediag.diagnosis.rules import coverage
-from compilediag.storage.data import TableProperties
+from compilediag.storage.table_properties import TableProperties
 from compilediag.session import Session
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import saved

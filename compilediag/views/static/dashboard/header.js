@@ -73,6 +73,7 @@ const STATES = {
   watching: "watching",
   paused: "paused",
   stopped: "stopped",
+  lost: "file lost",
   loaded: "saved session",
   unfinished: "saved while watching",
   silent: "no news",

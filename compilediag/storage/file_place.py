@@ -1,0 +1,144 @@
+"""What happened to the file of a recording: it was removed, replaced or overwritten, or its -wal file was cut off.
+
+Closing any descriptor of a file drops all locks that the process has on it, also those of SQLite; another process could
+then remove the -wal file. So a file that is recorded to is opened once, and closed after SQLite has closed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+
+from .session_files import RECORDED, find_file_key
+
+#: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
+APPLICATION_ID = slice(68, 72)
+#: The first bytes of a -wal file, and where its header has what SQLite changes each time it begins the file again.
+WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+WAL_HEADER, RESTART = 24, slice(12, 24)
+
+
+class FilePlace:
+    """The file of a recording, which SQLite has open. OSError if it can't be opened."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._descriptor: int | None = os.open(path, os.O_RDONLY)
+        found = os.fstat(self._descriptor)
+        self.key = (found.st_dev, found.st_ino)
+        self._application_id = self._read_application_id()
+        self._wal = Path(f"{path}-wal")
+        self._wal_inode: int | None = None
+        self._wal_size, self._wal_header = 0, b""
+        RECORDED.add(self.key)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the file is, whatever its name is: equal in all processes."""
+        return (*self.key, self._application_id)
+
+    def describe_absence(self) -> str | None:
+        """Why the file is not at its path any more; None if it is."""
+        try:
+            key = find_file_key(self.path)
+        except OSError:
+            return None  # The disk does not say, so SQLite is asked.
+        if key is None:
+            return f"{self.path} was removed"
+        return None if key == self.key else f"{self.path} was replaced"
+
+    @property
+    def is_overwritten(self) -> bool:
+        """True if the file has the content of another one."""
+        return self._read_application_id() != self._application_id
+
+    def is_wal_cut(self, connection: sqlite3.Connection) -> bool:
+        """True if the -wal file has lost something since it was noted that is not in the file either."""
+        before, begun = self._wal_size, self._wal_header
+        self.note_wal()
+        size, header = self._wal_size, self._wal_header
+        if size and header[:4] not in WAL_MAGIC:
+            return True
+        if size >= before or header[RESTART] not in (b"", begun[RESTART]):
+            return False
+        return self._wal.exists() and (size > 0 or not _is_copied(connection))
+
+    def note_wal(self) -> None:
+        """Note how much the -wal file has. SQLite has no locks on it."""
+        try:
+            with open(self._wal, "rb", buffering=0) as wal:
+                found = os.fstat(wal.fileno())
+                self._wal_inode, self._wal_size, self._wal_header = found.st_ino, found.st_size, wal.read(WAL_HEADER)
+        except OSError:
+            self.forget_wal()  # There is none yet, or it was removed, and SQLite still has it open.
+
+    def forget_wal(self) -> None:
+        """The -wal file is removed when the last connection is closed, and the next one begins another."""
+        self._wal_inode, self._wal_size, self._wal_header = None, 0, b""
+
+    # How the connection to a file that is lost is closed. By itself, SQLite copies what is in the -wal file then.
+
+    def close_damaged(self, connection: sqlite3.Connection) -> None:
+        """Leave the file and its -wal file as they are, for who opens them next: SQLite copies nothing if the file has
+        another name.
+        """
+        aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
+        is_moved = False
+        with contextlib.suppress(OSError):
+            os.rename(self.path, aside)
+            is_moved = True
+        try:
+            connection.close()
+        finally:
+            if is_moved:
+                os.rename(aside, self.path)
+
+    def close_overwritten(self, connection: sqlite3.Connection) -> None:
+        """Write nothing to what is another one's file now: SQLite copies nothing if it is missing."""
+        with contextlib.suppress(OSError):
+            os.truncate(self._wal, 0)
+        connection.close()
+        self._remove_wal()
+
+    def close_elsewhere(self, connection: sqlite3.Connection) -> None:
+        """Complete the file where it is now, if it has a name."""
+        with contextlib.suppress(OSError, sqlite3.Error):
+            if self._descriptor is not None and os.fstat(self._descriptor).st_nlink:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        connection.close()
+        self._remove_wal()
+
+    def _remove_wal(self) -> None:
+        """Remove the side files that were left: SQLite would take them for those of the file that has the path now."""
+        with contextlib.suppress(OSError):
+            if os.stat(self._wal).st_ino == self._wal_inode:
+                self._wal.unlink()
+                Path(f"{self.path}-shm").unlink()
+
+    def close(self) -> None:
+        """Close the file, after all connections to it were closed."""
+        descriptor, self._descriptor = self._descriptor, None
+        RECORDED.discard(self.key)
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _read_application_id(self) -> bytes:
+        if self._descriptor is None:
+            return self._application_id
+        try:
+            return os.pread(self._descriptor, APPLICATION_ID.stop, 0)[APPLICATION_ID]
+        except OSError:
+            return getattr(self, "_application_id", b"")
+
+
+def _is_copied(connection: sqlite3.Connection) -> bool:
+    """True if another process has emptied the -wal file as it ended; then SQLite misses nothing in it."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:
+        return False
+    return True

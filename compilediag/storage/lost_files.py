@@ -1,0 +1,83 @@
+"""A session whose file is lost goes on in memory: what can be read of the file, and the last states of its sources."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import CompilediagError
+from ..events import SourceStatus
+from .rows import insert_rows
+from .store import Store
+from .tables import read_rows
+
+
+def copy_to_memory(store: Store, application_id: int, last_id: int) -> Store:
+    """A session in memory with what can be read of the file. The connection of `store` is closed.
+
+    `application_id`: that of the session; a file that has another one is not read. New events have ids above `last_id`,
+    also if nothing can be read.
+    """
+    memory = _copy_pages(store, application_id)
+    if memory is None:
+        memory = Store.create_in_memory(store.path, {})
+        # Opened again, SQLite looks at what is left of the -wal file.
+        source = _open_again(store) if store.is_in_place else store
+        if source is not None:
+            memory = _copy_pages(source, application_id) or _copy_rows(source, application_id, memory)
+            source.connection.close()
+    store.connection.close()
+    memory.last_id = last_id
+    return memory
+
+
+def reopen_or_empty(store: Store, application_id: int) -> Store:
+    """The file, opened in whatever way can still read it; an empty session in memory if none can."""
+    found = _open_again(store) if store.is_in_place else None
+    if found is not None and found.application_id == application_id:
+        return found
+    return Store.create_in_memory(store.path, {})
+
+
+def add_last_states(memory: Store, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
+    """Add the states of the sources from when the file was lost, and `facts` to the meta. Nothing compiles any more."""
+    memory.append(states)
+    memory.set_meta(**facts)
+    memory.set_progress({})
+
+
+def _open_again(store: Store) -> Store | None:
+    store.connection.close()
+    try:
+        return Store.open(store.path)
+    except CompilediagError:
+        return None
+
+
+def _copy_pages(source: Store, application_id: int) -> Store | None:
+    """A copy of the whole file; None if it is damaged or another one."""
+    copy = Store.in_memory(source.path)
+    try:
+        source.connection.backup(copy.connection)
+        is_whole = copy.connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        if is_whole and copy.application_id == application_id:
+            return copy
+    except sqlite3.Error:
+        pass
+    copy.connection.close()
+    return None
+
+
+def _copy_rows(source: Store, application_id: int, memory: Store) -> Store:
+    """Copy the rows that can be read of a damaged file, if it is not another one."""
+    if source.application_id != application_id:
+        return memory
+    tables = memory.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        names = [f'"{name}"' for _, name, *_ in memory.connection.execute(f"PRAGMA table_info({table})")]
+        with contextlib.suppress(sqlite3.Error):
+            rows = read_rows(source, f"SELECT {', '.join(names)} FROM {table}", names[0])
+            insert_rows(memory.connection, f"OR REPLACE INTO {table}", names, rows, is_bulk=False)
+    return memory
