@@ -1,12 +1,12 @@
-"""Compare ingesting logs with tlparse: time, memory, files and bytes written.
+"""Compare ingesting logs with tlparse: time, CPU time, memory, files and bytes written.
 
-    python benchmarks/ingest.py [--tlparse PATH] [LOG ...]
+    python benchmarks/ingest.py [--tlparse PATH] [--rounds N] [LOG ...]
     python benchmarks/ingest.py --ranks
 
-Without LOG, reads the golden log of the tests, unchanged and repeated with new ids up to 256 MB. Both tools read each
-log three times; the best time counts. The library reads a small log in this process, which is warm; the command reads
-the large log in a new process. Last, or alone with `--ranks`: reads 64 logs of 4 MB, one per rank, alternating between
-one process and two.
+Without LOG, reads the golden log of the tests, unchanged and repeated with new ids up to 32 and 256 MB. Each log is
+read by turns: by tlparse and by the command `ingest` on one core, by `ingest` on two cores, and a small log by the
+library in this process, which is warm. The best time counts, and the memory of all processes together. Last, or alone
+with `--ranks`: reads 64 logs of 4 MB, one per rank, alternating between one process and two.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from measure import alternate
+from process_cost import measure_command
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "torch-2.13.log.gz"
-LARGE = 256 << 20
+MIDDLE, LARGE = 32 << 20, 256 << 20
+#: The library reads logs up to this size in this process too.
+SMALL = 8 << 20
 RANKS, EACH = 64, 4_000_000
 ROUNDS = 3
 
@@ -35,6 +38,7 @@ ROUNDS = 3
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tlparse", default=shutil.which("tlparse"), help="path of tlparse; default: the one on PATH")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each log is read (default: {ROUNDS})")
     parser.add_argument("--ranks", action="store_true", help="measure only the logs of many ranks")
     parser.add_argument("logs", nargs="*", type=Path)
     args = parser.parse_args()
@@ -46,17 +50,28 @@ def main() -> None:
 
 def _compare_tools(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        small = args.logs or [_write_golden_log(Path(folder))]
-        rows = [
-            (log, _find_best(_ingest_in_process, log), args.tlparse and _find_best(_run_tlparse, log, args.tlparse))
-            for log in small
-        ]
-        if not args.logs:
-            large = write_repeated_log(Path(folder), small[0].read_bytes())
-            rows.append((large, _run_ingest(large), args.tlparse and _run_tlparse(large, args.tlparse)))
-        for log, own, other in rows:
-            _print_comparison(log, own, other)
+        logs = args.logs or [_write_golden_log(Path(folder))]
+        for log in logs:
+            _compare_with(log, args)
+        for size in () if args.logs else (MIDDLE, LARGE):
+            _compare_with(write_repeated_log(Path(folder), logs[0].read_bytes(), size), args)
         print(f"startup of the command: {_measure_start():.2f} s")
+
+
+def _compare_with(log: Path, args: argparse.Namespace) -> None:
+    """Read a log in every way by turns, and print the best times."""
+    ways: dict[str, Callable[[], dict[str, float]]] = {
+        "ingest, one core": lambda: _run_ingest(log, 1),
+        "ingest, two cores": lambda: _run_ingest(log, 2),
+    }
+    if log.stat().st_size <= SMALL:
+        ways["library, warm"] = lambda: _ingest_in_process(log)
+    if args.tlparse:
+        ways["tlparse, one core"] = lambda: _run_tlparse(log, args.tlparse)
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for name in alternate(list(ways), args.rounds):
+        found[name].append(ways[name]())
+    _print_comparison(log, {name: _find_best(runs) for name, runs in found.items()})
 
 
 def _measure_ranks() -> None:
@@ -66,7 +81,7 @@ def _measure_ranks() -> None:
         size = _write_rank_logs(logs)
         times: dict[int, list[float]] = {1: [], 2: []}
         for number in alternate(list(times), ROUNDS):
-            times[number].append(_run_ingest(logs, "-j", str(number))["s"])
+            times[number].append(_run_ingest(logs, number)["s"])
         one, two = (min(times[number]) for number in (1, 2))
         print(
             f"{RANKS} logs, {size / 2**20:.0f} MB: one process {one:.1f} s, two {two:.1f} s, speed-up {one / two:.2f}x"
@@ -119,8 +134,10 @@ def _renumber(data: bytes, by: int) -> bytes:
     return b"\n".join(records) + b"\n"
 
 
-def _find_best(measure, *args) -> dict[str, float]:
-    return min((measure(*args) for _ in range(ROUNDS)), key=lambda found: found["s"])
+def _find_best(runs: list[dict[str, float]]) -> dict[str, float]:
+    """Return the least time, CPU time and so on; the most memory."""
+    best = {name: min(run[name] for run in runs) for name in runs[0]}
+    return {**best, **({"mb": max(run["mb"] for run in runs)} if "mb" in best else {})}
 
 
 def _ingest_in_process(log: Path) -> dict[str, float]:
@@ -128,60 +145,49 @@ def _ingest_in_process(log: Path) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "run.cdiag")
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         cd.ingest(log, out)
-        return {"s": time.perf_counter() - begin, "files": 1, "bytes": out.stat().st_size}
+        used = {"s": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
+        return {**used, "files": 1, "bytes": out.stat().st_size}
 
 
-def _run_ingest(log: Path, *options: str) -> dict[str, float]:
+def _run_ingest(log: Path, cores: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "run.cdiag")
-        command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet", *options]
-        found = _run_process(command, {**os.environ, "PYTHONPATH": str(ROOT)})
+        command = [sys.executable, "-m", "compilediag", "ingest", str(log), "-o", str(out), "--quiet", "-j", str(cores)]
+        found = measure_command(command, cores, {**os.environ, "PYTHONPATH": str(ROOT)})
         return {**found, "files": 1, "bytes": out.stat().st_size}
 
 
 def _run_tlparse(log: Path, command: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
-        found = _run_process([command, str(log), "-o", str(out), "--no-browser"], dict(os.environ))
+        found = measure_command([command, str(log), "-o", str(out), "--no-browser"], 1)
         files = [file for file in out.rglob("*") if file.is_file()]
         return {**found, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
 
 
-def _run_process(command: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """Return the seconds and peak memory of a process. A parent process without other children measures the memory."""
-    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=2, check=True); "
-    code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    begin = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code, *command], env=environment, capture_output=True, text=True, check=True
-    )
-    return {"s": time.perf_counter() - begin, "mb": int(done.stdout) * _UNIT / 2**20}
-
-
-#: ru_maxrss is in kB, on macOS in bytes.
-_UNIT = 1 if sys.platform == "darwin" else 1024
-
-
 def _measure_start() -> float:
     command = [sys.executable, "-m", "compilediag", "--version"]
-    return min(_run_process(command, {**os.environ, "PYTHONPATH": str(ROOT)})["s"] for _ in range(ROUNDS))
+    return min(measure_command(command, 1, {**os.environ, "PYTHONPATH": str(ROOT)})["s"] for _ in range(ROUNDS))
 
 
-def _print_comparison(log: Path, own: dict[str, float], other: dict[str, float] | None) -> None:
+def _print_comparison(log: Path, found: dict[str, dict[str, float]]) -> None:
     size = log.stat().st_size
     print(f"{log.name}, {size / 2**20:.1f} MB")
-    print(f"  compilediag {_format_run(own, size)}")
-    if other:
-        print(f"  tlparse     {_format_run(other, size)}")
-        memory = f", memory {own['mb'] / other['mb']:.2f}x" if "mb" in own else ""
-        print(f"  ratio       time {own['s'] / other['s']:.2f}x{memory}")
+    base = found.get("tlparse, one core")
+    for name, run in found.items():
+        times = ", ".join(_format_time(label, run[key], base and base[key]) for label, key in TIMES.items())
+        memory = f", {run['mb']:.0f} MB of memory" if "mb" in run else ""
+        print(f"  {name:18} {times}{memory}, {run['files']:.0f} files, {run['bytes'] / size:.2f}x the log's bytes")
 
 
-def _format_run(found: dict[str, float], size: int) -> str:
-    memory = f"{found['mb']:.0f} MB, " if "mb" in found else ""
-    return f"{found['s']:.2f} s, {memory}{found['files']:.0f} files, {found['bytes'] / size:.2f}x the log's bytes"
+#: What is printed -> what was measured.
+TIMES = {"time": "s", "CPU": "cpu"}
+
+
+def _format_time(label: str, seconds: float, base: float | None) -> str:
+    return f"{label} {seconds:.2f} s" + (f" ({seconds / base:.2f}x)" if base else "")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from typing import Any
 
 from ..decode.records.deciding_records import is_deciding
 from ..decode.records.trace_log import read_records
-from ..diagnosis.ranks.rank_groups import digest_guard_failures, digest_steps
-from ..diagnosis.ranks.rank_steps import EXECUTION, find_steps, read_graph_names
 from ..errors import CompilediagError
 from ..events import CacheLookup, Collective, Compile, Event, GraphBreak, GuardFailure, Recompile, RowList
 from .crew import Question
@@ -59,6 +57,8 @@ class ScannedLog:
 
 def scan_log(log: LogFile) -> ScannedLog:
     """Scan one log. One that can't be read has no rank: it is not grouped, and reading it reports why."""
+    from ..diagnosis.ranks.rank_steps import EXECUTION, read_graph_names  # Slow to import, and few jobs need it.
+
     events: list[Event] = []
     graphs: list[str] = []
     ranks: set[int] = set()
@@ -82,6 +82,9 @@ def scan_log(log: LogFile) -> ScannedLog:
 
 
 def _digest_rank(rank: int, events: Sequence[Event], graphs: Sequence[str]) -> ScannedLog:
+    from ..diagnosis.ranks.rank_groups import digest_guard_failures, digest_steps
+    from ..diagnosis.ranks.rank_steps import find_steps
+
     data = RowList(dataclasses.replace(event, rank=rank) for event in events)
     steps = find_steps(data).get(rank, [])
     digest = digest_steps(steps, graphs) + digest_guard_failures(data)
