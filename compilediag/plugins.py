@@ -8,10 +8,12 @@ called any more.
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: What a plug-in can provide -> the group of entry points.
 GROUPS = {name: f"compilediag.{name}" for name in ("decoders", "rules", "panels")}
@@ -23,7 +25,7 @@ MAX_REASON = 200
 class Plugin:
     """One entry point of a group. `failures` counts its errors, `reason` is the first of them in one line."""
 
-    def __init__(self, group: str, point: importlib.metadata.EntryPoint):
+    def __init__(self, group: str, point: EntryPoint):
         self.group = group
         self.name = point.name
         self.failures = 0
@@ -70,7 +72,9 @@ def _describe_error(error: Exception) -> str:
 @functools.cache
 def list_plugins(group: str) -> tuple[Plugin, ...]:
     """The plug-ins of a group, sorted by name, the same objects each time. Imports nothing."""
-    points = importlib.metadata.entry_points(group=GROUPS[group])
+    from importlib.metadata import entry_points  # Slow to import, and most processes ask for no plug-in.
+
+    points = entry_points(group=GROUPS[group])
     # A package can be found twice: in a folder on the path and in site-packages.
     by_name = {(point.name, point.value): point for point in points}
     return tuple(Plugin(group, by_name[key]) for key in sorted(by_name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import platform
 import shutil
 
@@ -44,6 +43,8 @@ class DoctorCommand:
 
 
 def _find_version(package: str) -> str | None:
+    import importlib.metadata  # Slow to import: other commands go without it.
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
