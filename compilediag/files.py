@@ -33,8 +33,8 @@ def create_folder(folder: Path) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An `opener` for `open`: a file that it creates is readable by its owner alone."""
-    return os.open(path, flags, 0o600)
+    """An `opener` for `open`: a file that it creates is readable by its owner alone, and no link is followed."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 def write_file(target: Path, content: str | bytes) -> None:

@@ -13,7 +13,7 @@ def read_source(file: str) -> str | None:
     if not file.endswith(".py"):
         return None
     try:
-        with open(file, "rb", opener=_open_without_waiting) as stream:
+        with open(file, "rb", opener=open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
                 return None
@@ -22,6 +22,8 @@ def read_source(file: str) -> str | None:
         return None
 
 
-def _open_without_waiting(file: str, flags: int) -> int:
-    """Open a file without blocking: a pipe with the name of a Python file must not block the page."""
+def open_without_waiting(file: str, flags: int) -> int:
+    """An `opener` for `open` that does not block: somebody may have put a pipe, or a link to a device, in place of the
+    file.
+    """
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from ..errors import CompilediagError
+from ..source_files import open_without_waiting
 
 #: Names of torch's log files; other files of a folder are not read.
 NAME = re.compile(r"dedicated_log_torch_trace.*|.*\.log(?:\.gz|\.zst)?")
@@ -90,7 +91,7 @@ class LogStream:
     """
 
     def __init__(self, path: Path):
-        self._file = path.open("rb")
+        self._file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115
         try:
             self._unpacked, self._errors = _make_unpacker(self._file, path)
         except BaseException:
@@ -139,7 +140,7 @@ def open_log(path: Path) -> LogStream:
 
 def _make_unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseException], ...]]:
     """Return the reader of a file's unpacked bytes, and what it raises for damaged ones."""
-    magic = file.read(4)
+    magic = file.read(4) or b""
     file.seek(0)
     if magic.startswith(GZIP):
         return gzip.GzipFile(fileobj=file), (EOFError, OSError, zlib.error)

@@ -47,7 +47,7 @@ MAY_IMPORT = {
         "version",
     },
     # Ranks are grouped by the steps that `diagnosis` compares them by.
-    "logs": {"decode", "diagnosis", "errors", "events", "files", "plugins", "storage", "version"},
+    "logs": {"decode", "diagnosis", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
     "session": {"diagnosis", "errors", "events", "logs", "plugins", "storage", "trials", "views"},
     "watch": {"active_recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},

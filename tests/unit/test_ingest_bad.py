@@ -1,6 +1,7 @@
 """Logs that were damaged, cut, or made to do harm: nothing crashes or hangs, and what was not read is counted."""
 
 import gzip
+import os
 import random
 import signal
 import subprocess
@@ -198,6 +199,24 @@ assert any("a.log" in name for name in opened) and not any("named" in name for n
 """,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_links_and_what_is_no_file_in_a_folder_of_logs(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.log").write_text(compile_())
+    os.mkfifo(folder / "pipe.log")
+    for name, target in (
+        ("null", "/dev/null"),
+        ("zero", "/dev/zero"),
+        ("up", ".."),
+        ("self", "self.log"),
+        ("a", "a.log"),
+    ):
+        (folder / f"{name}{'.log' if name != 'a' else '-again.log'}").symlink_to(target)
+    (folder / "kernel.log").symlink_to("/proc/self/status")
+    session = cd.ingest(folder)
+    assert len(session.compiles) == 1
 
 
 def test_a_log_that_can_not_be_read_is_one_line(tmp_path, monkeypatch):

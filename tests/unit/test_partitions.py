@@ -1,6 +1,7 @@
 """Parquet partitions: the session that they give, what is done again, what can't be read."""
 
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -133,3 +134,33 @@ def test_marks_record_what_was_read(logs, tmp_path):
 def test_a_cluster_needs_a_folder(logs):
     with pytest.raises(CompilediagError, match="needs a folder that its workers can write to"):
         cd.ingest(logs, dask="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("name", ["logs/00000.json", "events/00000.parquet"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_not_a_regular_file_is_not_read(logs, tmp_path, name, kind):
+    folder = tmp_path / "parts"
+    read_all(logs, folder)
+    file = folder / name
+    file.rename(tmp_path / "moved")
+    {"link": lambda: file.symlink_to(tmp_path / "moved"), "pipe": lambda: os.mkfifo(file), "folder": file.mkdir}[kind]()
+    with pytest.raises(CompilediagError, match=r"not a regular file"):
+        cd.load(folder)
+
+
+def test_links_are_replaced_and_not_followed(logs, tmp_path):
+    folder, outside = tmp_path / "parts", tmp_path / "outside"
+    outside.write_text("mine")
+    read_all(logs, folder)
+    files = [*folder.glob("*/00000.parquet"), folder / "logs" / "00000.json"]
+    for file in files:
+        file.unlink()
+        file.symlink_to(outside)
+    assert read_all(logs, folder) == [0]
+    assert outside.read_text() == "mine" and not any(file.is_symlink() for file in files)
+    files[-1].unlink()
+    temporary = files[0].with_name(f".{files[0].name}.{os.getpid()}")
+    temporary.symlink_to(outside)
+    with pytest.raises(AssertionError, match="can't be written"):
+        read_all(logs, folder)
+    assert outside.read_text() == "mine"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from ..log_session import MARKS, describe_tally, find_last_id, finish_session
 
 #: Rows that are held at once; fewer of texts, which are longer.
 ROWS, TEXTS = 20_000, 500
+#: Larger marks and partitions are not ours.
+MAX_MARK, MAX_FILE = 1 << 20, 64 << 30
 
 
 def list_columns() -> dict[str, dict[str, str]]:
@@ -136,7 +139,7 @@ def add_partitions(store: Store, folder: Path) -> None:
     tally, dropped, files = ReadTally(), 0, 0
     for mark in sorted((folder / MARKS).glob("[0-9]*.json")):
         try:
-            stored = json.loads(mark.read_text())
+            stored = json.loads(_check_part(mark, MAX_MARK).read_text())
             tally.add(ReadTally.from_json(stored["tally"]))
             dropped += int(stored["dropped"])
             _add_partition(store, parquet, folder, mark.stem)
@@ -148,13 +151,22 @@ def add_partitions(store: Store, folder: Path) -> None:
     finish_session(store, tally, dropped, describe_tally(files, 0, tally))
 
 
+def _check_part(file: Path, most: int) -> Path:
+    """The file. CompilediagError for a link, anything but a regular file, or one of more than `most` bytes."""
+    status = file.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+        raise CompilediagError(f"{file} is not a regular file, or has more than {most >> 20} MB")
+    return file
+
+
 def _add_partition(store: Store, parquet: Any, folder: Path, number: str) -> None:
     last = find_last_id(store)
     with store.connection as db:
         db.execute("BEGIN IMMEDIATE")
         for table, spec in list_columns().items():
             file = folder / table / f"{number}.parquet"
-            if file.is_file():
+            if os.path.lexists(file):
+                _check_part(file, MAX_FILE)
                 head = f"INSERT {'OR IGNORE ' if table == 'payloads' else ''}INTO {table} "
                 for names, rows in _read_batches(parquet, file, spec, last):
                     marks = ", ".join("?" * len(names))
