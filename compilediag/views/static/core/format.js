@@ -12,6 +12,17 @@ const TIME_UNITS = [[1e9, "ns"], [1e6, "µs"], [1e3, "ms"]];
 const BYTE_UNITS = [[1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"]];
 
 /**
+ * What a table of words has for a word from a session; undefined for a word that is not in it, such as "constructor".
+ * @template T
+ * @param {Record<string, T>} words
+ * @param {string} word
+ * @returns {T | undefined}
+ */
+export function lookUp(words, word) {
+  return Object.hasOwn(words, word) ? words[word] : undefined;
+}
+
+/**
  * True for a number that can be shown.
  * @param {unknown} value
  * @returns {value is number}
@@ -245,7 +256,7 @@ const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file wri
  * @param {string | null} outcome
  */
 export function formatOutcome(outcome) {
-  return outcome === null ? MISSING : OUTCOMES[outcome] ?? outcome;
+  return outcome === null ? MISSING : lookUp(OUTCOMES, outcome) ?? outcome;
 }
 
 /**

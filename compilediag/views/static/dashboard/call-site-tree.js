@@ -1,7 +1,7 @@
 // Where compiles come from: the call stacks of all compiles as one tree, each compile at the end of its stack.
 import { countHostFrames, makeFrame, makeRun, splitRuns } from "../core/call-stacks.js";
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes } from "../core/format.js";
+import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
 /** @import { Cells, Get } from "../core/page-types" */
 /** @import { CompilesRow } from "../core/rows" */
@@ -28,7 +28,7 @@ const RESTARTED = "↻";
  */
 function describeOutcome(get) {
   const outcome = get("outcome") ?? "unknown";
-  const [sign, word] = OUTCOME_SIGNS[outcome] ?? ["?", outcome];
+  const [sign, word] = lookUp(OUTCOME_SIGNS, outcome) ?? ["?", outcome];
   const restarts = (get("restart_reasons") ?? []).length;
   if (outcome !== "ok" || !restarts) return { sign, word, kind: outcome };
   return { sign: RESTARTED, word: `compiled, restarted ${formatTimes(restarts)}`, kind: "restarted" };

@@ -1,5 +1,6 @@
 // torch's phase names, in five kinds that have a color and a word each.
 
+import { lookUp } from "../core/format.js";
 import { WORDS } from "../core/words.js";
 
 /** @type {[string, RegExp][]} kind, and what its names look like; the first that matches counts */
@@ -50,7 +51,7 @@ export function phaseKind(name) {
 
 /** @param {string} name */
 function findWords(name) {
-  return WORDS.phases[name] ?? FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
+  return lookUp(WORDS.phases, name) ?? FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
 }
 
 /**

@@ -1,6 +1,6 @@
 // What each line became: the graph before autograd, the graph after it and the generated code side by side.
 import { make, makeButton, setShown, setText } from "../core/dom.js";
-import { formatPlace } from "../core/format.js";
+import { formatPlace, lookUp } from "../core/format.js";
 import { inflate } from "../core/page-data.js";
 import { CodeHighlighter } from "./code-highlight.js";
 import { findKernelLines, linkLines } from "./provenance-links.js";
@@ -160,7 +160,7 @@ export class ProvenanceView {
       if (scrolls && other !== pane && nodes.length) scrollPane(nodes[nodes.length - 1]);
     }
     const kernels = new Set([...lit].map((i) => this.codeKernels.get(i)));
-    const stacks = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : this.kernels[kernel] ?? []));
+    const stacks = [...kernels].flatMap((kernel) => (kernel === undefined ? [] : lookUp(this.kernels, kernel) ?? []));
     setText(this.user, findUserLines(stacks.filter((stack) => typeof stack === "string")).join("   ·   "));
   }
 }

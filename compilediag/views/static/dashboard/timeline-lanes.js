@@ -1,4 +1,5 @@
 // What the timeline draws: a lane per function, made from the tables. No element is touched here.
+import { lookUp } from "../core/format.js";
 import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
 import { phaseKind } from "./phases.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
@@ -173,13 +174,13 @@ export class TimelineLanes {
     const lookups = this.store.table("cache_lookups");
     for (const row of lookups.rows) {
       const get = lookups.reader(row);
-      const shape = COMPILE_CACHES.has(get("cache") ?? "") ? LOOKUPS[get("outcome") ?? ""] : undefined;
+      const shape = COMPILE_CACHES.has(get("cache") ?? "") ? lookUp(LOOKUPS, get("outcome") ?? "") : undefined;
       this.addMark(lookups, row, shape, `${get("cache")} ${get("outcome")}`, get("saved_s"));
     }
     const captures = this.store.table("cudagraphs");
     for (const row of captures.rows) {
       const get = captures.reader(row);
-      this.addMark(captures, row, CAPTURES[get("action") ?? ""], labelCapture(get), null);
+      this.addMark(captures, row, lookUp(CAPTURES, get("action") ?? ""), labelCapture(get), null);
     }
     const breaks = this.store.table("graph_breaks");
     for (const row of breaks.rows) this.addMark(breaks, row, "break", `graph break: ${breaks.get(row, "reason")}`, null);

@@ -51,7 +51,9 @@ export function drawMarks(frame, lane, y) {
  */
 function drawMark({ context, palette }, shape, x, y) {
   if (shape === "break") return drawCross(context, x, y, 3, palette.failed);
-  const { outline, size, face, edge } = MARKS[shape];
+  const sign = MARKS[shape];
+  if (sign === undefined) return; // A sign that this page does not know must not stop the timeline.
+  const { outline, size, face, edge } = sign;
   context.beginPath();
   for (const [dx, dy] of outline) context.lineTo(x + dx * Math.abs(size), y + dy * size);
   context.closePath();

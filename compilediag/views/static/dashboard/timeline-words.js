@@ -1,5 +1,5 @@
 // What the timeline says in words: the lines of its tooltip, and what a compile was.
-import { formatAmount, formatClock, formatPlace, formatSeconds } from "../core/format.js";
+import { formatAmount, formatClock, formatPlace, formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_WORDS, phaseLabel } from "./phases.js";
 /** @import { Get } from "../core/page-types" */
 /** @import { CompilesRow } from "../core/rows" */
@@ -32,8 +32,8 @@ const PARTS = [
  */
 export function nameCompile(get) {
   const outcome = get("outcome");
-  const what = get("is_recompile") ? "recompile" : TRIGGERS[get("trigger") ?? ""] ?? "first compile";
-  return outcome === null || outcome === "ok" ? what : `${what}: ${OUTCOMES[outcome] ?? outcome}`;
+  const what = get("is_recompile") ? "recompile" : lookUp(TRIGGERS, get("trigger") ?? "") ?? "first compile";
+  return outcome === null || outcome === "ok" ? what : `${what}: ${lookUp(OUTCOMES, outcome) ?? outcome}`;
 }
 
 /**

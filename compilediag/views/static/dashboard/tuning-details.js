@@ -1,7 +1,7 @@
 // Details of a tuning: its winner, and how long each choice took.
 import { buildSome, joinKnown, longText, makeBar, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
-import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue } from "../core/format.js";
+import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue, lookUp } from "../core/format.js";
 import { makeDifference } from "./lookup-details.js";
 /** @import { Get } from "../core/page-types" */
 /** @import { AutotuneRow, TuningsRow } from "../core/rows" */
@@ -84,7 +84,7 @@ function makeChoices(get, readers) {
  * @param {boolean} isWinner
  */
 function makeChoiceBar(get, slowest, isWinner) {
-  const color = CHOICE_COLORS[get("choice_kind") ?? ""] ?? "dynamo";
+  const color = lookUp(CHOICE_COLORS, get("choice_kind") ?? "") ?? "dynamo";
   const time = formatMilliseconds(get("time_ms"));
   const { node, name } = makeBar(get("choice") ?? "?", get("time_ms"), slowest, color, time);
   if (isWinner) name.append(" ", make("span", "cdiag-tag is-good", "winner"));

@@ -1,0 +1,60 @@
+"""The report of a session with texts of a stranger in its columns: it shows them, and nothing of them is obeyed."""
+
+import pytest
+from playwright.sync_api import expect
+
+from compilediag.events import BY_TABLE, columns
+from compilediag.session import load
+from tests.browser.conftest import expect_value, open_tab
+from tests.unit.hostile_sessions import make_base, spoil
+
+#: Names that every object of JavaScript has, what breaks out of a selector or a script, and a word of a later version.
+TEXTS = ("constructor", "__proto__", 'a b"] > *', "</script><script>window.bitten = 1</script><img src=x>", "later")
+#: Columns that join rows.
+JOINS = ("digest", "stack", "caller", "run_id")
+#: Shows the details of some rows of the table that is on the screen.
+OPEN_ROWS = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  await frame();
+  const rows = [...document.querySelectorAll(".cdiag-row")].filter((row) => row.offsetParent);
+  for (const row of rows.slice(0, 5)) {
+    row.click();
+    await frame();
+    await frame();
+  }
+  return Math.min(rows.length, 5);
+}"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return make_base(tmp_path_factory.mktemp("base") / "base.cdiag")
+
+
+def replace_texts(base, copy):
+    """A copy of the session in which every other row has one of the texts in each column of texts."""
+    found = [(t, name) for t, cls in BY_TABLE.items() for name, c in columns(cls).items() if c["dtype"] == "string"]
+    found = [(table, name) for table, name in found if name not in JOINS]
+    size = len(TEXTS)
+    changes = [
+        (f'UPDATE {table} SET "{name}" = ? WHERE event_id % {2 * size} = {2 * n}', text)
+        for table, name in found
+        for n, text in enumerate(TEXTS)
+    ]
+    return spoil(base, copy, *changes, ("UPDATE events SET title = ? WHERE id % 3 = 0", TEXTS[3]))
+
+
+def test_texts_of_a_stranger_are_shown_and_not_obeyed(base, open_report, tmp_path):
+    session = load(replace_texts(base, tmp_path / "a.cdiag"))
+    page = open_report(session.report(tmp_path / "report.html"))
+    expect(page.locator(".cdiag-timeline canvas").first).to_be_visible()
+    tabs = page.locator("[data-tab]").evaluate_all("tabs => tabs.map(tab => tab.dataset.tab)")
+    opened = 0
+    for name in tabs:
+        open_tab(page, name)
+        opened += page.evaluate(OPEN_ROWS)
+    assert len(tabs) > 8 and opened > 20
+    page.goto(page.url.partition("#")[0] + "#explorer")
+    expect(page.locator(".cdiag-function").first).to_be_visible()
+    expect_value(page, "window.bitten", None)
+    expect(page.locator(".cdiag img, .cdiag script")).to_have_count(0)
