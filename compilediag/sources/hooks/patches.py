@@ -10,12 +10,13 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from . import own_errors
 
 _installed: list[Patch] = []
-#: id of a wrapper -> its patch, as long as somebody holds the wrapper.
+#: id of a wrapper's function -> its patch, as long as somebody holds the function.
 _by_wrapper: weakref.WeakValueDictionary[int, Patch] = weakref.WeakValueDictionary()
 
 Args = tuple[Any, ...]
@@ -45,12 +46,10 @@ class Patch:
         self.is_live = False
         self._observe, self._shield, self._before = observe, shield, before
         self._original = skip_inert(vars(owner)[name])
-        #: staticmethod or classmethod: the wrapper has to be the same.
-        self._binding = type(self._original) if isinstance(self._original, (staticmethod, classmethod)) else None
-        self._wrapper = self._wrap(self._original.__func__ if self._binding else self._original)
-        _by_wrapper[id(self._wrapper)] = self
+        self._function = self._wrap(_function_of(self._original))
+        _by_wrapper[id(self._function)] = self
 
-    def _wrap(self, original: Callable[..., Any]) -> Any:
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         # Near the limit of recursion the call of the shield itself raises.
         @functools.wraps(original)
         def watch_call(*args: Any, **kwargs: Any) -> Any:
@@ -75,17 +74,17 @@ class Patch:
                     own_errors.report(self.name, failure)
             return result
 
-        return self._binding(watch_call) if self._binding else watch_call
+        return watch_call
 
     def install(self) -> None:
         _installed.append(self)
-        setattr(self.owner, self.name, self._wrapper)
+        setattr(self.owner, self.name, _bind_like(self._original, self._function))
         self.is_live = True
 
     def remove(self) -> None:
         """Put the original back. Does nothing the second time, and goes on where it was interrupted."""
         self.is_live = False
-        if vars(self.owner).get(self.name) is self._wrapper:
+        if _function_of(vars(self.owner).get(self.name)) is self._function:
             setattr(self.owner, self.name, skip_inert(self._original))
         with contextlib.suppress(ValueError):
             _installed.remove(self)
@@ -94,7 +93,19 @@ class Patch:
 
     def passes_on_to(self, function: Any) -> Any:
         """What `function` calls, if it is this patch's wrapper and without effect; else None."""
-        return self._original if function is self._wrapper and not self.is_live else None
+        return self._original if function is self._function and not self.is_live else None
+
+
+def _function_of(value: Any) -> Any:
+    """The function of a static or class method, also of one that a tool has read with `getattr` and put back bound."""
+    return getattr(value, "__func__", value)
+
+
+def _bind_like(original: Any, function: Callable[..., Any]) -> Any:
+    """A function as a static, class or bound method if `original` is one."""
+    if isinstance(original, (staticmethod, classmethod)):
+        return type(original)(function)
+    return MethodType(function, original.__self__) if isinstance(original, MethodType) else function
 
 
 def _ignore(*args: Any) -> None:
@@ -103,8 +114,8 @@ def _ignore(*args: Any) -> None:
 
 def skip_inert(function: Any) -> Any:
     """A function without those outer wrappers of ours that have no effect any more."""
-    while (patch := _by_wrapper.get(id(function))) is not None:
-        original = patch.passes_on_to(function)
+    while (patch := _by_wrapper.get(id(_function_of(function)))) is not None:
+        original = patch.passes_on_to(_function_of(function))
         if original is None:
             break
         function = original
