@@ -157,6 +157,35 @@ def mark_with_ranges() -> None:
         compiled(x)
 
 
+def refuse_recompiles() -> None:
+    with torch.compiler.set_stance("default"):
+        compiled = fresh(double)
+        compiled(torch.ones(4, 3))
+        with torch.compiler.set_stance("eager_on_recompile"):
+            compiled(torch.ones(5, 3))
+
+
+def call_ahead_of_time() -> None:
+    with torch._dynamo.config.patch(enable_aot_compile=True):
+        compiled = fresh(double, fullgraph=True, backend="inductor").aot_compile(((torch.ones(4, 3),), {}))
+    with contextlib.suppress(RuntimeError):
+        compiled(torch.ones(5, 3))
+
+
+def reach_limit() -> None:
+    with torch._dynamo.config.patch(recompile_limit=1):
+        sizes(4, 5, 6, dynamic=False)
+
+
+def fail_to_break() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    with contextlib.suppress(torch._dynamo.exc.Unsupported):
+        fresh(function, fullgraph=True)(torch.ones(3))
+
+
 def keep_static() -> None:
     with torch.compiler.config.patch(static_sources="L['x']"):
         sizes(4, 5, 6)
@@ -251,7 +280,7 @@ def rows(table: str, **equal: Any) -> Callable[[cd.Session], bool]:
     return found
 
 
-INDUCTOR, GPU = ("a C++ compiler",), ("a GPU",)
+COMPILER, GPU = ("a C++ compiler",), ("a GPU",)
 
 SCENARIOS = (
     Scenario(
@@ -303,6 +332,28 @@ SCENARIOS = (
         since="2.15",
     ),
     Scenario(
+        "recompiles",
+        "functions that reach a recompile limit",
+        reach_limit,
+        lambda s: any("limit" in finding.rule for finding in s.findings()),
+    ),
+    Scenario(
+        "refusals",
+        "calls that a stance refuses to compile, with the guards that failed",
+        refuse_recompiles,
+        rows("refused_calls", refused_by="eager_on_recompile", guard_source="x.size()[0]"),
+    ),
+    Scenario(
+        "refusals",
+        "calls that code of `aot_compile` refuses, with the guards that failed",
+        call_ahead_of_time,
+        rows("refused_calls", refused_by="aot_compile"),
+        needs=COMPILER,
+    ),
+    Scenario(
+        "graph_breaks", "breaks that raise with `fullgraph=True`", fail_to_break, rows("compiles", outcome="failed")
+    ),
+    Scenario(
         "graph_breaks",
         "graph breaks with reason and line",
         break_graph,
@@ -329,21 +380,21 @@ SCENARIOS = (
         "misses and hits of FxGraphCache",
         lambda: without_aot(compile_twice),
         lookups("fx_graph", "miss", "hit"),
-        needs=INDUCTOR,
+        needs=COMPILER,
     ),
     Scenario(
         "aot_autograd_cache",
         "misses and hits of AOTAutogradCache",
         compile_twice,
         lookups("aot_autograd", "miss", "hit"),
-        needs=INDUCTOR,
+        needs=COMPILER,
     ),
     Scenario(
         "keys",
         "what changed in the key of a miss",
         change_a_setting,
         lambda s: s.cache_lookups["key_diff"].astype(str).str.contains("max_fusion_size").any(),
-        needs=INDUCTOR,
+        needs=COMPILER,
     ),
     Scenario(
         "remote_cache",
@@ -357,14 +408,14 @@ SCENARIOS = (
         "caches of generated code and C++ libraries",
         compile_twice,
         lookups("py_code", "miss"),
-        needs=INDUCTOR,
+        needs=COMPILER,
     ),
     Scenario(
         "select_algorithm",
         "choices of operators that are tuned, with their times",
         tune,
         rows("autotune", choice_kind="cpp"),
-        needs=INDUCTOR,
+        needs=COMPILER,
     ),
     Scenario(
         "cudagraph_skips", "functions that are not captured, and why", skip_graphs, rows("cudagraphs", action="skip")

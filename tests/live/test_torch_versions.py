@@ -44,9 +44,8 @@ def test_every_source_has_a_row_and_every_row_an_answer_in_each_version():
 def test_what_it_says_of_the_installed_torch_is_true(generator, scenario, fresh_inductor_cache):
     answer = generator.find_answer(scenario, VERSION, None)
     assert answer in ("yes", "not in torch")
-    assert (
-        KNOWN["versions"].get(VERSION, {"answers": {scenario.records: answer}})["answers"][scenario.records] == answer
-    )
+    if VERSION in KNOWN["versions"]:
+        assert KNOWN["versions"][VERSION]["answers"][scenario.records] == answer
 
 
 def test_doctor_reports_it_for_the_installed_torch(capsys):
