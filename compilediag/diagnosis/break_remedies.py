@@ -44,4 +44,5 @@ def describe_remedy(rows: Sequence[GraphBreak]) -> tuple[CodeChange | None, str]
         return change, change.code if change.code.endswith(".") else f"{before}{change.code}."
     hints = next((row.hints for row in rows if row.hints), [])
     explanation = next((row.explanation for row in rows if row.explanation), "")
-    return None, format_line(hints[0] if hints else explanation, 300)
+    text = format_line(hints[0] if hints else explanation, 300)
+    return None, f"{text}." if text and text[-1].isalnum() else text

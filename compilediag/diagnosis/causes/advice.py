@@ -133,6 +133,16 @@ def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:
     return len(rows) <= count_usual([value for value in values if value is not None], are_sizes)
 
 
+def list_static_reasons(*more: str) -> str:
+    """What can keep a number static that changes, as a list in words; `more` are reasons of one kind of number."""
+    reasons = [
+        "the function is probably compiled with dynamic=False (dynamic=None is enough)",
+        "torch._dynamo.config.automatic_dynamic_shapes is False",
+        *more,
+    ]
+    return f"{', '.join(reasons[:-1])}, or {reasons[-1]}"
+
+
 def count_usual(values: list[str], are_sizes: bool = True) -> int:
     """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
     if not are_sizes:
@@ -145,9 +155,12 @@ def is_specialized(cause: Cause) -> bool:
     """True if code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
     if cause.facts.value_need is not None and cause.facts.value_need.value not in ZERO_ONE:
         return True
-    return cause.is_still_static or any(
-        NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles
-    )
+    return cause.is_still_static or _needs_number(cause)
+
+
+def _needs_number(cause: Cause) -> bool:
+    """True if torch reports that code evaluated the number while it was compiled."""
+    return any(NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles)
 
 
 def is_branch(cause: Cause) -> bool:
@@ -200,6 +213,8 @@ def advise_static_source(cause: Cause) -> Advice | None:
 def advise_specialized(cause: Cause) -> Advice:
     """A size or number that is compiled in because a line of the code needs it."""
     need, source = cause.facts.value_need, format_expression(cause.source)
+    if need is None and not _needs_number(cause):
+        return _advise_kept_static(cause, source)
     where = (f" ({need.place_text})" if need.place_text else "") if need is not None else format_user_line(cause)
     return Advice(
         "specialized",
@@ -208,4 +223,20 @@ def advise_specialized(cause: Cause) -> Advice:
         f"A line of the code{where} needs one value of {source}: a Python loop, a list, or a tensor of a fixed size. "
         "Each value is compiled on its own, and marking it dynamic has no effect.",
         ceiling=get_usual_ceiling(cause),
+    )
+
+
+def _advise_kept_static(cause: Cause, source: str) -> Advice:
+    """A size that torch made dynamic when it changed, and that is one number in the next entry all the same."""
+    way = (
+        "Remove torch._dynamo.mark_static if the program marks it; otherwise keep it to few values (padding, "
+        "bucketing), or use tensor operations instead of a Python loop, range or list made from it."
+    )
+    return Advice(
+        "specialized",
+        way,
+        f"{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, or a line of the "
+        "code needs one value of it. Each value is compiled on its own, and marking it dynamic has no effect.",
+        list_changes(way),
+        get_usual_ceiling(cause),
     )

@@ -76,7 +76,8 @@ def advise_backend(cause: Cause) -> Advice:
         "backend_changes",
         "Create the backend once and pass the same object to every torch.compile of this function (a string or one "
         "function, not a new lambda or partial).",
-        "Each backend callable gets its own entries.",
+        "Each backend callable gets its own entries, also the one that torch.compiler.set_stance(force_backend=...) "
+        "selects: if the stance is intended, this recompile is expected.",
         ceiling=get_usual_ceiling(cause),
         what_changed="compiled with another backend callable",
     )

@@ -62,6 +62,8 @@ _REFUSERS = {
         "Or compile it ahead of time for each of these inputs, and choose the compiled function by the input.",
     ),
 }
+#: What raises an exception instead of running the function.
+_RAISING = ("fail_on_recompile", "aot_compile")
 _UNCHECKED = (
     "While it is set, torch only checks the guards that distinguish the compiled versions of a function from each "
     "other. A call that none of them fits can silently run one of them, and nothing records that. Before you set it, "
@@ -136,7 +138,7 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
     action = _write_action(name, advice, changes)
     return Finding(
         rule="refused_calls",
-        severity=get_severity(0.0, count, refuser.severity),
+        severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
         title=f"{_describe_calls(name, cause.place_text, count)}: {refuser.does.format(at=set_at)}: {what}",
         seconds_lost=0.0,
         evidence=cause.evidence,
@@ -158,7 +160,7 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
 
 
 def _describe_calls(name: str, place: str, count: int) -> str:
-    ran = "raised an exception" if name in ("fail_on_recompile", "aot_compile") else "ran eagerly"
+    ran = "raised an exception" if name in _RAISING else "ran eagerly"
     return f"{place} {ran} {format_times(count)}"
 
 

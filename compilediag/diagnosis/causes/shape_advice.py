@@ -24,6 +24,7 @@ from .advice import (
     is_specialized,
     is_usual,
     list_changes,
+    list_static_reasons,
     make_dynamic_fix,
 )
 from .cause import ZERO_ONE, Cause, list_unique
@@ -97,8 +98,7 @@ def _advise_dynamic(cause: Cause) -> Advice:
     explanation = (
         "torch makes a size dynamic by itself after its first change, so one recompile is usual."
         if usual
-        else "By default torch makes a size dynamic after its first change, so the function is probably compiled with "
-        "dynamic=False (dynamic=None is enough)."
+        else f"By default torch makes a size dynamic after its first change, so {list_static_reasons()}."
     )
     zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
     return Advice(

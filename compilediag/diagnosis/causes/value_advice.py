@@ -24,6 +24,7 @@ from .advice import (
     is_specialized,
     is_usual,
     list_changes,
+    list_static_reasons,
     make_dynamic_fix,
     write_isolation,
 )
@@ -186,12 +187,12 @@ def _advise_integer_argument(cause: Cause, name: str) -> Advice:
             get_usual_ceiling(cause),
         )
     is_counting = is_counter(cause.values)
+    reasons = list_static_reasons("torch._dynamo.config.specialize_int is True", "its code needs the number")
     return Advice(
         "counter" if is_counting else "int_changes",
         setting or DYNAMIC_BY_DEFAULT,
         f"{f'{name} counts up. ' if is_counting else ''}By default torch makes an integer dynamic after its first "
-        "change, so the function is probably compiled with dynamic=False (dynamic=None is enough), or its code needs "
-        "the number itself.",
+        f"change, so {reasons}.",
         list_changes(fix, DYNAMIC_BY_DEFAULT),
     )
 
@@ -206,12 +207,12 @@ def _advise_float(cause: Cause) -> Advice:
         changes = list_changes(edit, tensor, ALL_DYNAMIC)
         return Advice("float_changes", tensor or ALL_DYNAMIC, explanation, changes, get_usual_ceiling(cause))
     keep = DYNAMIC_BY_DEFAULT
+    reasons = list_static_reasons("torch._dynamo.config.specialize_float is True", "its code needs the number")
     return Advice(
         "float_changes",
         tensor or keep,
-        "By default torch makes a float dynamic after its first change, so the function is probably compiled with "
-        "dynamic=False, torch._dynamo.config.specialize_float is True, or its code needs the number, as the rate of a "
-        "dropout or a condition does; then keep it to few values.",
+        f"By default torch makes a float dynamic after its first change, so {reasons}, as the rate of a dropout or a "
+        "condition does; then keep it to few values.",
         list_changes(edit, tensor, keep),
     )
 
@@ -228,8 +229,7 @@ def _advise_optimizer_number(cause: Cause) -> Advice:
     usual = (
         "torch makes a float dynamic by itself after its first change, so one recompile is usual."
         if is_usual(cause)
-        else "By default torch makes a float dynamic after its first change, so the step is probably compiled with "
-        "dynamic=False (dynamic=None is enough)."
+        else f"By default torch makes a float dynamic after its first change, so {list_static_reasons()}."
     )
     if _MOMENTUM.search(cause.source):
         keep = "To keep it constant, which changes the training: cycle_momentum=False in OneCycleLR or CyclicLR."

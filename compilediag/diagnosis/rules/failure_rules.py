@@ -25,7 +25,7 @@ from ..finding import Finding, get_severity
 from .break_even import make_eager_call_counter
 from .constraint_violations import explain_violation
 from .failed_traces import FailedTraces
-from .forbidden_breaks import FORBIDDEN_BREAKS, report_forbidden_break
+from .forbidden_breaks import find_forbidding, report_forbidden_break
 
 #: Parts of torch's own text on a frame that it runs eagerly.
 _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
@@ -36,6 +36,11 @@ _NO_LONGER = (
     "longer uses its compiled code."
 )
 
+#: What torch says of a function that asks not to be compiled.
+_SKIPPED = "torch._dynamo.skip_frame()"
+_HIDDEN = "torch._dynamo.config.suppress_errors hides the exception; set it to False to get it."
+#: torch runs a function eagerly after this exception, whatever `suppress_errors` is.
+_WRONG_USE = "UserError"
 _NO_RECOMPILES = (
     "torch._dynamo.config.error_on_recompile allows no recompile. Fix its cause, which has a finding of its own, or "
     "set torch._dynamo.config.error_on_recompile = False."
@@ -61,7 +66,7 @@ def find_failures(data: Rows) -> list[Finding]:
 
 def _get_break_line(row: Compile) -> int | None:
     """The line at which torch raised because it allowed no graph break there."""
-    return row.user_line if row.on_failure in FORBIDDEN_BREAKS else None
+    return row.user_line if find_forbidding(row) is not None else None
 
 
 def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
@@ -148,10 +153,11 @@ def _get_error(row: Compile) -> str:
 
 
 def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
-    """A function that torch gave up on: a graph break at which it cannot go on."""
+    """A function that torch gave up on: at a graph break where it cannot go on, or after an exception that it hides."""
     place = get_place(rows[0])
     text = _get_reason(rows)
-    reason = format_first_line(text) or "no reason given"
+    is_break = _is_graph_break(rows) or _TO_EAGER in text
+    reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
     loop = ", in a loop" if _IN_LOOP in text else ""
     since = f"; {eager_calls}" if eager_calls else ""
     return Finding(
@@ -160,13 +166,38 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
         title=f"{format_function(*place)} is not compiled and runs eagerly: {reason}{loop}{since}",
         seconds_lost=sum_seconds(row.duration_s for row in rows),
         evidence=get_ids(rows),
-        suggestion="Move that call out of the loop, with block or try block, or move the body of the block into a "
-        "function of its own, which is then compiled by itself. torch continues after a graph break, but not inside "
-        f"such a block. torch.compile(fullgraph=True) raises an error instead.{_quote_hint(text)}",
+        suggestion=_advise_break(text) if is_break else _advise_hidden(rows),
         count=len(rows),
         details=(reason,),
         **make_place_fields(place),
     )
+
+
+def _advise_break(text: str) -> str:
+    """What to do about a graph break at which torch gave the function up."""
+    if _SKIPPED in text:
+        return f"Remove that call: torch runs the whole function without compiling it.{_quote_hint(text)}"
+    return (
+        "Move that call out of the loop, with block or try block, or move the body of the block into a function of its "
+        "own, which is then compiled by itself. torch continues after a graph break, but not inside such a block. "
+        f"torch.compile(fullgraph=True) raises an error instead.{_quote_hint(text)}"
+    )
+
+
+def _advise_hidden(rows: list[Compile]) -> str:
+    """What to do about an exception that the program does not get."""
+    if _get_type(rows[0]) == _WRONG_USE:
+        return "Correct what the exception names: torch runs the function eagerly because of it."
+    return f"{_advise(rows)} {_HIDDEN}"
+
+
+def _get_type(row: Compile) -> str:
+    return (row.fail_type or "").rpartition(".")[2]
+
+
+def _describe_error(row: Compile) -> str:
+    """The type of an exception and its first line."""
+    return ": ".join(part for part in (format_line(row.fail_type or "", 80), _get_error(row)) if part)
 
 
 def _quote_hint(text: str) -> str:
@@ -176,7 +207,7 @@ def _quote_hint(text: str) -> str:
 
 def _advise(rows: list[Compile]) -> str:
     text = _get_reason(rows)
-    if (rows[0].fail_type or "").rpartition(".")[2] == "RecompileError":
+    if _get_type(rows[0]) == "RecompileError":
         return _NO_RECOMPILES
     if _is_graph_break(rows):
         return f"Remove that call: torch.compile(fullgraph=True) allows no graph break.{_quote_hint(text)}"
@@ -189,9 +220,8 @@ def _advise(rows: list[Compile]) -> str:
 def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
     place = get_place(rows[0])
     spent = sum_seconds(row.duration_s for row in rows)
-    parts = (format_line(rows[0].fail_type or "", 80), _get_error(rows[0]))
-    error = ": ".join(part for part in parts if part) or "no reason given"
-    setting = FORBIDDEN_BREAKS.get(find_first(row.on_failure for row in rows) or "")
+    error = _describe_error(rows[0]) or "no reason given"
+    setting = find_forbidding(rows[0])
     if setting is not None:
         return report_forbidden_break(rows, setting)
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))

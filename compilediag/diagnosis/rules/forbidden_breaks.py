@@ -15,6 +15,8 @@ from ..change import CodeChange
 from ..evidence import find_first, get_ids, get_place, make_place_fields, sum_seconds
 from ..finding import Finding
 
+#: How torch announces a graph break in the function that a higher order operator runs.
+_IN_OPERATOR = re.compile(r"\A.{0,200}Got graph break/error:\s*", re.S)
 _BUILTIN = re.compile(r"calling builtin `(\w+)`")
 
 
@@ -38,12 +40,23 @@ FORBIDDEN_BREAKS = {
         "eagerly between two graphs.",
     ),
 }
+_OPERATOR = ForbiddenBreak(
+    "an operator that runs a function (nested_compile_region, cond, checkpoint, ...)",
+    "Otherwise, call that line outside of the function that the operator runs.",
+)
+
+
+def find_forbidding(row: Compile) -> ForbiddenBreak | None:
+    """What allowed no graph break at a compile that failed; None if it failed for another reason."""
+    if row.on_failure in FORBIDDEN_BREAKS:
+        return FORBIDDEN_BREAKS[row.on_failure]
+    return _OPERATOR if row.on_failure != "eager" and _IN_OPERATOR.match(row.fail_reason or "") else None
 
 
 def report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> Finding:
     """One finding for the exceptions of one function: where torch raised, and what to change there."""
     first, place = rows[0], get_place(rows[0])
-    reason = format_first_line(first.fail_reason or "") or "no reason given"
+    reason = format_first_line(_read_reason(first)) or "no reason given"
     where = format_place(first.user_file, first.user_line)
     remedy, advice = describe_remedy([_read_break(first)])
     action = advice or "Remove what torch cannot trace from the function."
@@ -73,9 +86,13 @@ def _describe_place(row: Compile, where: str) -> str:
     return f"in {function} at {where}" if where else f"in {function}"
 
 
+def _read_reason(row: Compile) -> str:
+    return _IN_OPERATOR.sub("", row.fail_reason or "")
+
+
 def _read_break(row: Compile) -> GraphBreak:
     """The graph break that a compile failed at, from its exception, which names a built-in function that was called."""
-    text = row.fail_reason or ""
+    text = _read_reason(row)
     called = _BUILTIN.search(text)
     return replace(
         parse_graph_break(text, row.time_ns, row.compile_id, row.user_file, row.user_line),
