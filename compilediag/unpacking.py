@@ -13,3 +13,8 @@ def unpack(body: bytes, most: int) -> bytes:
         is_long = len(data) >= most
         raise zlib.error(f"it unpacks to more than {most >> 20} MB" if is_long else "incomplete or truncated stream")
     return data
+
+
+def unpack_start(body: bytes, size: int) -> bytes:
+    """The first `size` bytes of a zlib stream. zlib.error if they are damaged."""
+    return zlib.decompressobj().decompress(body, size)

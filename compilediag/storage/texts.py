@@ -46,9 +46,9 @@ def make_valid(text: bytes) -> bytes:
     return text
 
 
-def inflate(body: bytes) -> str:
-    """The text of a zlib stream. zlib.error if it is damaged or has more than MAX_TEXT bytes."""
-    return unpack(body, MAX_TEXT).decode()
+def inflate(body: bytes, most: int = MAX_TEXT) -> str:
+    """The text of a zlib stream. zlib.error if it is damaged or has more than `most` bytes."""
+    return unpack(body, most).decode()
 
 
 def digest_of(text: str) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from ..events import Artifact
 from ..storage.texts import deflate, inflate
+from ..unpacking import unpack_start
 from .explorer.documents import ExplorerDocuments
 
 #: torch's name of the artifact that holds an entry's guards.
 GUARD_TREE = "dynamo_cpp_guards_str"
 #: A text beyond the budget is cut to so many characters.
 CUT_CHARS = 4_000
+#: Bytes of a guard tree, and of all that are added at once.
+MAX_TREE, MAX_TREES = 16 << 20, 512 << 20
 
 
 class PageText(TypedDict, total=False):
@@ -55,19 +57,26 @@ class TextBudget:
 def make_tree_rows(
     artifacts: Sequence[Artifact], bodies: Mapping[int, bytes], explorer: ExplorerDocuments
 ) -> list[list[Any]]:
-    """The rows of the guard trees among the artifacts."""
-    rows = []
+    """The rows of the guard trees among the artifacts. A tree is left out if it is damaged, which is reported where its
+    text is shown, or larger than any that torch writes.
+    """
+    rows, free = [], MAX_TREES
     for artifact in artifacts:
         body = bodies.get(artifact.event_id or 0)
-        if artifact.name == GUARD_TREE and body is not None:
-            with contextlib.suppress(zlib.error, UnicodeDecodeError):  # A damaged text is reported where it is shown.
-                rows.append(explorer.add_tree(artifact, inflate(body)))
+        if artifact.name == GUARD_TREE and body is not None and free > 0:
+            try:
+                tree = inflate(body, MAX_TREE)
+            except (zlib.error, UnicodeDecodeError):
+                free -= MAX_TREE
+                continue
+            free -= len(tree)
+            rows.append(explorer.add_tree(artifact, tree))
     return rows
 
 
 def _cut(body: bytes) -> bytes:
     """The first characters of a deflated text; nothing of a damaged one."""
     try:
-        return deflate(inflate(body)[:CUT_CHARS].encode())
-    except (zlib.error, UnicodeDecodeError):
+        return deflate(unpack_start(body, 4 * CUT_CHARS).decode(errors="ignore")[:CUT_CHARS].encode())
+    except zlib.error:
         return deflate(b"")

@@ -19,6 +19,8 @@ from .page_types import PageRow
 
 #: Shorter texts stay in their cells: a number in their place saves nothing.
 MIN_CHARS = 6
+#: Longer texts, in bytes, are not compressed together with others.
+MAX_PACKED = 16 << 20
 #: Characters and number of the texts that are compressed together. To show one of them, all are inflated.
 BLOCK_CHARS, BLOCK_TEXTS = 400_000, 64
 
@@ -84,7 +86,7 @@ def _list_blocks(texts: Mapping[str, PageText]) -> Iterator[list[tuple[str, str]
         with contextlib.suppress(
             KeyError, zlib.error, UnicodeDecodeError
         ):  # A damaged text is reported where it is shown.
-            text = inflate(base64.b64decode(texts[event_id]["z"]))
+            text = inflate(base64.b64decode(texts[event_id]["z"]), MAX_PACKED)
             if block and (size + len(text) > BLOCK_CHARS or len(block) == BLOCK_TEXTS):
                 yield block
                 block, size = [], 0

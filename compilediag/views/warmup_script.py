@@ -25,6 +25,8 @@ _INPUT = re.compile(r"\b(L_\w+?)_?: \"([^\"]+)\"")
 _STRIDES = re.compile(r"(?<=\])\[[^\]]*\]")
 _PARAMETER = re.compile(r"_(?:parameters|buffers)_")
 SHOWN_INPUTS = 8
+#: Characters of a graph in which its inputs are.
+MAX_HEAD = 4 << 20
 
 _HEADER = '''"""Compile what {what} compiled, and save torch's cache artifacts to {artifacts}.
 
@@ -143,12 +145,22 @@ def _read_inputs(data: SessionData) -> dict[tuple[str, str, int], list[str]]:
     """Function -> the tensors of each of its variants, from the graphs, which `full` records."""
     graphs = {row.compile_key: row for row in data.rows(Artifact) if row.name == GRAPH and row.digest}
     inputs: dict[tuple[str, str, int], list[str]] = {}
+    known: dict[str | None, str] = {}  # Of each text: several compiles can have the same.
     for row in data.rows(Compile):
         graph = graphs.get(row.compile_key)
         if row.trigger == "dynamo" and graph is not None and graph.event_id is not None:
             place = (row.function or "", get_basename(row.file or ""), row.line or 0)
-            inputs.setdefault(place, []).append(_list_inputs(data.artifact(graph.event_id)))
+            if graph.digest not in known:
+                known[graph.digest] = _list_inputs(_read_head(data, graph.event_id))
+            inputs.setdefault(place, []).append(known[graph.digest])
     return inputs
+
+
+def _read_head(data: SessionData, event_id: int) -> str:
+    try:
+        return data.artifact(event_id)[:MAX_HEAD]
+    except KeyError:
+        return ""  # The text was not stored, or is damaged.
 
 
 def _list_inputs(graph: str) -> str:

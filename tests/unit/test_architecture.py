@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "views": {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
         "source_files",
+        "unpacking",
         "version",
     },
     # Ranks are grouped by the steps that `diagnosis` compares them by.

@@ -15,14 +15,14 @@ from compilediag.errors import CompilediagError, NewerSchema, NotASession
 from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
 from compilediag.logs.followed_files import FollowedFiles
 from compilediag.session import load
-from compilediag.storage import guarded_connection
+from compilediag.storage import guarded_connection, texts
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
 from compilediag.unpacking import unpack
 
 from .every_view import list_views, show_everything
 from .hostile_sessions import make_base, set_meta, spoil
-from .session_builder import META
+from .session_builder import META, SECOND
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +191,20 @@ def test_a_text_that_unpacks_to_very_much_is_refused(base, tmp_path):
     assert unpack(zlib.compress(b"x" * 100), 100) == b"x" * 100
     with pytest.raises(zlib.error):
         unpack(zlib.compress(b"x" * 101), 100)
+
+
+def test_many_artifacts_with_one_text_that_unpacks_to_very_much(base, tmp_path, monkeypatch):
+    """A few kB of a file can be the text of any number of artifacts."""
+    sizes = []
+    monkeypatch.setattr(texts, "unpack", lambda body, most: sizes.append(most * (body == bomb)) or unpack(body, most))
+    bomb = zlib.compress(b"x" * (40 << 20), 9)
+    many = "WITH RECURSIVE n(i) AS (SELECT 100000 UNION ALL SELECT i + 1 FROM n WHERE i < 100500)"
+    event = f"INSERT INTO events (id, time_ns, kind, pid) {many} SELECT i, {SECOND}, 'artifact', 1 FROM n"
+    rows = f"INSERT INTO artifacts (event_id, name, digest) {many} SELECT i, 'dynamo_cpp_guards_str', 'bomb' FROM n"
+    payload = ("INSERT INTO payloads VALUES ('bomb', 9, ?)", bomb)
+    path = spoil(base, tmp_path / "a.cdiag", (event,), (rows,), payload)
+    assert load(path).report(tmp_path / "report.html").stat().st_size < 4_000_000
+    assert 0 < sum(sizes) < 1 << 30 and load(path).artifact(100_000).startswith("xxx")
 
 
 def test_pages_that_refer_to_each_other_end(base, tmp_path, monkeypatch):
