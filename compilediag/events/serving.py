@@ -25,9 +25,7 @@ class VllmConfig(Event):
     mode: str | None = column("string", "vLLM's compilation mode: VLLM_COMPILE, DYNAMO_TRACE_ONCE, ...")
     backend: str | None = column("string", "what compiles the pieces: inductor or eager")
     cudagraph_mode: str | None = column("string", "which CUDA graphs vLLM captures: NONE, PIECEWISE, FULL, ...")
-    compile_sizes: list[int] | None = column(
-        "json", "sizes with a compile of their own; CUDA graphs are captured for them"
-    )
+    compile_sizes: list[int] | None = column("json", "sizes with a compile of their own")
     range_ends: list[int] | None = column("json", "largest sizes of the ranges; a range begins after the one before")
     splitting_ops: list[str] | None = column("json", "operators at which the graph is cut; they are not compiled")
     custom_ops: list[str] | None = column("json", "vLLM's own operators that are switched on (+) or off (-)")
@@ -58,7 +56,7 @@ class VllmCompile(Event):
     range_start: int | None = column("Int64", "smallest size that it is compiled for")
     range_end: int | None = column("Int64", "largest size that it is compiled for")
     is_cudagraph_size: bool | None = column(
-        "boolean", "true for one size of compile_sizes, for which vLLM captures a CUDA graph; false for a range"
+        "boolean", "true for a single size that vLLM marks as a CUDA graph capture size; false for a range"
     )
     graph_ops: int | None = column("Int64", "calls in its graph, before the passes")
 

@@ -34,6 +34,7 @@ STYLES = (
     "dashboard/print.css",
     "explorer/explorer.css",
     "ranks/ranks.css",
+    "vllm/vllm.css",
 )
 
 #: The style sheet of a page that is a file of its own.

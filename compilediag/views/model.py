@@ -33,6 +33,7 @@ from .rank_page import make_rank_page
 from .redacted_plan import redact_plan
 from .redaction import RedactedData, Redactor
 from .totals import Totals
+from .vllm_page import make_vllm_page
 
 if TYPE_CHECKING:
     from ..storage.data import SessionData
@@ -192,7 +193,7 @@ class ViewModel:
 
 
 class _DiagnosedParts:
-    """The parts of a page that need whole tables: findings and plan, ranks, panels of plug-ins, totals of calls."""
+    """The parts of a page that need whole tables: findings and plan, ranks, vLLM, panels, totals of calls."""
 
     def __init__(self, data: SessionData, redactor: Redactor | None):
         self._data = data
@@ -200,7 +201,7 @@ class _DiagnosedParts:
         self._pace = Pace()
         self._is_outdated = True
         self.calls = CallTotals()
-        #: Findings and plan, and ranks and panels if there are any.
+        #: Findings and plan, and ranks, vLLM and panels if there are any.
         self.parts: PagePatch = {}
 
     def update(self, rows: dict[str, list[PageRow]], is_final: bool) -> None:
@@ -226,6 +227,8 @@ class _DiagnosedParts:
         whole = None if self._redactor is None else self._data
         if ranks := make_rank_page(data, self._data.state == "watching", whole):
             self.parts["ranks"] = ranks
+        if vllm := make_vllm_page(data):
+            self.parts["vllm"] = vllm
         if panels := make_panels(data):
             self.parts["panels"] = panels
         self._pace.end()

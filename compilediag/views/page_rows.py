@@ -28,6 +28,7 @@ from ..events import (
     SourceStatus,
     StackFrame,
     SymbolicShape,
+    VllmConfig,
 )
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
@@ -44,9 +45,10 @@ DISPLAYED_ONLY: tuple[type[Event], ...] = (
     SymbolicShape,
     ExportProblem,
     Collective,
+    VllmConfig,
 )
-#: Kinds that no page lists: of many thousand ranks, the page of ranks has totals and some examples.
-UNLISTED: tuple[type[Event], ...] = (RankMember,)
+#: Kinds whose rows no page has: of ranks and of vLLM's configurations, pages of their own have what they show.
+UNLISTED: tuple[type[Event], ...] = (RankMember, VllmConfig)
 #: The states of the sources come first: the meaning of other rows depends on them.
 READ_ORDER = sorted(KINDS, key=lambda kind: kind is not SourceStatus)
 

@@ -9,6 +9,7 @@ from .page_columns import PageColumn
 from .plugin_panels import PluginPanel
 from .rank_page import RankPage
 from .totals import TotalsDict
+from .vllm_page import VllmPage
 
 #: The cells of an event, in the order of its table's columns. The first one is the event's id.
 PageRow = list[Any]
@@ -188,6 +189,7 @@ class PagePatch(TypedDict, total=False):
     examples: dict[str, PageExample]
     torch_docs: dict[str, PageLink]
     ranks: RankPage
+    vllm: VllmPage
     panels: list[PluginPanel]
     rows: dict[str, list[PageRow]]
     texts: dict[str, PageText]

@@ -92,6 +92,7 @@ def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
     rare = (
         *(_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals)),
+        _format_vllm(totals),
         _format_ranks(totals),
     )
     counts = (totals["compiles"], totals["compile_s"], totals["recompiles"], totals["lost_s"])
@@ -154,6 +155,13 @@ def _format_calls(totals: TotalsDict) -> str:
     if eager := totals["eager_calls"]:
         parts.append(f"{format_amount(eager, 'call')} fell back to eager: {format_seconds(totals['eager_s'])}")
     return "; ".join(parts)
+
+
+def _format_vllm(totals: TotalsDict) -> str:
+    if not totals["vllm_compiles"]:
+        return ""
+    pieces = format_amount(totals["vllm_compiles"], "compile of a piece", "compiles of pieces")
+    return f"vLLM: {pieces} took {format_seconds(totals['vllm_s'])}"
 
 
 def _format_ranks(totals: TotalsDict) -> str:

@@ -22,6 +22,7 @@ from ..events import (
     Recompile,
     Rows,
     SourceStatus,
+    VllmCompile,
 )
 from ..formatting import format_amount, format_seconds
 
@@ -84,6 +85,8 @@ class TotalsDict(TypedDict):
     used_once_s: float | None
     ranks: int | None
     ranks_read: int | None
+    vllm_compiles: int
+    vllm_s: float
 
 
 def compute_totals(data: Rows) -> TotalsDict:
@@ -123,6 +126,7 @@ class Totals:
         self._tuning = _TuningTotals()
         self._graphs = _GraphTotals()
         self._read_ranks: set[int | None] = set()
+        self._vllm_s = 0.0
         self._adders: dict[type[Event], Callable[[Any], None]] = {
             Compile: self._add_compile,
             Recompile: self._add_recompile,
@@ -130,6 +134,7 @@ class Totals:
             AutotuneChoice: self._tuning.add,
             CudaGraphAction: self._graphs.add,
             RankMember: self._add_member,
+            VllmCompile: self._add_piece,
         }
 
     def add(self, event: Event) -> None:
@@ -159,6 +164,9 @@ class Totals:
     def _add_member(self, event: RankMember) -> None:
         self._read_ranks.add(event.like)
 
+    def _add_piece(self, event: VllmCompile) -> None:
+        self._vllm_s += event.duration_s or 0
+
     def to_dict(self, states: Iterable[SourceStatus], calls: CallTotals) -> TotalsDict:
         """The totals so far, with the last states of the sources and the totals of calls."""
         states = list(states)
@@ -185,6 +193,8 @@ class Totals:
             "used_once_s": calls.used_once_s,
             "ranks": self._counts[RankMember] or None,
             "ranks_read": len(self._read_ranks) or None,
+            "vllm_compiles": self._counts[VllmCompile],
+            "vllm_s": self._vllm_s,
         }
 
 

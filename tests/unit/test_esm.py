@@ -15,7 +15,8 @@ MAY_IMPORT = {
     "dashboard": {"core", "dashboard"},
     "explorer": {"core", "explorer"},
     "ranks": {"core", "ranks"},
-    "": {"", "core", "dashboard", "explorer", "ranks"},
+    "vllm": {"core", "dashboard", "vllm"},
+    "": {"", "core", "dashboard", "explorer", "ranks", "vllm"},
 }
 
 

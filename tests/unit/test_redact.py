@@ -40,6 +40,11 @@ SHOWN = {
     "export_problems": {"problem", "op", "user_stack", "torch_stack"},
     "collectives": {"op"},
     "calls": {"function", "ran"},
+    "vllm_configs": {
+        *("part", "mode", "backend", "cudagraph_mode", "compile_sizes", "range_ends", "splitting_ops", "custom_ops"),
+        *("enabled_passes", "inductor_passes", "dynamic_shapes", "origin"),
+    },
+    "vllm_compiles": {"part", "piece"},
     "rank_members": {"digest", "step_s"},
     "sources": {"name", "status", "reason_code", "reason"},
 }

@@ -37,6 +37,8 @@ TOTALS = {
     "used_once_s": None,
     "ranks": None,
     "ranks_read": None,
+    "vllm_compiles": 0,
+    "vllm_s": 0.0,
 }
 
 

@@ -1,8 +1,9 @@
-// The pages of a session (dashboard, explorer, ranks), one of which is shown at a time.
+// The pages of a session (dashboard, explorer, ranks, vLLM), one of which is shown at a time.
 import { make, setShown } from "./core/dom.js";
 import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
 import { RanksPage } from "./ranks/ranks-page.js";
+import { VllmPage } from "./vllm/vllm-page.js";
 /** @import { Place } from "./core/page-types" */
 /** @import { Trail } from "./core/place.js" */
 /** @import { Store } from "./core/store.js" */
@@ -17,7 +18,7 @@ export class Pages {
     this.root = root;
     this.store = store;
     this.trail = trail;
-    /** @type {Map<string, Dashboard | Explorer | RanksPage>} name -> page, made when first shown */
+    /** @type {Map<string, Dashboard | Explorer | RanksPage | VllmPage>} name -> page, made when first shown */
     this.pages = new Map();
     /** @type {string | null} */
     this.shown = null;
@@ -68,9 +69,10 @@ export class Pages {
   buildPage(name, root) {
     if (name === "explorer") return new Explorer(root, this.store, this.trail);
     if (name === "ranks") return new RanksPage(root, this.store, this.trail);
+    if (name === "vllm") return new VllmPage(root, this.store, this.trail);
     /** @param {Place} place */
     const explore = (place) => this.trail.go({ page: "explorer", ...place });
-    return new Dashboard(root, this.store, explore, () => this.trail.go({ page: "ranks" }));
+    return new Dashboard(root, this.store, explore, (page) => this.trail.go({ page }));
   }
 }
 

@@ -235,6 +235,15 @@ export function formatInUnit(value, { factor, decimals }) {
 const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
 
 /**
+ * "8" or "1 to 64": the sizes that something is compiled for.
+ * @param {number | null} start
+ * @param {number | null} end
+ */
+export function formatSizes(start, end) {
+  return start === end ? formatCount(start) : `${formatCount(start)} to ${formatCount(end)}`;
+}
+
+/**
  * torch's range of a symbol in words: "[2, int_oo]" is "2 or more".
  * @param {string | null} text
  */

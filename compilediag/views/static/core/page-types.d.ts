@@ -264,6 +264,50 @@ export interface Ranks {
   graphs: RankGraph[];
 }
 
+/** A range of sizes that vLLM compiles for; `seconds` are those of all pieces. */
+export interface VllmRange {
+  start: number | null;
+  end: number | null;
+  is_cudagraph_size: boolean;
+  seconds: number | null;
+}
+
+/** A piece of a graph with a cell for each range; null if it was not compiled for it. */
+export interface VllmPiece {
+  name: string;
+  graph_ops: number | null;
+  seconds: number | null;
+  cells: ({ seconds: number | null } | null)[];
+}
+
+export interface VllmText {
+  event_id: number;
+  label: string;
+  name: string;
+  size: number | null;
+}
+
+/** A part of a model on the ranks that compile it alike; all seconds are those of the slowest, `rank`. */
+export interface VllmPart {
+  ranks: number[];
+  rank: number | null;
+  compile_id: string | null;
+  config: Record<string, any>;
+  compiles: number;
+  seconds: number | null;
+  piece_count: number;
+  ranges: VllmRange[];
+  pieces: VllmPiece[];
+  texts: VllmText[];
+}
+
+/** What vLLM compiled; `count` is the number of all parts. */
+export interface VllmParts {
+  count: number;
+  compiles: number;
+  parts: VllmPart[];
+}
+
 /** What is new since the last patch; with `reset`, everything. A large patch comes in parts with one `seq`. */
 export interface Patch {
   seq: number;
@@ -282,6 +326,7 @@ export interface Patch {
   /** Rule -> the page of torch's documentation about it. */
   torch_docs?: Record<string, Link>;
   ranks?: Ranks;
+  vllm?: VllmParts;
   panels?: Panel[];
   columns?: Record<string, Column[]>;
   rows?: Record<string, Cells[]>;
@@ -296,7 +341,7 @@ export interface PackedPatch extends Patch {
 
 /** Where the reader is. */
 export interface Place {
-  page?: "dashboard" | "explorer" | "ranks";
+  page?: "dashboard" | "explorer" | "ranks" | "vllm";
   function?: number;
   guard?: string;
   tree?: number;

@@ -26,7 +26,7 @@ const STEPS = ["guard", "tree", "event"];
  * @param {Place} place
  */
 function writePlace(place) {
-  if (place.page === "ranks") return place.page;
+  if (place.page === "ranks" || place.page === "vllm") return place.page;
   if (place.page !== "explorer") return "";
   const step = STEPS.find((name) => place[name] !== undefined);
   const parts = [place.page, place.function, step, step && place[step], place.other];
@@ -40,7 +40,7 @@ function writePlace(place) {
  */
 function readPlace(text) {
   const parts = decodeParts(text);
-  if (parts[0] === "ranks") return { page: "ranks" };
+  if (parts[0] === "ranks" || parts[0] === "vllm") return { page: parts[0] };
   if (parts[0] !== "explorer") return { page: "dashboard" };
   /** @type {Place} */
   const place = { page: "explorer" };

@@ -1,7 +1,7 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
 import { formatValue } from "./format.js";
 /** @import { KernelRequests } from "./kernel-requests.js" */
-/** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText } from "./page-types" */
+/** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText, VllmParts } from "./page-types" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
@@ -158,6 +158,8 @@ export class Store {
     this.torchDocs = {};
     /** @type {Ranks | null} of a session with two ranks or more */
     this.ranks = null;
+    /** @type {VllmParts | null} of a session in which vLLM compiled */
+    this.vllm = null;
     /** @type {Panel[]} of plug-ins */
     this.panels = [];
     /** @type {Map<string, Table<any>>} */
@@ -168,7 +170,7 @@ export class Store {
 
   forget() {
     Object.assign(this, { meta: {}, totals: {}, observed: {}, feeds: {}, made_of: {}, plan: null, ranks: null });
-    Object.assign(this, { now: [], findings: [], panels: [], tables: new Map(), texts: new Map() });
+    Object.assign(this, { vllm: null, now: [], findings: [], panels: [], tables: new Map(), texts: new Map() });
   }
 
   /**
@@ -262,6 +264,7 @@ export class Store {
     if (patch.torch_docs) this.torchDocs = patch.torch_docs;
     if (patch.plan !== undefined) this.plan = patch.plan;
     if (patch.ranks) this.ranks = patch.ranks;
+    if (patch.vllm) this.vllm = patch.vllm;
     if (patch.panels) this.setPanels(patch.panels);
     for (const [name, columns] of Object.entries(patch.columns ?? {})) this.table(name).setColumns(columns);
     for (const [name, rows] of Object.entries(patch.rows ?? {})) this.table(name).upsert(rows);

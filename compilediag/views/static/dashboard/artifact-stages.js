@@ -3,6 +3,7 @@
 /** @type {[string, RegExp][]} stage, and what its artifacts are called, in the order of the pipeline */
 const STAGES = [
   ["Dynamo", /^(?:dynamo_|optimize_ddp|compiled_autograd|torch_dynamo|link: |.*BYTECODE$)/],
+  ["vLLM", /^vllm_/],
   ["Inductor, on Dynamo's graph", /^(?:before_pre_grad|after_pre_grad|inductor_pre_grad)/],
   ["AOTAutograd", /^(?:aot_|before_joint|after_joint|aotautograd|torch\._functorch|min_cut|exported_program)/],
   ["Inductor, on AOTAutograd's graphs", /^(?:before_post_grad|after_post_grad|inductor_post_grad|fx_graph|inductor_input)/],

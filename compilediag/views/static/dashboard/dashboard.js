@@ -49,9 +49,9 @@ export class Dashboard {
    * @param {HTMLElement} root
    * @param {Store} store
    * @param {(place: Place) => void} onExplore leads to the explorer
-   * @param {() => void} onRanks leads to the ranks
+   * @param {(page: "ranks" | "vllm") => void} onPage leads to another page
    */
-  constructor(root, store, onExplore, onRanks) {
+  constructor(root, store, onExplore, onPage) {
     this.root = root;
     this.store = store;
     this.tab = TABS[0];
@@ -89,9 +89,11 @@ export class Dashboard {
     this.tabs = new TabBar(main, (tab) => this.showTab(tab));
     this.chip = makeButton("cdiag-chip", "", () => this.onPick(null));
     setHint(this.chip, "show everything again");
-    this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", onRanks);
+    this.toRanks = makeButton("cdiag-link cdiag-to-ranks", "", () => onPage("ranks"));
+    this.toVllm = makeButton("cdiag-link cdiag-to-vllm", "", () => onPage("vllm"));
     const toExplorer = makeButton("cdiag-link cdiag-to-explorer", "guard explorer ›", () => onExplore({}));
-    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, this.toRanks, toExplorer);
+    const ways = make("div", "cdiag-ways", this.toVllm, this.toRanks, toExplorer);
+    const strip = make("div", "cdiag-tabline", this.tabs.node, this.chip, ways);
     this.foot = make("div", "cdiag-foot");
     this.paper = new PrintTables(store, this.groups, this.rows, () => allTabs(store));
     this.exports = new ExportMenu(store, () => this.readTable(), () => this.paper.open());
@@ -158,7 +160,7 @@ export class Dashboard {
     this.paintFiltered();
     this.detail.paint();
     this.paintFoot();
-    this.paintRanksLink();
+    this.paintLinks();
     this.root.dataset.seq = String(this.store.seq ?? ""); // what is on the screen
     this.warmSearch();
     const end = performance.now();
@@ -262,8 +264,10 @@ export class Dashboard {
     setText(this.foot, parts.filter(Boolean).join(" · "));
   }
 
-  paintRanksLink() {
-    const { ranks } = this.store;
+  paintLinks() {
+    const { ranks, vllm } = this.store;
+    setShown(this.toVllm, vllm !== null);
+    setText(this.toVllm, vllm ? `vLLM: ${formatAmount(vllm.compiles, "compile")} ›` : "");
     setShown(this.toRanks, ranks !== null);
     const rows = ranks?.loaded.length ? `, rows of ${formatCount(ranks.loaded.length)}` : "";
     setText(this.toRanks, ranks ? `${formatAmount(ranks.count, "rank")}${rows} ›` : "");

@@ -1,5 +1,5 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
-import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatTimes, formatValue } from "../core/format.js";
+import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
 import { COMPILE, countColumn, FUNCTION, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Get } from "../core/page-types" */
@@ -328,6 +328,21 @@ export const TABS = [
       { label: "operator", name: "op", type: "code", isCode: true },
       { label: "outputs", name: "outputs", type: "list", isCode: true, from: 620 },
       { label: "estimate", name: "estimate_us", type: "us", from: 760 },
+    ],
+  }),
+  defineTab({
+    table: "vllm_compiles",
+    label: "vLLM",
+    empty: "vLLM compiled nothing so far",
+    sort: ["time", 1],
+    columns: [
+      TIME,
+      { label: "part", name: "part", type: "text" },
+      { label: "piece", name: "piece", type: "text", isCode: true },
+      { label: "sizes", text: (get) => formatSizes(get("range_start"), get("range_end")), sortBy: "range_start" },
+      { label: "CUDA graph size", text: (get) => (get("is_cudagraph_size") ? "yes" : null), from: 760 },
+      countColumn("calls", "graph_ops", 620),
+      secondsColumn("took", "duration_s"),
     ],
   }),
   defineTab({
