@@ -85,7 +85,7 @@ class SessionData(TableProperties):
 
     def reread_rows(self) -> None:
         """Read all rows that were read before once more: some have changed."""
-        with self.lock:
+        with self.lock, self.store.snapshot():
             self._frames.clear()
             for kind in self._rows:
                 self._rows[kind] = tables.read_events_of(self.store, kind)
@@ -112,9 +112,10 @@ class SessionData(TableProperties):
         """
         self.flush(statuses=kind is SourceStatus)
         with self.lock:
-            rows = self._stored_events(kind)
             if kind is Recompile:
-                return self._with_lost_seconds(rows)  # type: ignore[return-value]
+                with self.store.snapshot():
+                    return self._with_lost_seconds(self._stored_events(kind))  # type: ignore[return-value]
+            rows = self._stored_events(kind)
             return keep_last_states(rows) if kind is SourceStatus else rows[:]  # type: ignore[return-value]
 
     def _stored_events(self, kind: type[Event]) -> list[Any]:
@@ -135,7 +136,7 @@ class SessionData(TableProperties):
     def table(self, name: str) -> pd.DataFrame:
         """The table with this name, as a new DataFrame; "events" is the list of all events."""
         self.flush(statuses=name == SourceStatus.table)
-        with self.lock:
+        with self.lock, self.store.snapshot():
             frame = self._frame(name)
             return tables.add_lost_seconds(frame, self._frame("compiles")) if name == Recompile.table else frame.copy()
 
@@ -191,7 +192,7 @@ class SessionData(TableProperties):
         source = "artifacts a JOIN payloads p ON p.digest = a.digest"
         wanted = f"WHERE a.event_id > {int(after)} AND a.event_id <= {int(last)}"
         kept = f"payloads p WHERE p.digest IN (SELECT a.digest FROM artifacts a {wanted})"
-        with self.lock:
+        with self.lock, self.store.snapshot():
             events = fetch_rows(self.store, ["a.event_id", "a.digest"], f"{source} {wanted}", "a.event_id")
             bodies = fetch_rows(self.store, ["p.digest", "hex(p.body)"], kept, "p.digest")
         by_digest = {digest: bytes.fromhex(body) for digest, body in bodies}

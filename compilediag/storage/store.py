@@ -192,8 +192,8 @@ class Store:
         if self.connection.in_transaction:
             yield
             return
-        self.connection.execute("BEGIN")
         try:
+            self.connection.execute("BEGIN")
             yield
         finally:
             # A damaged file can have ended the transaction already.

@@ -287,10 +287,11 @@ def read_rows(store: Store, select: str, order: str) -> list[tuple[Any, ...]]:
     """The rows in order; where a damaged page ends the reading, those before it and those after it."""
     store.connection.text_factory = _decode
     rows: list[tuple[Any, ...]] = []
-    if _read_into(rows, store, f"{select} ORDER BY {order}"):
-        return rows
     later: list[tuple[Any, ...]] = []
-    _read_into(later, store, f"{select} ORDER BY {order} DESC")
+    with store.snapshot():
+        if _read_into(rows, store, f"{select} ORDER BY {order}"):
+            return rows
+        _read_into(later, store, f"{select} ORDER BY {order} DESC")
     seen = {row[0] for row in rows}
     return rows + [row for row in reversed(later) if row[0] not in seen]
 

@@ -104,6 +104,7 @@ class ViewModel:
         budget = self._text_budget if text_budget is None else text_budget
         with self._lock, self.data.settled():
             whole = ViewModel(self.data, self._redactor is not None, budget)
+            whole._rows.use_ids_of(self._rows)
             return {
                 **whole._collect(everything=True),
                 "seq": self.seq,

@@ -26,6 +26,8 @@ def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, An
         return {**answer, "path": str(_write(data, str(message.get("format"))))}
     except (CompilediagError, OSError) as error:
         return {**answer, "error": str(error)}
+    except Exception as error:  # The page waits for an answer.
+        return {**answer, "error": f"{type(error).__name__}: {error}"}
 
 
 def _write(data: SessionData, format: str) -> Path:

@@ -85,6 +85,10 @@ class PageRows:
         self._state_ids: dict[tuple[int | None, int | None, str | None], int] = {}
         self._groups = make_group_tables(read_own_code(data))
 
+    def use_ids_of(self, other: PageRows) -> None:
+        """Give the rows of sources the ids that they have in another model of the page, which goes on with patches."""
+        self._state_ids = other._state_ids
+
     @property
     def states(self) -> list[SourceStatus]:
         """The last state of each source."""

@@ -53,11 +53,17 @@ class Pump:
         self._ended.set()
 
     def handle_message(self, message: Any) -> None:
-        """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch)."""
-        if isinstance(message, dict) and message.get("type") == "resync":
+        """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch). An error
+        is shown in the widget; the page asks again.
+        """
+        if not isinstance(message, dict) or message.get("type") != "resync":
+            return
+        try:
             with self._lock:
                 if message.get("seq") != self._model.seq:
                     self._send_patch(self._model.snapshot())
+        except Exception as error:
+            self._send_error(error)
 
     def _run(self) -> None:
         """Step at an even pace. Beside a busy compiler a step is slow, because it waits for the interpreter."""
