@@ -2,7 +2,14 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.nearest_key import MAX_NOTED, MAX_SETTINGS, REMEMBERED, KeyHistory, KeyOwner
+from compilediag.decode.cache_keys.nearest_key import (
+    MAX_NOTED,
+    MAX_SETTINGS,
+    MAX_UNSAVED,
+    REMEMBERED,
+    KeyHistory,
+    KeyOwner,
+)
 from compilediag.events import CacheLookup
 
 
@@ -112,7 +119,7 @@ def test_keys_share_their_configuration():
     for n in range(3):
         looked_up(history, f"k{n}", inductor_config__x="1", a=str(n))
     [known] = history._owners.values()
-    assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known[0].settings)
+    assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known.keys[0].settings)
 
 
 def test_forgotten_configurations_make_no_difference():
@@ -143,8 +150,8 @@ class Past:
         self.asked.append(owner)
         return self.keys
 
-    def remember(self, owner, key):
-        self.kept.append((owner, key.key))
+    def remember(self, keys):
+        self.kept += [(owner, key.key) for owner, key in keys]
 
 
 def test_a_key_of_an_earlier_session_says_when_and_where():
@@ -164,3 +171,23 @@ def test_a_key_of_an_earlier_session_says_when_and_where():
     looked_up(history, "old", a="1", inductor_config__x="True")
     assert past.kept == [(owner, "now"), (owner, "later"), (owner, "old")], "once a key and session"
     assert history.problem == "the disk is full" and KeyHistory().problem is None
+
+
+def test_earlier_sessions_are_asked_at_the_first_miss_and_get_the_keys_of_hits_together():
+    from compilediag.decode.cache_keys.key_components import parse_components
+
+    past = Past(("old", parse_components(["[a] a: 1"])[0], "yesterday"), ("k1", {}, "yesterday"))
+    history = KeyHistory(past)
+    for key in ("k1", "k2", "k1"):
+        looked_up(history, key, outcome="hit", a=key)
+    assert (past.asked, past.kept) == ([], [])
+    missed = looked_up(history, "old", a="1")
+    assert missed.nearest_session == "yesterday" and len(past.asked) == 1
+    assert [key for _, key in past.kept] == ["k1", "k2", "old"]
+    looked_up(history, "k4", outcome="hit", a="4")
+    history.save()
+    history.save()
+    assert [key for _, key in past.kept] == ["k1", "k2", "old", "k4"]
+    for n in range(MAX_UNSAVED):
+        looked_up(history, f"n{n}", outcome="hit", a=str(n))
+    assert len(past.kept) == 4 + MAX_UNSAVED

@@ -32,7 +32,7 @@ def kept(path, *keys, who=None):
     """Keep keys as an earlier session would have."""
     session = StoredKeys(path, "2.13.0")
     for k in keys:
-        session.remember(who or owner(), k)
+        session.remember([(who or owner(), k)])
     assert session.problem is None
     return path
 
@@ -66,7 +66,7 @@ def test_keys_are_of_their_owner_alone(path):
 
 def test_a_session_does_not_find_its_own_keys(path):
     session = StoredKeys(path)
-    session.remember(owner(), key("k1"))
+    session.remember([(owner(), key("k1"))])
     assert session.earlier(owner()) == [] and known(path) == ["k1"]
 
 
@@ -117,7 +117,7 @@ history.PATIENCE_S = 60
 who = owner(sys.argv[1])
 session = StoredKeys(Path({str(path)!r}))
 for n in range(40):
-    session.remember(who, key(f"k{{n}}"))
+    session.remember([(who, key(f"k{{n}}"))])
 assert session.problem is None
 """
     import threading
@@ -139,7 +139,7 @@ assert session.problem is None
 def unusable(path, **options):
     session = StoredKeys(path, **options)
     assert session.earlier(owner()) == []
-    session.remember(owner(), key("k1"))
+    session.remember([(owner(), key("k1"))])
     assert session.earlier(owner()) == []
     return session.problem
 
@@ -182,11 +182,11 @@ def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     session = StoredKeys(path)
-    session.remember(owner(), key("k2"))
+    session.remember([(owner(), key("k2"))])
     assert session.problem is None
     other.execute("ROLLBACK")
     other.close()
-    session.remember(owner(), key("k3"))
+    session.remember([(owner(), key("k3"))])
     assert known(path) == ["k1", "k3"]
 
 

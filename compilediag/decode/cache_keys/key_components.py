@@ -20,6 +20,10 @@ MOST_SETTINGS, SETTING_CHARS = 4_096, 2_000
 LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
+#: What `split_outside_brackets` looks at: a string, which may have no end, or one character.
+MARK = re.compile(r"""'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[,()\[\]{}]""", re.DOTALL)
+#: Tensors whose texts are formatted once.
+MOST_TENSORS = 1_024
 #: Prefixes of configuration; most keys of a session share all of it.
 SETTING = ("inductor_config", "autograd_config[")
 #: The graph, and other source code in a key.
@@ -95,6 +99,12 @@ def _parse_setting(line: str) -> tuple[str, Component] | None:
     return match["name"], Component(match["digest"], shorten(match["text"]))
 
 
+@functools.lru_cache(MOST_SETTINGS)
+def make_setting(name: str, text: str) -> Component:
+    """Return one object per setting that torch does not write itself."""
+    return make_components(name, None, text).get(name, Component(None, ""))
+
+
 def make_components(name: str, digest: str | None, text: str) -> Components:
     """Make what is stored of a component: short, without addresses; the parts of an unnamed tuple get names."""
     if name in OPAQUE:
@@ -108,7 +118,7 @@ def make_components(name: str, digest: str | None, text: str) -> Components:
     if name.startswith(CODE):
         return {name: Component(digest, shorten(text, CODE_CHARS))}
     if text.startswith("TensorMetadata"):
-        text = _format_tensor(text)
+        text = _recall_tensor(text) if len(text) <= SETTING_CHARS else _format_tensor(text)
     elif text.startswith("('") and text.endswith("',)"):
         text = text[2:-3]  # A symbolic number, as its reducer writes it.
     elif "0x" in text:
@@ -134,22 +144,16 @@ def describe_component(text: str) -> str:
 
 def split_outside_brackets(text: str) -> list[str]:
     """Split a text at the commas that are outside brackets and strings."""
-    parts, depth, begin, quote, at = [], 0, 0, "", 0
-    while at < len(text):
-        char = text[at]
-        if quote:
-            at += char == "\\"
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
+    parts, depth, begin = [], 0, 0
+    for mark in MARK.finditer(text):
+        char = mark[0]
+        if char in "([{":
             depth += 1
         elif char in ")]}":
             depth -= 1
         elif char == "," and depth == 0:
-            parts.append(text[begin:at].strip())
-            begin = at + 1
-        at += 1
+            parts.append(text[begin : mark.start()].strip())
+            begin = mark.end()
     last = text[begin:].strip()
     return [*parts, last] if last else parts
 
@@ -167,6 +171,9 @@ def _format_tensor(text: str) -> str:
     said = (part.partition("=") for part in split_outside_brackets(inner))
     kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
     return "; ".join(f"{name}={_format_value(value)}" for name, value in kept)
+
+
+_recall_tensor = functools.lru_cache(MOST_TENSORS)(_format_tensor)
 
 
 def _format_value(value: str) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...events import CacheLookup
-from .key_components import SETTING, Component, Components, make_components, parse_components
+from .key_components import SETTING, Component, Components, make_components, make_setting, parse_components
 from .key_differences import describe_differences, measure_distance
 
 #: Keys remembered for one function, cache and direction.
 REMEMBERED = 32
 #: Functions remembered, keys whose components wait for their look-up, and configurations that keys share.
 MAX_FUNCTIONS, MAX_NOTED, MAX_SETTINGS = 1_024, 16, 256
+#: Keys of hits that wait until they are kept for later sessions.
+MAX_UNSAVED = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,21 +61,44 @@ class PastKeys(Protocol):
     problem: str | None
 
     def earlier(self, owner: KeyOwner) -> Iterable[tuple[str, Components, str]]: ...
-    def remember(self, owner: KeyOwner, key: CacheKey) -> None: ...
+    def remember(self, keys: Sequence[tuple[KeyOwner, CacheKey]]) -> None: ...
+
+
+class KnownKeys:
+    """The keys of one owner, the oldest first: those of this session, and of earlier ones once a miss asks for them."""
+
+    def __init__(self) -> None:
+        self.keys: deque[CacheKey] = deque(maxlen=REMEMBERED)
+        self.has_past = False
+
+    def add_past(self, earlier: Iterable[CacheKey]) -> None:
+        own = {key.key for key in self.keys}
+        self.keys = deque([*(key for key in earlier if key.key not in own), *self.keys], maxlen=REMEMBERED)
+        self.has_past = True
+
+    def add(self, key: CacheKey) -> bool:
+        """Add a key as the latest; True if this session had not met it."""
+        same = [k for k in self.keys if k.key == key.key]
+        for k in same:
+            self.keys.remove(k)
+        self.keys.append(key)
+        return all(k.seen for k in same)
 
 
 class KeyHistory:
     """The latest keys of each function; it compares a missed key with the nearest of them.
 
     If the same key was seen before and misses all the same, it is the nearest one and has no differences: its entry was
-    deleted or never saved. A guard miss is not compared, because its entry was found.
+    deleted or never saved. A guard miss is not compared, because its entry was found. Earlier sessions are asked at the
+    first miss of a function: most look-ups of a second run are hits, and need none of that.
     """
 
     def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:
         self._past = past
         #: torch writes this component as bytes: a hash of its sources.
         self._version = {} if torch_version is None else {"torch_version": torch_version}
-        self._owners: OrderedDict[KeyOwner, deque[CacheKey]] = OrderedDict()
+        self._owners: OrderedDict[KeyOwner, KnownKeys] = OrderedDict()
+        self._unsaved: list[tuple[KeyOwner, CacheKey]] = []
         self._noted: OrderedDict[str, Components] = OrderedDict()
         self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
         #: The ids of settings, most of which are the same objects in all keys, -> those settings.
@@ -90,7 +115,7 @@ class KeyHistory:
         `settings` are those that are configuration; pass the same object as long as the configuration has not changed.
         """
         if settings is not None and self._noted_settings[0] is not settings:
-            self._noted_settings = settings, _make_all(settings)
+            self._noted_settings = settings, {name: make_setting(name, text) for name, text in settings.items()}
         known = self._noted_settings[1] if settings else {}
         self._noted[key] = {**self._noted.get(key, {}), **_make_all(texts), **known}
         while len(self._noted) > MAX_NOTED:
@@ -113,34 +138,37 @@ class KeyHistory:
         owner, key = _make_owner(lookup, own), self._make_key(lookup.key, own, settings)
         known = self._find_known(owner)
         if lookup.outcome == "miss":
-            lookup = _with_nearest(lookup, key, known)
-        self._remember(owner, known, key)
+            if not known.has_past:
+                known.add_past(self._find_past(owner))
+            lookup = _with_nearest(lookup, key, known.keys)
+        if known.add(key) and self._past is not None:
+            self._unsaved.append((owner, key))
+            if lookup.outcome == "miss" or len(self._unsaved) >= MAX_UNSAVED:
+                self.save()
         return lookup
+
+    def save(self) -> None:
+        """Keep the keys of hits for later sessions too; those of misses are kept at once."""
+        if self._past is not None and self._unsaved:
+            self._past.remember(self._unsaved)
+            self._unsaved = []
 
     def _make_key(self, name: str, own: Components, settings: Components, seen: str | None = None) -> CacheKey:
         if len(self._settings) >= MAX_SETTINGS:
             self._settings.clear()
         return CacheKey(name, own, self._settings.setdefault(tuple(map(id, settings.values())), settings), seen)
 
-    def _find_known(self, owner: KeyOwner) -> deque[CacheKey]:
-        """Return the keys of an owner, the oldest first."""
-        known = self._owners.get(owner)
-        if known is None:
-            earlier = self._past.earlier(owner) if self._past is not None else ()
-            keys = [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier]
-            known = self._owners[owner] = deque(keys, maxlen=REMEMBERED)
-            if len(self._owners) > MAX_FUNCTIONS:
-                self._owners.popitem(last=False)
+    def _find_known(self, owner: KeyOwner) -> KnownKeys:
+        known = self._owners.setdefault(owner, KnownKeys())
         self._owners.move_to_end(owner)
+        if len(self._owners) > MAX_FUNCTIONS:
+            self._owners.popitem(last=False)
         return known
 
-    def _remember(self, owner: KeyOwner, known: deque[CacheKey], key: CacheKey) -> None:
-        same = [k for k in known if k.key == key.key]
-        for k in same:
-            known.remove(k)
-        known.append(key)
-        if self._past is not None and all(k.seen for k in same):
-            self._past.remember(owner, key)
+    def _find_past(self, owner: KeyOwner) -> list[CacheKey]:
+        """Return the keys of earlier sessions, the oldest first."""
+        earlier = self._past.earlier(owner) if self._past is not None else ()
+        return [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier]
 
 
 def _separate(found: Components) -> tuple[Components, Components]:

@@ -43,6 +43,14 @@ class CacheKeys(Source):
         self._history = shared_history(recorder)
         self._settings = torch_api.SettingTexts()
 
+    def close(self) -> None:
+        """The last that is handed over: all look-ups are compared before."""
+        self.emit(self._save)
+
+    def _save(self) -> Made:
+        self._history.save()
+        return ()
+
     def patches(self) -> list[Patch]:
         if torch_api.AOT_KEY_LINES.exists():
             autograd = self.watch(torch_api.AOT_KEY_LINES, self._autograd_details)

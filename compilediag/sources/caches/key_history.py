@@ -110,16 +110,28 @@ class StoredKeys:
             return []
         return self._run(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
 
-    def remember(self, owner: KeyOwner, key: CacheKey) -> None:
-        """Keep a key for later sessions; the oldest are deleted."""
+    def remember(self, keys: Sequence[tuple[KeyOwner, CacheKey]]) -> None:
+        """Keep keys for later sessions; the oldest are deleted."""
         if self._path is None:
             return
-        if self._packed is None or self._packed[0] is not key.settings:
-            body = _pack(key.settings)
-            self._packed = key.settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
-        _, *settings = self._packed
-        row = _text(owner), key.key, time.time_ns(), self._seen_in, settings[0], _pack(key.own)
-        self._run(lambda db: _remember(db, settings, row))
+        packed = [(self._pack_settings(key.settings), self._pack_key(owner, key)) for owner, key in keys]
+        self._run(lambda db: _remember(db, packed))
+
+    def _pack_settings(self, settings: Components) -> tuple[str, bytes]:
+        if self._packed is None or self._packed[0] is not settings:
+            body = _pack(settings)
+            self._packed = settings, f"{zlib.crc32(body):08x}{zlib.adler32(body):08x}{len(body):x}", body
+        return self._packed[1:]
+
+    def _pack_key(self, owner: KeyOwner, key: CacheKey) -> tuple[Any, ...]:
+        return (
+            _text(owner),
+            key.key,
+            time.time_ns(),
+            self._seen_in,
+            self._pack_settings(key.settings)[0],
+            _pack(key.own),
+        )
 
     def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
         """The result of `work` on the open file, which is created if need be; None if that fails.
@@ -204,14 +216,17 @@ def _earlier(db: sqlite3.Connection, owner: str, before_ns: int) -> list[tuple[s
     return [(str(key), components, seen) for key, components, seen in found]
 
 
-def _remember(db: sqlite3.Connection, settings: Sequence[Any], row: Sequence[Any]) -> None:
+def _remember(db: sqlite3.Connection, keys: Sequence[tuple[tuple[str, bytes], tuple[Any, ...]]]) -> None:
     db.execute("BEGIN IMMEDIATE")
-    db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings)
-    db.execute(
-        "INSERT OR REPLACE INTO keys (owner, key, seen_ns, seen_in, settings, own) VALUES (?, ?, ?, ?, ?, ?)", row
-    )
-    limits = {"owner": row[0], "of_owner": MAX_OF_OWNER, "keys": MAX_KEYS, "bytes": MAX_BYTES}
-    for statement in PRUNE:
+    for settings, row in keys:
+        db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings)
+        db.execute(
+            "INSERT OR REPLACE INTO keys (owner, key, seen_ns, seen_in, settings, own) VALUES (?, ?, ?, ?, ?, ?)", row
+        )
+    limits = {"of_owner": MAX_OF_OWNER, "keys": MAX_KEYS, "bytes": MAX_BYTES}
+    for owner in {row[0] for _, row in keys}:
+        db.execute(PRUNE[0], {"owner": owner, **limits})
+    for statement in PRUNE[1:]:
         db.execute(statement, limits)
     db.execute("COMMIT")
 
