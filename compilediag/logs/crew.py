@@ -18,10 +18,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from ..errors import CompilediagError
 
+try:
+    import fcntl
+except ImportError:  # Windows.
+    fcntl = None  # type: ignore[assignment]
+
+#: Bytes that a process can write before they are read: most that Linux allows every user.
+PIPE_BYTES = 1 << 20
 PROGRAM = "from compilediag.logs.log_workers import main; main()"
 #: What is asked of a process, about which log, and details.
 Question = list[Any]
@@ -123,12 +130,21 @@ def _ask(process: subprocess.Popen[bytes], question: Question) -> bytes | Compil
 def _start_process(arguments: list[str]) -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
     )
+    _widen(process.stdout)
+    return process
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Give a pipe a larger buffer, if the system can: each read waits for the interpreter lock."""
+    if pipe is not None and fcntl is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 # In the process

@@ -5,6 +5,7 @@ Where the parts begin makes no difference: what needs more than one record is do
 
 from __future__ import annotations
 
+import itertools
 import marshal
 import os
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from .log_files import LogStream
 PART = 2 << 20
 #: Parts that may wait for their turn, for each process.
 AHEAD = 2
+#: Parts at the start of a log that are read while the other processes start.
+FIRST = 3
 #: Bytes read at once to find the end of a part.
 SEARCHED = 1 << 16
 #: Digests of texts that a process has sent; the other one has them.
@@ -34,16 +37,25 @@ def read_with_crew(path: Path, processes: int, stream: LogStream) -> Iterator[It
     """Read the records of an uncompressed log with other processes; leaving the block ends them."""
 
     def ask() -> Iterator[Question]:
-        for begin, end in find_parts(file, PART):
+        for begin, end in itertools.chain(first[FIRST:], parts):
             yield [READ_PART, str(path.absolute()), begin, end]
             stream.position = begin
 
-    with path.open("rb") as file:
-        crew = Crew(ask(), processes, processes * AHEAD, ["0"])
+    def read() -> Iterator[Record | Unread]:
+        for begin, end in first[:FIRST]:
+            yield from parse_records(PartStream(own, begin, end))
+        for answer in crew.take_answers() if crew is not None else ():
+            yield from unpack_records(answer)
+
+    with path.open("rb") as file, path.open("rb") as own:
+        parts = find_parts(file, PART)
+        first = list(itertools.islice(parts, FIRST + 1))
+        crew = Crew(ask(), processes, processes * AHEAD, ["0"]) if len(first) > FIRST else None
         try:
-            yield separate_torn(read for answer in crew.take_answers() for read in unpack_records(answer))
+            yield separate_torn(read())
         finally:
-            crew.end()
+            if crew is not None:
+                crew.end()
 
 
 def find_parts(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:

@@ -144,11 +144,13 @@ def test_several_processes_give_the_session_of_one(log, monkeypatch):
 
 def test_few_large_logs_are_read_in_parts_too(log, tmp_path, monkeypatch):
     other = tmp_path / "dedicated_log_torch_trace_rank_1_x.log"
-    other.write_bytes(golden().replace(b" 4242 ", b" 4243 "))
+    other.write_bytes(golden().replace(b" 4242 ", b" 4243 ") * 5)  # More than what one process reads meanwhile.
+    assert other.stat().st_size > (log_parts.FIRST + 1) * log_parts.PART
     assert_same(cd.ingest([log, other], processes=1), cd.ingest([log, other], processes=4))
 
 
 def test_a_process_that_dies_is_one_line(log, monkeypatch):
+    monkeypatch.setattr(log_parts, "PART", 50_000)
     monkeypatch.setattr(crew, "PROGRAM", "import os; os._exit(7)")
     with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
         cd.ingest(log, processes=2)

@@ -1,6 +1,7 @@
 """Records as bytes, for another process of the same Python: what needs only the record is done before.
 
-The other process decodes them in their order, so it gives what it would give if it had read them itself.
+The other process decodes them in their order, so it gives what it would give if it had read them itself. They are
+packed some at a time: the time that `marshal` takes per object grows with their number.
 """
 
 from __future__ import annotations
@@ -8,11 +9,18 @@ from __future__ import annotations
 import contextlib
 import marshal
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+from .compilation_metrics import KINDS as METRICS
+from .logged_lookups import PROFILES
 from .record_kinds import TIMED
 from .trace_log import MD5, Record, Unread, parse_json
 
+#: Records that are packed together.
+TOGETHER = 64
+#: Bytes of a timed event that has arguments nobody reads.
+LONG = 1_000
 #: The fields of a record, in the order of its arguments.
 _Fields = tuple[Any, ...]
 #: Returns a text compressed, given its digest; empty bytes if it has returned that text before.
@@ -21,7 +29,21 @@ Pack = Callable[[str, bytes], bytes]
 
 def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> bytes:
     """Return records as bytes."""
-    listed = list(reading)
+    left = iter(reading)
+    return marshal.dumps([_pack_some(some, pack) for some in iter(lambda: list(islice(left, TOGETHER)), [])])
+
+
+def unpack_records(packed: Iterable[bytes]) -> Iterator[Record | Unread]:
+    """Yield the records that `pack_records` was given, from what `marshal` makes of its result."""
+    for some in packed:
+        for fields in marshal.loads(some):
+            read = Record(*fields) if len(fields) > 2 else Unread(*fields)
+            if isinstance(read, Record) and read.metadata is None:
+                read.metadata = parse_json(read.fields)
+            yield read
+
+
+def _pack_some(listed: list[Record | Unread], pack: Pack) -> bytes:
     packed = [_list_fields(read, pack) for read in listed]
     try:
         return marshal.dumps(packed)
@@ -29,31 +51,35 @@ def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> bytes:
         return marshal.dumps([_leave_unparsed(read, fields) for read, fields in zip(listed, packed, strict=True)])
 
 
-def unpack_records(packed: Iterable[_Fields]) -> Iterator[Record | Unread]:
-    """Yield the records that `pack_records` was given, from what `marshal` makes of its result."""
-    for fields in packed:
-        read = Record(*fields) if len(fields) > 2 else Unread(*fields)
-        if isinstance(read, Record) and read.metadata is None:
-            read.metadata = parse_json(read.fields)
-        yield read
-
-
 def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
     if isinstance(read, Unread):
         return read.why, read.size
-    payload, packed = read.payload, None
+    payload, packed, event = read.payload, None, None
     if payload is not None and read.digest is not None and read.damage != MD5:
         if read.kind == TIMED:
             with contextlib.suppress(ValueError, RecursionError):
-                payload = payload if read.parse_event() is None else None
+                event = read.parse_event()
+                payload = payload if event is None else None
+                event = _shorten(event) if read.size > LONG else event
         else:
             packed = pack(read.digest, payload)
-    about = (read.digest, read.damage, read.prefix_rank, read.fields, read.size)
-    return read.stamp, read.process, read.metadata, read.kind, read.compile_id, payload, *about, read.event, packed
+    # Of metrics only the parsed fields are read.
+    fields = "" if read.kind in METRICS else read.fields
+    about = (read.digest, read.damage, read.prefix_rank, fields, read.size)
+    return read.stamp, read.process, read.metadata, read.kind, read.compile_id, payload, *about, event, packed
+
+
+def _shorten(event: Any) -> Any:
+    """Return an event without the arguments of an end that nobody reads."""
+    arguments = event.get("args") if isinstance(event, dict) else None
+    if not isinstance(arguments, dict) or event.get("ph") != "E" or str(event.get("name")).startswith(PROFILES):
+        return event
+    return {**event, "args": {"compile_id": arguments.get("compile_id")}}
 
 
 def _leave_unparsed(read: Record | Unread, fields: _Fields) -> _Fields:
     if isinstance(read, Unread):
         return fields
     metadata = None if read.fields else read.metadata
-    return *fields[:2], metadata, read.kind, read.compile_id, read.payload, *fields[6:-2], None, fields[-1]
+    about = (read.digest, read.damage, read.prefix_rank, read.fields, read.size)
+    return *fields[:2], metadata, read.kind, read.compile_id, read.payload, *about, None, fields[-1]
