@@ -13,7 +13,7 @@ GPU_PYTHON ?= python3
 # A worker for each core. A file's tests stay together: they share servers, programs and sessions.
 PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast test-libraries gpu-test bench lab docs gallery clean
+.PHONY: demo test test-all test-fast test-libraries gpu-test bench fuzz lab docs gallery clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
@@ -50,6 +50,9 @@ bench: $(READY)  ## figures with their bounds: recording, reading logs (against 
 	$(PY) benchmarks/lab.py
 	$(PY) benchmarks/overhead.py
 	$(PY) benchmarks/ingest.py
+
+fuzz: $(READY)  ## every command on spoilt sessions and logs, for ten minutes
+	$(PY) -m tests.fuzz --minutes 10
 
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb

@@ -32,6 +32,7 @@ def main():
 
 def _work(args):
     from .cases import Originals, run_case
+    from .commands import ENDINGS
 
     folder = Path(args.worker)
     originals = Originals(folder)
@@ -40,7 +41,8 @@ def _work(args):
         problems = run_case(seed, originals, folder / "case", args.way, args.amount)
         took = time.monotonic() - began[0], time.process_time() - began[1]
         report = {"seed": seed, "wall_s": took[0], "cpu_s": took[1], "mb": _measure_memory(), "problems": problems}
-        print(json.dumps(report), flush=True)
+        print(json.dumps({**report, "endings": ENDINGS}), flush=True)
+        ENDINGS.clear()
 
 
 def _measure_memory():
@@ -95,6 +97,8 @@ def _summarize(done):
     slowest, largest = max(done, key=lambda r: r["cpu_s"]), max(done, key=lambda r: r["mb"])
     seeds = f"seeds {done[0]['seed']} to {done[-1]['seed']}"
     print(f"{len(done)} cases ({seeds}), {found} problems, {cpu:.0f} s of CPU time")
+    endings = sum((collections.Counter(report.get("endings")) for report in done), collections.Counter())
+    print("exit codes of commands: " + ", ".join(f"{code}: {times}" for code, times in sorted(endings.items())))
     print(f"slowest case: {slowest['cpu_s']:.1f} s (seed {slowest['seed']}); peak of memory: {largest['mb']} MB")
     return 1 if found else 0
 

@@ -4,8 +4,6 @@ import functools
 import gzip
 import random
 import shutil
-import sqlite3
-from pathlib import Path
 
 from ..unit.hostile_sessions import GOLDEN, make_base
 from .commands import find_problems, list_commands
@@ -55,16 +53,15 @@ def run_case(seed, originals, folder, way=None, amount=None):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     file = make_case(seed, originals, folder, way)
+    _add_rank(file, originals, folder / "ranks")
     commands = list_commands(file, originals.base, folder)
     if amount is not None:
         commands = random.Random(seed).sample(commands, amount)
     return [(arguments, problem) for arguments in commands for problem in find_problems(arguments)]
 
 
-def describe_file(file):
-    """What a spoilt file is, for a person who looks into a problem."""
-    try:
-        sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True).execute("SELECT * FROM meta").fetchall()
-    except sqlite3.Error as error:
-        return str(error)
-    return "a readable session"
+def _add_rank(file, originals, ranks):
+    """A folder of a job's sessions, one of which is the spoilt one."""
+    ranks.mkdir()
+    shutil.copyfile(originals.base, ranks / "rank-0.cdiag")
+    shutil.copyfile(file, ranks / "rank-1.cdiag")

@@ -1,6 +1,7 @@
 """Runs commands in this process and says what is wrong with how they end."""
 
 import ast
+import collections
 import contextlib
 import csv
 import html.parser
@@ -8,17 +9,28 @@ import io
 import json
 import resource
 import signal
+import sys
 import traceback
 from pathlib import Path
 
 from compilediag.cli import live_command, main
+from compilediag.errors import CompilediagError
+from compilediag.events import BY_TABLE
+from compilediag.storage.session_files import is_session
 
+from ..unit.every_view import list_views
 from .spoilt_values import NAME
 
 #: CPU seconds that a command may take, and the growth of the process's memory in MB that all of them may cause.
 MOST_S, MOST_MB = 60, 1_500
 #: What a line of output may hold beside what can be printed: source code has tabs, and other languages have spaces.
 SPACES = str.maketrans("", "", "\t\xa0\u3000\u2009")
+
+
+#: Exit code -> how many commands ended with it.
+ENDINGS = collections.Counter()
+#: Views of a session whose texts are HTML, JSON, files, or texts as they were recorded.
+NOT_PRINTED = {"findings", "page", "redacted_page", "record", "report", "texts", "csv", "parquet", "perfetto", "save"}
 
 
 class TooLongError(BaseException):
@@ -30,6 +42,9 @@ def list_commands(file, base, folder):
     file, base = str(file), str(base)
     out = {name: str(folder / name) for name in ("r.html", "csv", "parquet", "t.json", "m.md", "w.py", "i.cdiag")}
     return [
+        ["views", file],
+        ["ranks", str(folder / "ranks")],
+        ["live", str(folder / "ranks"), "--plain"],
         ["plan", file],
         ["plan", file, "--code"],
         ["plan", file, "--patch"],
@@ -56,14 +71,16 @@ def list_commands(file, base, folder):
 def find_problems(arguments):
     """What is wrong with the end of one command: a list of texts, empty if it ended as it should."""
     out, err = _Text(arguments), io.StringIO()
+    run = _show_views if arguments[0] == "views" else main
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _limit_time(), _look_once():
-            code = main(arguments)
+            code = run(arguments)
     except TooLongError:
         return [f"took more than {MOST_S} s of CPU time"]
     except BaseException:
         return [traceback.format_exc()]
     shown, said = out.getvalue(), err.getvalue()
+    ENDINGS[code] += 1
     problems = [] if code in (0, 1, 2, live_command.INTERRUPTED) else [f"exit code {code}"]
     if code == 2 and (shown or said.count("\n") != 1 or not said.startswith("compilediag: ")):
         problems.append(f"refused, but not in one line: {shown[:200]!r} {said[:500]!r}")
@@ -90,6 +107,24 @@ class _Text(io.TextIOWrapper):
 
     def getvalue(self):
         return self.buffer.getvalue().decode(self.encoding)
+
+
+def _show_views(arguments):
+    """Print what the methods of a session return, and which of them end in anything but a result or one line."""
+    file = Path(arguments[1])
+    try:
+        session, views = list_views(file, file.parent) if is_session(file) else (None, {})
+    except CompilediagError as error:
+        print(f"compilediag: {error}", file=sys.stderr)
+        return 2
+    for name, show in views.items():
+        try:
+            texts = show()
+        except CompilediagError as error:
+            texts = [str(error)]
+        is_printed = name not in NOT_PRINTED and name not in BY_TABLE and not name.startswith(("events", "figure"))
+        print(*(texts if is_printed else []), sep="\n")
+    return 0
 
 
 @contextlib.contextmanager

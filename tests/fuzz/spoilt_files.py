@@ -66,7 +66,7 @@ def _swap(random_, data):
 
 
 def spoil_cells(random_, file):
-    """Change cells of a session: in one row, some or all, of any table. The bytes of texts are spoilt too."""
+    """Change cells of a session or another database: in one row, some or all, of any table."""
     db = sqlite3.connect(file, isolation_level=None)
     tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     filled = [table for table in tables if db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]]
@@ -82,7 +82,7 @@ def spoil_cells(random_, file):
         _execute(db, sql, (row, choose_cell(random_))[: 2 if value == "?2" else 1])
     if random_.random() < 0.2:
         _spoil_facts(random_, db)
-    if random_.random() < 0.2:
+    if random_.random() < 0.2 and "payloads" in tables:
         _spoil_texts(random_, db)
     db.execute("COMMIT")
     db.close()

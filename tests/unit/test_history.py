@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import sqlite3
 import stat
 import sys
@@ -14,6 +15,8 @@ from compilediag.decode.cache_keys.key_components import Component
 from compilediag.decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from compilediag.sources.caches import key_history as history
 from compilediag.sources.caches.key_history import StoredKeys, default_path, program_name
+
+from ..fuzz.spoilt_files import spoil_bytes, spoil_cells
 
 SETTINGS = {"inductor_config[x]": Component("d", "True")}
 
@@ -324,3 +327,19 @@ def test_what_is_kept_of_a_key_is_bounded(path):
                 "INSERT INTO keys SELECT NULL, owner, ?, seen_ns, seen_in, settings, own FROM keys LIMIT 1", (f"x{n}",)
             )
     assert len(known(path)) == history.MAX_OF_OWNER
+
+
+def test_spoilt_files_cost_the_history_alone(path):
+    """Bytes and cells that somebody changed: keys are found, or the history ends with its reason."""
+    kept(path, *(key(f"k{n}") for n in range(5)))
+    honest, random_ = path.read_bytes(), random.Random(13)
+    ended = 0
+    for number in range(150):
+        path.write_bytes(honest if number % 2 else spoil_bytes(random_, honest))
+        if number % 2:
+            spoil_cells(random_, path)
+        session = StoredKeys(path)
+        assert all(isinstance(name, str) and seen.isprintable() for name, _, seen in session.earlier(owner()))
+        session.remember(owner(), key("new"))
+        ended += session.problem is not None
+    assert 30 < ended < 150

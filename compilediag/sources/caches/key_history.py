@@ -106,7 +106,7 @@ class StoredKeys:
 
     def earlier(self, owner: KeyOwner) -> list[tuple[str, Components, str]]:
         """The keys of an owner that earlier sessions saw, the oldest first: name, components, when and where."""
-        if self._path is None or not self._path.exists():
+        if self._path is None or not os.path.exists(self._path):
             return []
         return self._run(lambda db: _earlier(db, _text(owner), self._began_ns)) or []
 
