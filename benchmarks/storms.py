@@ -126,8 +126,8 @@ def _count_bytes(session: Session) -> int:
 
 
 def _measure_memory(detail: str | None, rounds: int) -> float:
-    """Bytes that the compiles leave in Python's memory when torch has forgotten them: the median of three."""
-    return statistics.median(_measure_memory_once(detail, rounds) for _ in range(3))
+    """Bytes that the compiles leave in Python's memory when torch has forgotten them: the mean of two."""
+    return statistics.mean(_measure_memory_once(detail, rounds) for _ in range(2))
 
 
 def _measure_memory_once(detail: str | None, rounds: int) -> int:

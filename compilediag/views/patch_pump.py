@@ -1,6 +1,7 @@
-"""Sends a live widget what is new, ten to twenty times a second, from a thread of its own.
+"""Sends a live widget what is new, up to twenty times a second, from a thread of its own.
 
-Nothing is sent per event: the server drops what is beyond 1,000 messages a second.
+Nothing is sent per event: the server drops what is beyond 1,000 messages a second. The thread leaves the processor to
+the compiler beside it: after a while of constant news it sends them less often, every `LONGEST_S` at least.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from .page_types import PagePatch, PageRow
 #: Seconds between two looks at the session: while nothing happens, and while something does.
 QUIET_S, BUSY_S = 0.1, 0.05
 MIN_PAUSE_S = 0.02
+#: Share of a core that the thread may take, and the CPU seconds that it can save up for a burst of news.
+SHARE, MOST_SAVED_S = 0.008, 0.05
+#: The longest pause between two looks.
+LONGEST_S = 0.2
 #: The page reports "no news from the kernel" after a silence, so an "alive" message is sent this often.
 ALIVE_S = 2.0
 #: Characters of JSON in one message.
@@ -26,6 +31,23 @@ MESSAGE_SIZE = 1_500_000
 SENT_LAST = ("meta", "totals", "findings", "plan", "now")
 #: After so many errors in a row the pump stops.
 MAX_ERRORS = 5
+
+
+class CpuPace:
+    """How long the thread that makes it has to pause, so that it takes a share of a core and no more."""
+
+    def __init__(self) -> None:
+        self._saved_s = MOST_SAVED_S
+        self._at, self._cpu_at = time.monotonic(), time.thread_time()
+
+    def pause_s(self) -> float:
+        """The pause after the work since the last call; 0 while there is CPU time left."""
+        now, cpu = time.monotonic(), time.thread_time()
+        earned_s, spent_s = SHARE * (now - self._at), cpu - self._cpu_at
+        self._at, self._cpu_at = now, cpu
+        # What one long step takes is not held against it for longer than a burst.
+        self._saved_s = max(-MOST_SAVED_S, min(MOST_SAVED_S, self._saved_s + earned_s - spent_s))
+        return min(LONGEST_S, max(0.0, -self._saved_s / SHARE))
 
 
 class Pump:
@@ -67,11 +89,12 @@ class Pump:
 
     def _run(self) -> None:
         """Step at an even pace. Beside a busy compiler a step is slow, because it waits for the interpreter."""
+        pace = CpuPace()
         while not self._ended.is_set():
             began = time.monotonic()
             self._step()
-            pace = BUSY_S if self._last_sent >= began else QUIET_S
-            self._ended.wait(max(MIN_PAUSE_S, began + pace - time.monotonic()))
+            next_s = BUSY_S if self._last_sent >= began else QUIET_S
+            self._ended.wait(max(MIN_PAUSE_S, began + next_s - time.monotonic(), pace.pause_s()))
 
     def _step(self) -> None:
         """Send what is new. An error is shown in the widget; it never fails the user's cell."""

@@ -1,0 +1,48 @@
+"""The dashboard's thread leaves the processor to the compiler beside it."""
+
+import pytest
+
+from compilediag.views import patch_pump
+from compilediag.views.patch_pump import LONGEST_S, MOST_SAVED_S, SHARE, CpuPace
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """[the time, the CPU time of this thread], which stand still."""
+    now = [100.0, 5.0]
+    monkeypatch.setattr(patch_pump.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(patch_pump.time, "thread_time", lambda: now[1])
+    return now
+
+
+def work(clock, cpu_s, wall_s=0.0):
+    clock[0] += max(cpu_s, wall_s)
+    clock[1] += cpu_s
+
+
+def test_a_burst_after_a_pause_is_sent_at_once(clock):
+    pace = CpuPace()
+    for _ in range(10):
+        work(clock, MOST_SAVED_S / 11)
+        assert pace.pause_s() == 0
+    work(clock, MOST_SAVED_S / 5)
+    assert pace.pause_s() > 0
+    work(clock, 0.0, wall_s=2 * MOST_SAVED_S / SHARE)
+    assert pace.pause_s() == 0
+
+
+def test_constant_news_take_the_share_and_no_more(clock):
+    pace = CpuPace()
+    begin, cost = clock[0], LONGEST_S * SHARE / 2
+    for _ in range(10_000):
+        work(clock, cost)
+        clock[0] += pace.pause_s()
+    assert 10_000 * cost / (clock[0] - begin) == pytest.approx(SHARE, rel=0.05)
+
+
+def test_one_long_step_delays_what_follows_by_little(clock):
+    pace = CpuPace()
+    work(clock, 30.0)
+    assert pace.pause_s() == LONGEST_S
+    work(clock, 0.0, wall_s=MOST_SAVED_S / SHARE)
+    assert pace.pause_s() == 0
