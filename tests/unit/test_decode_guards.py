@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -469,3 +472,32 @@ def test_no_text_makes_it_raise():
 def test_long_texts_are_parsed(piece):
     # In linear time, see benchmarks/functions.py; quadratic time would be minutes.
     assert parse_guard(piece * 20_000).kind in GUARD_KINDS
+
+
+def find_functions_in_sources():
+    """The functions of its own that the installed torch writes into the names of sources, as it writes them."""
+    spec = importlib.util.find_spec("torch")
+    text = (Path(spec.origin).parent / "_dynamo" / "source.py").read_text()
+    text = text.replace("{_esc_str(self.device.type)}", "cuda").replace("{_esc_str(self.device.index)}", "0")
+    found = re.findall(r"___\w+\((?:[^\"()]|\([^\"()]*\))*\)", re.sub(r"\{_esc_str\((?:[^()]|\(\))*\)\}", "0", text))
+    return sorted({one.replace("{{0}}", "{0}").replace("{0}", "L['x']") for one in found})
+
+
+@pytest.mark.parametrize("source", find_functions_in_sources())
+def test_no_function_of_dynamo_is_in_the_name_of_a_value(source):
+    formatted = format_source(f"{source}.a[1]")
+    assert "___" not in formatted and "L[" not in formatted and formatted.endswith(".a[1]")
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("___list_reverseiterator_backing_list(L['it'])[1]", "it[1]"),
+        ("___unwrap_async_collective_tensor(L['x']).size()[0]", "x.size()[0]"),
+        ("___set_getitem(L['s'], 0)", "s[0]"),
+        ("___namedtuple_fields(L['n'])", "n._fields"),
+        ("___get_current_stream(torch.device('cuda', 0))", "torch.cuda.current_stream(0)"),
+    ],
+)
+def test_functions_of_dynamo_in_names(source, plain):
+    assert format_source(source) == plain

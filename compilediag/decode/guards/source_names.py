@@ -19,11 +19,31 @@ _LOCAL = re.compile(rf"\bL\[{_KEY}\]")
 _GLOBAL = re.compile(rf"\bG\[{_KEY}\]")
 _BUILTIN = re.compile(rf"\bG\['__builtins_dict___\d+'\]\[{_KEY}\]")
 _GETITEM = re.compile(r"\b(?:dict|list|tuple)\.__getitem__\(([^(),]+), ([^(),]+)\)")
-_ODICT = re.compile(r"\b___odict_getitem\(([^(),]+), ([^(),]+)\)")
+#: Items that Dynamo reads with a function of its own.
+_ITEM = re.compile(r"\b___(?:odict|set|tuple_iterator)_getitem\(([^(),]+), ([^(),]+)\)")
 _DICT_KEYS = re.compile(r"\bdict\.keys\(([^()]+)\)")
-_TUPLE_ITERATOR = re.compile(r"\b___tuple_iterator_getitem\(([^(),]+), (\d+)\)")
 _GETATTR = re.compile(rf"\b(?:getattr|object\.__getattribute__)\(([^(),]+), {_KEY}\)")
-_WRAPPED = re.compile(r"\b___(?:from_numpy|as_tensor)\(([^()]+)\)(?:\.item\(\))?")
+_WRAPPED = re.compile(
+    r"\b___(?:from_numpy|as_tensor|unwrap_async_collective_tensor|list_reverseiterator_backing_list)"
+    r"\(([^()]+)\)(?:\.item\(\))?"
+)
+_NAMED_FIELDS = re.compile(r"\b___namedtuple_fields\(([^()]+)\)")
+_DATACLASS_FIELDS = re.compile(r"\b___dataclass_fields\(([^()]+)\)")
+_MODE = re.compile(r"\b___get_torch_function_mode_stack_at\((\d+)\)")
+_STREAM = re.compile(r"\b___get_current_stream\(torch\.device\('?(\w+)'?(?:, (\w+))?\)\)")
+#: Functions of Dynamo in its sources, and the same as the user would write it.
+_PLAIN = (
+    (_GETITEM, r"\1[\2]"),
+    (_ITEM, r"\1[\2]"),
+    (_DICT_KEYS, r"\1.keys()"),
+    (_GETATTR, r"\1.\2"),
+    (_WRAPPED, r"\1"),
+    (_NAMED_FIELDS, r"\1._fields"),
+    (_DATACLASS_FIELDS, r"dataclasses.fields(\1)"),
+    (_MODE, r"torch_function_mode_stack[\1]"),
+    (_STREAM, r"torch.\1.current_stream(\2)"),
+    (_ENVIRON, r"os.environ[\1]"),
+)
 _CLASS = re.compile(r"<(?:class|enum|flag) '([^']*)'>")
 _BACKENDS = {"CPU", "CUDA", "Meta", "XPU", "MPS", "HPU", "XLA", "IPU", "VE", "Lazy", "MTIA", "MAIA", "PrivateUse1"}
 _SCALARS = {
@@ -47,11 +67,8 @@ def format_source(source: str) -> str:
     text = _BUILTIN.sub(r"\1", source)
     text = _LOCAL.sub(r"\1", text)
     text = _GLOBAL.sub(_format_global, text)
-    for pattern, plain in ((_GETITEM, r"\1[\2]"), (_ODICT, r"\1[\2]"), (_TUPLE_ITERATOR, r"\1[\2]")):
+    for pattern, plain in _PLAIN:
         text = pattern.sub(plain, text)
-    text = _DICT_KEYS.sub(r"\1.keys()", text)
-    text = _GETATTR.sub(r"\1.\2", text)
-    text = _ENVIRON.sub(r"os.environ[\1]", _WRAPPED.sub(r"\1", text))
     return _MODULE_DICTS.sub(_format_member, text).strip()
 
 
