@@ -146,6 +146,15 @@ def test_a_capture_ahead_of_time_is_a_compile(tmp_path):
     assert "Nothing was compiled" not in session.summary()
 
 
+def test_a_compile_worker_that_dies_is_a_text():
+    """As `torch._inductor.compile_worker` of torch 2.15 reports it, outside of any compile."""
+    metadata = {"name": "compile_worker_sidecar_death", "encoding": "string"}
+    with cd.watch() as session:
+        torch._logging.trace_structured("artifact", lambda: metadata, payload_fn=lambda: "sidecar pid=7 returncode=-9")
+    (row,) = session.artifacts.to_dict("records")
+    assert (row["name"], session.artifact(row["event_id"])) == (metadata["name"], "sidecar pid=7 returncode=-9")
+
+
 def test_outcomes_limits_and_restarts():
     def limited(x, name):
         return x + len(name)

@@ -44,6 +44,7 @@ KEPT = frozenset(
         "inductor_collective_schedule",
         "inductor_runtime_and_tensor_meta",
         "graph_execution",
+        "compile_worker_sidecar_death",
     }
 )
 
