@@ -221,7 +221,10 @@ class SessionData(TableProperties):
         of_it = [(at, name) for n, (at, name) in enumerate(names, 1) if at == first + n and name.split(".")[0] in KINDS]
         if not of_it:
             raise KeyError(f"no metrics are kept for event {event_id}")
-        return join_texts({name: self.artifact(at) for at, name in of_it})
+        try:
+            return join_texts({name: self.artifact(at) for at, name in of_it})
+        except (ValueError, TypeError, RecursionError) as error:
+            raise KeyError(f"the metrics of event {event_id} are damaged: {error}") from None
 
     def news(self, after: int) -> tuple[int, set[str]]:
         """Number of the latest event, and the kinds of the events above `after`: one query finds what is new."""

@@ -32,6 +32,10 @@ SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean":
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
 #: Pages in the -wal file before they go into the file; small batches write the same last pages again and again.
 CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"
+#: Facts about a session and their characters: the list of logs of a large job takes some MB.
+MAX_FACTS, MAX_FACTS_SIZE = 1_000, 64 << 20
+#: Threads that compile now, and the characters of what one of them compiles.
+MAX_STATES, MAX_STATE = 10_000, 100_000
 #: The URI of a session that has no file.
 MEMORY = "file::memory:"
 #: Thread id -> what the thread compiles now.
@@ -202,7 +206,13 @@ class Store:
 
     def meta(self) -> dict[str, Any]:
         """The facts about the session. Those that are not legible are missing."""
-        return read_facts(self.connection.execute("SELECT key, value FROM meta").fetchall())
+        rows, size = [], 0
+        for key, value in self.connection.execute(f"SELECT key, value FROM meta LIMIT {MAX_FACTS}"):
+            size += len(value) if isinstance(value, (str, bytes)) else 0
+            if size > MAX_FACTS_SIZE:
+                break  # Pages of a damaged file can refer to one long text many times.
+            rows.append((key, value))
+        return read_facts(rows)
 
     def is_recorded_elsewhere(self) -> bool:
         """True while another living process of this machine records to the file."""
@@ -270,7 +280,8 @@ class Store:
     def progress_by_process(self) -> dict[int, States]:
         """What compiles now, by process and thread; empty after the recording has ended."""
         ended = "SELECT 1 FROM meta WHERE key = 'stopped_ns' AND value <> 'null'"
-        rows = self.connection.execute(f"SELECT pid, thread, state FROM progress WHERE NOT EXISTS ({ended})")
+        fits = f"length(state) < {MAX_STATE} AND NOT EXISTS ({ended}) LIMIT {MAX_STATES}"
+        rows = self.connection.execute(f"SELECT pid, thread, state FROM progress WHERE {fits}")
         found: dict[int, States] = {}
         for pid, thread, text in rows:
             if is_process_id(pid) and isinstance(thread, int) and (state := read_state(text)) is not None:

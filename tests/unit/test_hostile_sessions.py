@@ -16,6 +16,7 @@ from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
 from compilediag.logs.followed_files import FollowedFiles
 from compilediag.session import load
 from compilediag.storage import guarded_connection, texts
+from compilediag.storage import store as store_module
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
 from compilediag.unpacking import unpack
@@ -331,6 +332,40 @@ def test_a_text_that_is_no_json_loses_that_fact_alone(base, tmp_path):
     session = load(spoil(base, tmp_path / "a.cdiag", *changes))
     assert "title" not in session.meta and "detail" not in session.meta and session.meta["torch_version"]
     assert "compile" in session.summary()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "7", "[" * 100_000, "x" * 100])
+def test_texts_that_are_no_json_are_not_kept(base, tmp_path, text):
+    session = load(spoil(base, tmp_path / "a.cdiag", ("UPDATE payloads SET body = ?", zlib.compress(text.encode()))))
+    honest = load(base)
+    asked = [event_id for event_id in session.compiles["event_id"] if has_metrics(honest, event_id)][:5]
+    assert asked and session.ranks().summary()
+    for event_id in asked:
+        with pytest.raises(KeyError, match="damaged"):
+            session.metrics(event_id)
+
+
+def has_metrics(session, event_id):
+    try:
+        return bool(session.metrics(event_id))
+    except KeyError:
+        return False
+
+
+def test_facts_and_states_are_bounded(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "MAX_FACTS_SIZE", 5_000_000)
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+    changes = (
+        (f"INSERT INTO meta {many} SELECT 'k' || i, ? FROM n LIMIT 50", json.dumps("x" * 1_000_000)),
+        (f"INSERT INTO progress {many} SELECT 4194302, i, ? FROM n", json.dumps({"function": "f"})),
+        ("INSERT INTO progress VALUES (4194303, 1, ?)", json.dumps({"function": "f" * 100_000})),
+        ("DELETE FROM meta WHERE key = 'stopped_ns'",),
+    )
+    store = Store.open(spoil(base, tmp_path / "a.cdiag", *changes))
+    with closing(store.connection):
+        assert len(str(store.meta())) < 6_000_000 and store.meta()["torch_version"]
+        states = store.progress_by_process()
+        assert sum(map(len, states.values())) == 10_000 and 4_194_303 not in states
 
 
 def test_words_that_no_column_lists_do_not_stop_any_view(base, tmp_path):

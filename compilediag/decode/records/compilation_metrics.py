@@ -47,6 +47,8 @@ UNKNOWN_REASON = "Unable to find recompilation reasons"
 COMPILE_ID = re.compile(r"(?:!\d+/?)?(?:\d+/\d+)?")
 #: Longer texts (the configurations) are stored on their own: they hardly ever differ between two compiles.
 LONG = 1000
+#: Characters of the other fields of a record; one that is cut is damaged.
+MAX_FIELDS = 16 << 20
 
 
 def make_compile(
@@ -189,10 +191,12 @@ def split_texts(kind: str, logged: Metrics) -> Iterator[tuple[str, str]]:
 
 
 def join_texts(parts: Mapping[str, str]) -> dict[str, Any]:
-    """Return all fields of a compile's metrics from the texts of `split_texts`; empty if there are none."""
+    """Return all fields of a compile's metrics from the texts of `split_texts`; empty if there are none. ValueError,
+    TypeError or RecursionError if one of them is something else.
+    """
     fields: dict[str, Any] = {}
     for name, text in parts.items():
         kind, _, field = name.partition(".")
         if kind in KINDS:
-            fields.update({field: text} if field else json.loads(text))
+            fields.update({field: text} if field else json.loads(text[:MAX_FIELDS]))
     return fields

@@ -40,6 +40,8 @@ from ..rules.lookup_groups import COMPILE_CACHES
 E = TypeVar("E", bound=Event)
 
 EXECUTION = "graph_execution"
+#: Characters of a text that is parsed.
+MAX_JSON = 16 << 20
 #: Outcome of a lookup -> its letter in a rank's sequence.
 LETTERS = {"hit": "H", "miss": "M", "guard_miss": "G", "bypass": "B", "disabled": "-", "failed": "F"}
 #: Differences between processes that mean nothing: addresses, and which of the same devices a rank has.
@@ -318,14 +320,24 @@ def _read_texts(data: Rows, name: str) -> Iterator[tuple[int, Artifact, dict[str
     """The texts of a name with their ranks, as JSON; others are passed over. Only a session's file keeps texts."""
     read = getattr(data, "artifact", None)
     rows: Sequence[Artifact] = data.rows(Artifact) if read else ()
+    refused: set[str | None] = set()  # Any number of artifacts can have the same text.
     for row in rows:
-        if row.name == name and row.rank is not None:
-            try:
-                content = json.loads(read(row.event_id))  # type: ignore[misc]
-            except (KeyError, ValueError, RecursionError):
-                continue
-            if isinstance(content, dict):
+        if row.name == name and row.rank is not None and row.digest not in refused:
+            content = _parse_dict(read, row.event_id)
+            if content is None:
+                refused.add(row.digest)
+            else:
                 yield row.rank, row, content
+
+
+def _parse_dict(read: Any, event_id: int | None) -> dict[str, Any] | None:
+    """A text as JSON; None if it is something else, or longer than torch writes it."""
+    try:
+        text = read(event_id)
+        content = json.loads(text) if len(text) < MAX_JSON else None
+    except (KeyError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _list_dicts(content: Any) -> list[dict[str, Any]]:
