@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..events import CacheLookup, Compile, Rows
 from ..formatting import get_basename
-from .evidence import group_by, sum_seconds
+from .evidence import group_by
 from .rules.break_even import MADE
 
 
@@ -72,8 +72,3 @@ def list_missing(expected: Iterable[Variants], data: Rows) -> list[str]:
             where = f"{wanted.function} ({wanted.file}:{wanted.line})"
             lines.append(f"{where}: {has.count} of {wanted.count} compiled, {has.stored} of {wanted.stored} stored")
     return lines
-
-
-def sum_compile_seconds(data: Rows) -> float:
-    """s of all compiles of a session."""
-    return sum_seconds(row.duration_s for row in data.rows(Compile))

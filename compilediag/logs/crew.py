@@ -16,9 +16,9 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Self
 
 from ..errors import CompilediagError
 
@@ -36,13 +36,13 @@ _SIZE = struct.Struct("<Q")
 
 
 class Crew:
-    """The processes, and one thread for each that hands it one question after the other.
+    """The processes, and one thread for each that hands it one question after the other. Leaving the block ends them.
 
     The second part of a question is the path of the log it is about. `ahead`: most answers that wait to be taken.
-    `arguments` are those of the program.
+    `arguments` are those of the program: the bytes of text that it may keep.
     """
 
-    def __init__(self, questions: Iterable[Question], processes: int, ahead: int, arguments: list[str]):
+    def __init__(self, questions: Iterable[Question], processes: int, ahead: int, arguments: Sequence[str] = ("0",)):
         self._questions = iter(questions)
         self._ahead = ahead
         self._answers: dict[int, bytes | CompilediagError] = {}
@@ -52,6 +52,12 @@ class Crew:
         self._processes = [_start_process(arguments) for _ in range(processes)]
         for process in self._processes:
             threading.Thread(target=self._drive, args=(process,), daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()
 
     def take_answers(self) -> Iterator[Any]:
         """Yield the answers. CompilediagError for the first question that has none."""
@@ -127,7 +133,7 @@ def _ask(process: subprocess.Popen[bytes], question: Question) -> bytes | Compil
     return answer
 
 
-def _start_process(arguments: list[str]) -> subprocess.Popen[bytes]:
+def _start_process(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(

@@ -9,7 +9,7 @@ import itertools
 import marshal
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,12 +50,8 @@ def read_with_crew(path: Path, processes: int, stream: LogStream) -> Iterator[It
     with path.open("rb") as file, path.open("rb") as own:
         parts = find_parts(file, PART)
         first = list(itertools.islice(parts, FIRST + 1))
-        crew = Crew(ask(), processes, processes * AHEAD, ["0"]) if len(first) > FIRST else None
-        try:
+        with Crew(ask(), processes, processes * AHEAD) if len(first) > FIRST else nullcontext() as crew:
             yield separate_torn(read())
-        finally:
-            if crew is not None:
-                crew.end()
 
 
 def find_parts(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:

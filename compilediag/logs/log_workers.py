@@ -79,13 +79,10 @@ def read_parts(logs: Sequence[LogFile], processes: int, max_texts: int, beside: 
     with tempfile.TemporaryDirectory(dir=beside.parent, prefix=".compilediag-") as folder:
         files = [Path(folder, f"{number}.cdiag") for number in range(len(logs))]
         questions = (_ask_for_log(log, file, processes // workers) for log, file in zip(logs, files, strict=True))
-        crew = Crew(questions, workers, len(logs), [str(max_texts // workers)])
-        try:
+        with Crew(questions, workers, len(logs), [str(max_texts // workers)]) as crew:
             for log, file, answer in zip(logs, files, crew.take_answers(), strict=True):
                 yield Part(log, file, ReadTally.from_json(answer["tally"]), answer["dropped"])
                 file.unlink()
-        finally:
-            crew.end()
 
 
 def _ask_for_log(log: LogFile, part: Path, processes: int) -> Question:

@@ -94,13 +94,12 @@ def scan_logs(logs: Sequence[LogFile], processes: int) -> list[ScannedLog]:
     questions = ([SCAN_LOGS, str(chunk[0].path), [log.as_json() for log in chunk]] for chunk in chunks)
     progress, done = ProgressBar(sum(log.size for log in logs)), 0
     scanned: list[ScannedLog] = []
-    crew = Crew(questions, min(processes, len(chunks)), len(chunks), ["0"])
     try:
-        for chunk, answer in zip(chunks, crew.take_answers(), strict=True):
-            scanned += [ScannedLog.from_json(stored) for stored in answer]
-            done += sum(log.size for log in chunk)
-            progress.show(done, "comparing ranks")
+        with Crew(questions, min(processes, len(chunks)), len(chunks)) as crew:
+            for chunk, answer in zip(chunks, crew.take_answers(), strict=True):
+                scanned += [ScannedLog.from_json(stored) for stored in answer]
+                done += sum(log.size for log in chunk)
+                progress.show(done, "comparing ranks")
     finally:
-        crew.end()
         progress.end()
     return scanned

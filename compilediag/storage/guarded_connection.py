@@ -1,4 +1,4 @@
-"""Connections to session files that somebody else may have written.
+"""Connections to session files that other people may have written.
 
 A file can be made so that reading it never ends or fills the memory: pages that refer to each other, rows that share
 one long text. Each statement may take as long, and each value be as large, as an honest file of that size can need.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compilediag.diagnosis.causes.edits import insert_before_call, replace_argument, rewrite_argument
+from compilediag.diagnosis.causes.edits import insert_before, replace_argument, rewrite_argument
 from compilediag.diagnosis.causes.user_names import NamedSite, UserNames
 
 
@@ -25,7 +25,7 @@ class CalledCause:
 
 
 def insert(code, line="torch._dynamo.mark_dynamic(ids, 0)", call="step(ids)"):
-    edits = insert_before_call(CalledCause(Line(code, call)), line)
+    edits = insert_before(Line(code, call), (line,))
     return edits[0] if edits else None
 
 
@@ -56,7 +56,6 @@ def test_no_line_goes_where_it_would_not_run_before_each_call(code):
 
 
 def test_no_edit_without_a_call_site():
-    assert insert_before_call(CalledCause(None), "x = 1") == ()
     assert replace_argument(CalledCause(None, "k"), "torch.tensor({})") == ()
     assert replace_argument(CalledCause(Line("f(x, k)", None), "k"), "torch.tensor({})") == ()
 

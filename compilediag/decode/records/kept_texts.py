@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -16,7 +15,7 @@ from ..call_stacks import CallStacks, parse_logged_frames
 from .attempts import CompileAttempt
 from .file_names import FileNames
 from .record_kinds import find_name
-from .trace_log import Record
+from .trace_log import Record, compute_md5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class KeptTexts:
         if lines:
             self._size -= sum(map(len, lines))
             text = b"\n".join(lines)
-            yield self.make_artifact(GATHERED, attempt, time_ns, size=len(text), digest=_hash(text)), text
+            yield self.make_artifact(GATHERED, attempt, time_ns, size=len(text), digest=compute_md5(text)), text
 
     def flush(self, beyond: int, time_ns: int) -> Iterator[Item]:
         """Yield all gathered records if they have more than `beyond` bytes."""
@@ -106,11 +105,7 @@ def _format_name(file: str | None) -> str:
 def _encode(text: str) -> tuple[bytes, str]:
     """Return the UTF-8 of a text and its md5."""
     data = text.encode("utf-8", "replace")
-    return data, _hash(data)
+    return data, compute_md5(data)
 
 
 _encode_again = functools.lru_cache(REMEMBERED)(_encode)
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()

@@ -251,14 +251,14 @@ def _add_payload(record: Record, lines: bytes) -> None:
     if record.digest != expected and b"\r" in payload:
         # Line ends of another system.
         plain = payload.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        if _hash(plain) == expected:
+        if compute_md5(plain) == expected:
             _set_payload(record, plain)
     if record.digest != expected and isinstance(expected, str):
         record.damage = MD5
 
 
 def _set_payload(record: Record, payload: bytes) -> None:
-    record.payload, record.size, record.digest = payload, len(payload), _hash(payload)
+    record.payload, record.size, record.digest = payload, len(payload), compute_md5(payload)
 
 
 def _separate(first: Record, second: Record) -> None:
@@ -275,7 +275,7 @@ def _separate(first: Record, second: Record) -> None:
         if md5.hexdigest() == wanted:
             rest = b"\n".join(lines[number:])
             whole = rest if first.payload is None else first.payload + b"\n" + rest
-            if _hash(whole) == first.metadata.get("has_payload"):
+            if compute_md5(whole) == first.metadata.get("has_payload"):
                 _set_payload(first, whole)
                 _set_payload(second, b"\n".join(lines[:number]))
                 first.damage = second.damage = None
@@ -283,5 +283,6 @@ def _separate(first: Record, second: Record) -> None:
         md5.update(b"\n")
 
 
-def _hash(data: bytes) -> str:
+def compute_md5(data: bytes) -> str:
+    """Return the digest that torch names a payload by."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()

@@ -10,7 +10,7 @@ from ..change import CodeChange
 from ..evidence import get_place, group_by
 from ..settings import Settings
 from .cause import EVALUATED, NUMBER, ZERO_ONE, Cause
-from .edits import get_user_value, insert_before_call, replace_argument
+from .edits import get_user_value, replace_argument
 from .source_paths import find_listed, is_size, normalize_source, split_property
 
 #: Undoes dynamic=False: torch then makes a number dynamic after its first change, which still recompiles.
@@ -88,12 +88,6 @@ def _make_change(way: Settings | CodeChange | str) -> CodeChange:
     if isinstance(way, CodeChange):
         return way
     return CodeChange(text=way) if isinstance(way, str) else CodeChange(settings=way)
-
-
-def edit_call(cause: Cause, *lines: str) -> CodeChange | None:
-    """`lines` before the user's call, as a change; None if the call is not known."""
-    edits = insert_before_call(cause, *lines)
-    return CodeChange(edits=edits) if edits else None
 
 
 def edit_argument(cause: Cause, template: str) -> CodeChange | None:

@@ -34,12 +34,6 @@ def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:
     return (Edit(site.file, site.line, "insert_before", site.code, "\n".join(lines)),)
 
 
-def insert_before_call(cause: Cause, *lines: str) -> tuple[Edit, ...]:
-    """Put `lines` before the user's call; no edit if the call or the names in it are not available there."""
-    site = get_site(cause)
-    return () if site is None else insert_before(site, lines)
-
-
 def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
     """False inside a loop's header or a branch on one line, and for names that a comprehension or lambda binds."""
     code = (site.code or "").strip()

@@ -37,7 +37,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-#: The backend that stands in for that of torch.compile under the stance aot_eager_then_compile.
+#: The backend that replaces that of torch.compile at the first call under the stance aot_eager_then_compile.
 _AOT_EAGER = "aot_eager"
 _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Lt: operator.lt,
@@ -141,9 +141,9 @@ class FactIndex:
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
         self._absent = _list_absent(rows)
-        stand_ins = {get_place(row) for row in data.rows(RefusedCall) if row.ran == _AOT_EAGER}
-        made = data.rows(Compile) if stand_ins else ()
-        self._replaced = {c.compile_key for c in made if c.backend == _AOT_EAGER and get_place(c) in stand_ins}
+        first_calls = {get_place(row) for row in data.rows(RefusedCall) if row.ran == _AOT_EAGER}
+        made = data.rows(Compile) if first_calls else ()
+        self._replaced = {c.compile_key for c in made if c.backend == _AOT_EAGER and get_place(c) in first_calls}
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..settings import Settings, merge_fixes
@@ -49,8 +49,3 @@ def _separate_lists(settings: Settings) -> Settings:
 
 def _split(names: object) -> list[str]:
     return str(names).split(",") if names else []
-
-
-def list_conflicts(parts: Iterable[Settings | None]) -> tuple[str, ...]:
-    """One sentence for each setting of which two values are wanted."""
-    return merge_settings(list(parts)).conflicts

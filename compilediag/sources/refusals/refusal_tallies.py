@@ -71,7 +71,7 @@ class RefusalTallies:
         """Count a call; its tally if it is the first of its kind, else None."""
         with self._lock:
             known = self._tallies.get(refusal)
-            if known is None and self._has_no_room(refusal):
+            if known is None and self._is_full(refusal):
                 known = self._tallies.get(self._first.get(refusal.function, refusal))
                 if known is None:
                     return None
@@ -83,7 +83,7 @@ class RefusalTallies:
             tally = self._tallies[refusal] = Tally(refusal, make_key())
             return tally
 
-    def _has_no_room(self, refusal: Refusal) -> bool:
+    def _is_full(self, refusal: Refusal) -> bool:
         is_known = refusal.function in self._sizes
         return self._sizes[refusal.function] >= MAX_FAILURES if is_known else len(self._sizes) >= MAX_FUNCTIONS
 
