@@ -27,8 +27,8 @@ from .progress_bar import ProgressBar
 #: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
 MARKS = "logs"
 
-#: A batch is written when it has this many events, or bytes of text. More do not stay in the cache of a processor.
-BATCH_EVENTS, BATCH_BYTES = 1_000, 8 << 20
+#: A batch is written when it has this many events, or bytes of text.
+BATCH_EVENTS, BATCH_BYTES = 4_000, 8 << 20
 #: Bytes of text that a session keeps; further texts are counted as dropped.
 MAX_TEXTS = 4 << 30
 #: Digests of texts that are remembered; SQLite ignores a text that is written again.

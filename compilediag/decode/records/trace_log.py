@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from .record_kinds import find_compile_id, find_kind
 
-#: Bytes read at once; they stay in the cache of a processor.
+#: Bytes read at once.
 BLOCK = 1 << 17
 #: Longer records are dropped: a file without line ends must not fill the memory.
 MAX_RECORD = 64 << 20
