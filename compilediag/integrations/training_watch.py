@@ -86,7 +86,7 @@ class TrainingWatch:
         if self._path is not None and ranks > 1:
             self._path = _name_folder(self._path)
         if self._path is not None:
-            Path(self._path).absolute().parent.mkdir(parents=True, exist_ok=True)
+            Path(self._path).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.session = start(self._path, self._detail)
         self._is_running = True
         # A training that raises calls no hook of some trainers.
@@ -113,7 +113,7 @@ class TrainingWatch:
         path = self._path if self._path is not None and _is_at(own, Path(self._path).absolute()) else None
         session = load(path) if path is not None and Path(path).is_dir() else own
         if self._report is not None:
-            self._report.absolute().parent.mkdir(parents=True, exist_ok=True)
+            self._report.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             session.report(self._report)
         if not self._show_plan or sys.stderr is None:
             return

@@ -129,8 +129,7 @@ class ProcessRunner:
         """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""
         if process.stdin is not None:
             kept = self._folder / "stdin"
-            kept.touch(mode=0o600)
-            file = kept.open("wb", buffering=0)
+            file = open(kept, "wb", buffering=0, opener=open_private)  # noqa: SIM115
             threading.Thread(target=_copy_stdin, args=(process.stdin, file), daemon=True).start()
 
     def _wait(self, process: subprocess.Popen[bytes], what: str, begin: float) -> int | None:

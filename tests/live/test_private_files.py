@@ -1,5 +1,6 @@
 """Everything that compilediag writes is its owner's alone: files 0600, new folders 0700, whatever the umask is."""
 
+import ast
 import json
 import re
 import shutil
@@ -31,6 +32,7 @@ WRITE = """
 import threading
 import torch
 import compilediag as cd
+from compilediag.views.page_exports import ENDINGS, answer_export
 
 root, log, old = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 mask = os.umask(0)
@@ -78,6 +80,17 @@ session.export(out / "csv", "csv")
 session.export(out / "parquet", "parquet")
 cd.diff(named, session).report(out / "diff.html")
 session.verify(session.findings()[0], lambda: [step(torch.ones(n)) for n in (3, 4)])
+os.mkdir(out / "page", 0o700)
+os.chdir(out / "page")
+for format in ENDINGS:
+    assert "path" in answer_export(session.data, {"format": format})
+child = os.fork()
+if not child:
+    killed = cd.start(out / "killed.cdiag")
+    torch.compile(lambda x: x * 3, backend="eager")(torch.ones(2))
+    killed.flush()
+    os.kill(os.getpid(), 9)
+os.waitpid(child, 0)
 look(root, found)
 done.set()
 looking.join()
@@ -100,8 +113,8 @@ look(os.environ["TMPDIR"], found)
 with open(os.path.join(os.environ["LISTS"], str(os.getpid())), "w") as file:
     json.dump({path: sorted(modes) for path, modes in found.items()}, file)
 """
-#: What torch writes: temporary files, and caches inside of a folder of ours.
-TORCHS = re.compile(r"(^|/)(caches|torchinductor_\w+|compilediag-caches-\w+/.+|tmp/tmp\w{8})(/|$)")
+#: What torch and its compiler write: temporary files, and caches inside of a folder of ours.
+TORCHS = re.compile(r"(^|/)(caches|tmp/cc\w{6}\.[\w.]+|torchinductor_\w+|compilediag-caches-\w+/.+|tmp/tmp\w{8})(/|$)")
 
 
 @pytest.fixture
@@ -129,6 +142,14 @@ def list_others(found):
     }
 
 
+def print_modes(found):
+    """One line per file and folder; the files of one folder of exports are one line (`pytest -s` shows them)."""
+    for path in sorted(path for path in found if not TORCHS.search(path)):
+        folder = Path(path).parent.name
+        if not folder.endswith(("csv", "parquet")) or Path(path).stem == "compiles":
+            print(", ".join(mode.replace("0o", "0") for mode in found[path]), path)
+
+
 def run_private(python, root, environment, code, *args):
     done = python("-c", LOOK + code, root, *args, env=environment, umask=0)
     assert done.returncode == 0, done.stderr
@@ -141,6 +162,7 @@ def test_what_a_watch_its_exports_and_live_folders_create_is_private(python, spa
     shutil.copy(ROOT / "tests/golden/torch-2.13-rank0.log.gz", log)
     seen = run_private(python, root, environment, WRITE, log, ROOT / "tests/golden/schema-1.cdiag")
     found = seen["found"]
+    print_modes(found)
     assert list_others({path: modes for path, modes in found.items() if path not in ("out", "tmp", "cache")}) == {}
     own = {path: modes for path, modes in found.items() if not TORCHS.search(path)}
     files = {path: modes for path, modes in own.items() if "0o600" in modes}
@@ -148,6 +170,16 @@ def test_what_a_watch_its_exports_and_live_folders_create_is_private(python, spa
     assert {**files, **folders} == {p: m for p, m in own.items() if p not in ("out", "tmp", "cache")}
     for name in ("report.html", "redacted.html", "saved.cdiag", "warm.py", "trace.json", "tables.md", "diff.html"):
         assert f"out/{name}" in files
+    # What a killed process leaves.
+    for name in ("killed.cdiag", "killed.cdiag-wal", "killed.cdiag-shm"):
+        assert f"out/{name}" in files
+    assert {Path(path).suffix for path in files if path.startswith("out/page")} >= {
+        ".html",
+        ".md",
+        ".json",
+        ".csv",
+        ".parquet",
+    }
     for name in ("csv/compiles.csv", "parquet/compiles.parquet", "run.cdiag-wal", "run.cdiag-shm", "log.cdiag"):
         assert f"out/{name}" in files
     assert {"out/csv", "out/parquet", "out/ranks", "cache/compilediag"} <= folders.keys()
@@ -179,3 +211,36 @@ def test_what_a_trial_creates_is_private(python, spaces, tmp_path):
 def test_no_code_changes_the_umask_of_the_process():
     changing = [p for p in (ROOT / "compilediag").rglob("*.py") if "umask" in p.read_text()]
     assert changing == []
+
+
+#: Function that creates a file or a folder -> what its call has to contain; 448 is 0o700, and 384 is 0o600.
+PRIVATE_CALLS = {
+    "mkdir": "mode=448",
+    "makedirs": "mode=448",
+    "touch": "mode=384",
+    **dict.fromkeys(("write_text", "write_bytes", "copyfile", "copy2", "to_json"), "nothing: use `write_file`"),
+    "to_csv": "to_csv(index",
+    "to_parquet": "to_parquet(None",
+    "open": "opener=open_private",
+}
+
+
+def test_each_call_that_creates_something_makes_it_private():
+    """What no other test reaches: each says its mode, or goes through a function that does."""
+    open_calls = [
+        f"{file.name}:{node.lineno}: {text}"
+        for file in (ROOT / "compilediag").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and (name := getattr(node.func, "attr", getattr(node.func, "id", None)))
+        if name in PRIVATE_CALLS and not is_private(name, text := ast.unparse(node))
+    ]
+    assert open_calls == []
+
+
+def is_private(name, call):
+    """True unless a call creates a file or a folder that others can read."""
+    if call.startswith("os.open("):
+        return "O_CREAT" not in call or call.endswith((", 384)", ", PRIVATE)"))
+    if name == "open" and re.search(r"'[wax]b?'", call) is None:
+        return True
+    return PRIVATE_CALLS[name] in call
