@@ -10,10 +10,13 @@ OWN := .venv-$(TORCH)
 # What `gpu-test` runs with: an interpreter that has torch, triton, pandas and pytest, and nothing else of ours.
 GPU_PYTHON ?= python3
 
+# What `soak` runs with. The tools depyf and coverage are skipped where they are not installed.
+SOAK_PYTHON ?= $(PY)
+
 # A worker for each core. A file's tests stay together: they share servers, programs and sessions.
 PARALLEL := -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast test-libraries gpu-test bench fuzz lab docs gallery clean
+.PHONY: demo test test-all test-fast test-libraries gpu-test bench fuzz soak lab docs gallery clean
 
 demo: $(READY)  ## compile a small model, say why it recompiled, write demo.html and demo.cdiag
 	$(PY) -m compilediag run --report demo.html --save demo.cdiag notebooks/demo.py
@@ -53,6 +56,9 @@ bench: $(READY)  ## figures with their bounds: recording, reading logs (against 
 
 fuzz: $(READY)  ## every command on spoilt sessions and logs, for ten minutes
 	$(PY) -m tests.fuzz --minutes 10
+
+soak: $(READY)  ## attacks on watches, in at most 20 minutes: own failures, missing names of torch, SIGKILL, other tools, ...
+	$(SOAK_PYTHON) -m benchmarks.soak
 
 lab: $(READY)  ## JupyterLab on loopback, at the quickstart
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import logging
 import os
 import platform
 import site
@@ -16,7 +17,7 @@ import sysconfig
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -30,12 +31,15 @@ from .program import describe_program
 from .recording import Recorder
 from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
+from .sources.hooks import own_errors
 from .storage.data import SessionData
 from .storage.run_identity import identify_process
 from .storage.session_files import remove, remove_temporary
 from .storage.store import Store
 from .target_file import TargetFile, choose_file
 from .version import __version__
+
+logger = logging.getLogger("compilediag")
 
 DETAILS = ("lean", "full")
 
@@ -53,14 +57,18 @@ class ActiveRecording:
     session: Any = None
 
     def close(self) -> None:
-        """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on."""
+        """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on.
+
+        A step that fails costs itself: ending a watch raises nothing of ours.
+        """
+        facts = self.recorder.facts
         # Only now it is known which device the program uses.
-        self.recorder.facts["device"] = sources.device_name()
-        sources.detach()
-        self.recorder.end()
-        self._keep_if_lost({**self.recorder.facts, "stopped_ns": time.time_ns()})
-        self.data.close_during(self.recorder.close)  # The last connection leaves one file behind.
-        self.data.end_recording()
+        _shield(lambda: facts.update(device=sources.device_name()))
+        _shield(sources.detach)
+        _shield(self.recorder.end)
+        _shield(lambda: self._keep_if_lost({**facts, "stopped_ns": time.time_ns()}))
+        _shield(lambda: self.data.close_during(self.recorder.close))  # The last connection leaves one file behind.
+        _shield(self.data.end_recording)
 
     def _keep_if_lost(self, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
         if self.recorder.lost is not None:
@@ -82,6 +90,14 @@ class ActiveRecording:
     def after_fork_in_child(self) -> None:
         self.recorder.after_fork_in_child()
         self.data.after_fork_in_child()
+
+
+def _shield(step: Callable[[], object]) -> None:
+    try:
+        step()
+    except Exception as error:
+        logger.warning("compilediag: the watch could not be ended completely: %r", error)
+        own_errors.report("watch", error)
 
 
 _current: ActiveRecording | None = None

@@ -25,7 +25,7 @@ from .events import Artifact, Event, SourceStatus
 from .feeds import Counter, Feed, Made, Running
 from .interrupts import finish_start
 from .notebook_cells import CellNames
-from .source_states import SourceStates
+from .source_states import SourceStates, read_state
 from .storage.session_writer import Batch, SessionWriter
 from .storage.store import Store
 from .storage.texts import TextQuota, clean
@@ -348,8 +348,7 @@ class Recorder:
         return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
 
     def _list_statuses(self) -> list[SourceStatus]:
-        found = [self._shield(None, feed.status, feed=feed) for feed in self.feeds]
-        return [status for status in found if status is not None]
+        return [read_state(feed, self._note_error) for feed in self.feeds]
 
     def before_fork(self) -> None:
         """Nothing is written until the process has forked."""

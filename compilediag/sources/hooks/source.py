@@ -156,7 +156,7 @@ class Source:
         try:
             self.close()
         except Exception as error:
-            own_errors.report(self.name, error)
+            self._count_error(error)
         self._is_open = False
 
     def _remove_hooks(self) -> None:
@@ -184,13 +184,16 @@ class Source:
 
     def note_error(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source switches itself off and says so."""
-        self.errors += 1
-        self._last_error = own_errors.describe_error(error)
-        own_errors.report(self.name, error)
+        self._count_error(error)
         if self.errors >= MAX_ERRORS and self.is_active:
             reason = f"switched off after {self.errors} errors, the last {self._last_error}"
             self._set_state("failed", "errors", reason)
             self._shut_down()
+
+    def _count_error(self, error: BaseException) -> None:
+        self.errors += 1
+        self._last_error = own_errors.describe_error(error)
+        own_errors.report(self.name, error)
 
     def status(self) -> SourceStatus:
         code, reason = self._reason_code, self._reason

@@ -9,6 +9,7 @@ compilediag is the only listener, torch sees that nobody listens, and the few te
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import time
@@ -82,15 +83,14 @@ class StructuredTrace(Source):
         An error in them is torch's or the user's; it would have been raised in the user's program.
         """
         compiling, time_ns = compile_keys(self.recorder).current(), time.time_ns()
-        try:
-            if name in SHAPE_KINDS:
-                self._trace_shape(name, metadata, compiling, time_ns)
-                return
-            kept = find_name({name: metadata()}) if name in NAMED else name
-            text = payload() if is_kept(kept) else None
-        except Exception:
-            self.dropped += 1
+        if name in SHAPE_KINDS:
+            self._trace_shape(name, metadata, compiling, time_ns)
             return
+        kept: str | None = name
+        if name in NAMED:
+            found = self._ask(metadata)
+            kept = None if found is None else find_name({name: found})
+        text = self._ask(payload) if is_kept(kept) else None
         if text is not None:
             text = text if isinstance(text, str) else json.dumps(text, default=str, indent=0)
             compile_id, key = compiling
@@ -98,11 +98,20 @@ class StructuredTrace(Source):
             self.emit(_pair, artifact, text)
             self._make_rows(kept, text, compiling, time_ns)
 
+    def _ask(self, give: Callable[[], Any]) -> Any:
+        """What torch's function gives; None if it raises."""
+        try:
+            return give()
+        except Exception:
+            self.dropped += 1
+            return None
+
     def _trace_shape(self, kind: str, metadata: Callable[[], Any], compiling: Compiling, time_ns: int) -> None:
         found = torch_api.read_variables(kind, metadata)
         if found is None:
-            record, names = torch_api.build_record(metadata, self._file_names)
-            self.emit(self._make_shape_rows, kind, record, names, compiling, time_ns)
+            built = self._ask(functools.partial(torch_api.build_record, metadata, self._file_names))
+            if built is not None:
+                self.emit(self._make_shape_rows, kind, *built, compiling, time_ns)
         else:
             around = frames_outside(torch_api.WRITER, None)
             found.update(_read_prefix(kind))
