@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from .events import Artifact, Event, SourceStatus
@@ -35,3 +36,14 @@ class Running(Protocol):
     """The compile that runs in one thread."""
 
     def state(self) -> dict[str, Any]: ...
+
+
+def read_state(feed: Feed, note_error: Callable[[BaseException, Feed], None]) -> SourceStatus:
+    """The state of a source; one that says why, if it can't be read."""
+    try:
+        return feed.status()
+    except Exception as error:
+        note_error(error, feed)
+        reason = f"its state can't be read: {type(error).__name__}: {error}"
+        now = time.time_ns()
+        return SourceStatus(time_ns=now, name=feed.name, status="failed", reason_code="errors", reason=reason)

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .events import Artifact, Event, SourceStatus
-from .feeds import Counter, Feed, Made, Running
+from .feeds import Counter, Feed, Made, Running, read_state
 from .interrupts import finish_start
 from .notebook_cells import CellNames
-from .source_states import SourceStates, read_state
+from .source_states import SourceStates
 from .storage.session_writer import Batch, SessionWriter
 from .storage.store import Store
 from .storage.texts import TextQuota, clean

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .events import SourceStatus
-from .feeds import Feed
 
 INTERVAL_S = 1.0
 
@@ -55,17 +54,6 @@ class SourceStates:
             return False
         self._due = now + INTERVAL_S
         return True
-
-
-def read_state(feed: Feed, note_error: Callable[[BaseException, Feed], None]) -> SourceStatus:
-    """The state of a source; one that says why, if it can't be read."""
-    try:
-        return feed.status()
-    except Exception as error:
-        note_error(error, feed)
-        reason = f"its state can't be read: {type(error).__name__}: {error}"
-        now = time.time_ns()
-        return SourceStatus(time_ns=now, name=feed.name, status="failed", reason_code="errors", reason=reason)
 
 
 def _describe_lost(state: SourceStatus, lost: str | None, rank: int | None) -> SourceStatus:

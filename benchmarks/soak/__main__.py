@@ -25,8 +25,6 @@ from benchmarks.soak.workload import END, ROW
 ROOT = Path(__file__).resolve().parents[2]
 #: Campaign -> (module, arguments, environment). The longest come first.
 CAMPAIGNS: dict[str, tuple[str, list[str], dict[str, str]]] = {
-    "own failures 1": ("own_failures", ["--part=0/2"], {}),
-    "own failures 2": ("own_failures", ["--part=1/2"], {}),
     "other tools": ("other_tools", [], {}),
     "many": ("many", [], {}),
     "killed": ("killed", [], {}),
@@ -35,6 +33,8 @@ CAMPAIGNS: dict[str, tuple[str, list[str], dict[str, str]]] = {
     "slow hooks": ("slow_hooks", [], {}),
     "logs": ("other_tools", [], {"TORCH_TRACE": "trace", "TORCH_LOGS": "+dynamo,recompiles,guards"}),
     "torch names": ("torch_names", [], {}),
+    "own failures 1": ("own_failures", ["--part=0/2"], {}),
+    "own failures 2": ("own_failures", ["--part=1/2"], {}),
 }
 MINUTES = 20
 #: Before the end, campaigns stop by themselves; what still runs then is killed.

@@ -22,18 +22,27 @@ WAL_HEADER, RESTART = 24, slice(12, 24)
 
 
 class FilePlace:
-    """The file of a recording, which SQLite has open. OSError if it can't be opened."""
+    """The file of a recording, which SQLite has open, from `open` to `close`, which also ends a half `open`."""
 
     def __init__(self, path: Path):
         self.path = path
-        self._descriptor: int | None = os.open(path, os.O_RDONLY)
-        found = os.fstat(self._descriptor)
-        self.key = (found.st_dev, found.st_ino)
-        self._application_id = self._read_application_id()
+        #: One, while the file is open.
+        self._descriptors: list[int] = []
+        self._is_known = False
+        self.key = (-1, -1)
+        self._application_id = b""
         self._wal = Path(f"{path}-wal")
         self._wal_inode: int | None = None
         self._wal_size, self._wal_header = 0, b""
+
+    def open(self) -> None:
+        """Open the file; OSError if it can't be opened."""
+        self._descriptors.append(os.open(self.path, os.O_RDONLY))
+        found = os.fstat(self._descriptors[0])
+        self.key = (found.st_dev, found.st_ino)
+        self._application_id = self._read_application_id()
         RECORDED.add(self.key)
+        self._is_known = True
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -42,6 +51,8 @@ class FilePlace:
 
     def describe_absence(self) -> str | None:
         """Why the file is not at its path any more; None if it is."""
+        if not self._is_known:
+            return None
         try:
             key = find_file_key(self.path)
         except OSError:
@@ -53,7 +64,7 @@ class FilePlace:
     @property
     def is_overwritten(self) -> bool:
         """True if the file has the content of another one."""
-        return self._read_application_id() != self._application_id
+        return self._is_known and self._read_application_id() != self._application_id
 
     def is_wal_cut(self, connection: sqlite3.Connection) -> bool:
         """True if the -wal file has lost something since it was noted that is not in the file either."""
@@ -106,7 +117,7 @@ class FilePlace:
     def close_elsewhere(self, connection: sqlite3.Connection) -> None:
         """Complete the file where it is now, if it has a name."""
         with contextlib.suppress(OSError, sqlite3.Error):
-            if self._descriptor is not None and os.fstat(self._descriptor).st_nlink:
+            if self._descriptors and os.fstat(self._descriptors[0]).st_nlink:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         connection.close()
         self._remove_wal()
@@ -120,19 +131,15 @@ class FilePlace:
 
     def close(self) -> None:
         """Close the file, after all connections to it were closed."""
-        descriptor, self._descriptor = self._descriptor, None
         RECORDED.discard(self.key)
-        if descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        with contextlib.suppress(OSError, IndexError):
+            os.close(self._descriptors.pop())
 
     def _read_application_id(self) -> bytes:
-        if self._descriptor is None:
-            return self._application_id
         try:
-            return os.pread(self._descriptor, APPLICATION_ID.stop, 0)[APPLICATION_ID]
-        except OSError:
-            return getattr(self, "_application_id", b"")
+            return os.pread(self._descriptors[0], APPLICATION_ID.stop, 0)[APPLICATION_ID]
+        except (OSError, IndexError):
+            return self._application_id
 
 
 def _is_copied(connection: sqlite3.Connection) -> bool:

@@ -72,7 +72,9 @@ class SessionWriter:
         try:
             self.store = self._open_store()
             self._place = FilePlace(self.path)
+            self._place.open()
         except (OSError, sqlite3.Error, CompilediagError) as error:
+            self._place = None
             if isinstance(error, OSError) and error.errno in OF_THE_PATH:
                 raise
             self.lose(f"{self.path} can't be written: {error}")
