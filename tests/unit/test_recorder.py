@@ -12,6 +12,7 @@ from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Compile, Phase
 from compilediag.recording import Recorder
 from compilediag.session import Session, load
+from compilediag.storage.session_files import is_replaceable, is_session
 from tests.unit.session_builder import META, Feed, put, recording
 
 
@@ -187,6 +188,50 @@ def test_a_file_that_is_locked_for_long_costs_a_batch_and_says_so(tmp_path, monk
     assert "could not be written" in caplog.text
     other.close()
     recorder.close()
+
+
+# The file beside other processes
+
+
+#: Runs statements on a session file as another process, and prints what they give.
+STATEMENTS = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA busy_timeout=0")
+for statement in sys.argv[2:]:
+    try:
+        print(db.execute(statement).fetchone())
+    except sqlite3.OperationalError as error:
+        print(error)
+db.close()
+"""
+
+
+def test_looking_at_the_file_of_a_recording_keeps_the_locks_on_it(running, python):
+    """Closing any descriptor of the file would drop them, and another process could remove the -wal file."""
+    session, recorder, _ = running
+    for n in range(3):
+        put(recorder, Phase(time_ns=n))
+        recorder.flush()
+        assert is_session(session.path) and is_replaceable(session.path)
+        load(session.path)
+    done = python("-c", STATEMENTS, session.path, "PRAGMA journal_mode=DELETE")
+    assert done.stdout == "database is locked\n"
+    assert len(session.phases) == 3 and recorder.lost is None
+
+
+def test_a_wal_file_that_another_process_has_emptied_costs_nothing(running, python):
+    session, recorder, _ = running
+    put(recorder, *(Phase(time_ns=n) for n in range(100)))
+    recorder.flush()
+    done = python("-c", STATEMENTS, session.path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    assert done.stdout == "(0, 0, 0)\n" and _wal(session.path) == 0
+    for n in range(3):
+        put(recorder, Phase(time_ns=n))
+        recorder.flush()
+    done = python("-c", STATEMENTS, session.path, "PRAGMA wal_checkpoint(TRUNCATE)", "UPDATE meta SET value = value")
+    put(recorder, Phase(time_ns=1))
+    assert len(session.phases) == 104 and recorder.lost is None
 
 
 # The end
