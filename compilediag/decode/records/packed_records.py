@@ -6,7 +6,6 @@ packed some at a time: the time that `marshal` takes per object grows with their
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -57,8 +56,11 @@ def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
     payload, packed, event = read.payload, None, None
     if payload is not None and read.digest is not None and read.damage != MD5:
         if read.kind == TIMED:
-            with contextlib.suppress(ValueError, RecursionError):
+            try:
                 event = read.parse_event()
+            except (ValueError, RecursionError):
+                event = None  # The other process counts it.
+            else:
                 payload = payload if event is None else None
                 event = _shorten(event) if read.size > LONG else event
         else:
