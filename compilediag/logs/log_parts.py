@@ -23,6 +23,8 @@ from .log_files import LogStream
 PART = 2 << 20
 #: Parts that may wait for their turn, for each process.
 AHEAD = 2
+#: Processes that parse parts; decoding takes longer than parsing, so more would wait.
+ENOUGH = 2
 #: Parts at the start of a log that are read while the other processes start.
 FIRST = 3
 #: Bytes read at once to find the end of a part.
@@ -34,7 +36,10 @@ READ_PART = "part"
 
 @contextmanager
 def read_with_crew(path: Path, processes: int, stream: LogStream) -> Iterator[Iterator[Record | Unread]]:
-    """Read the records of an uncompressed log with other processes; leaving the block ends them."""
+    """Read the records of an uncompressed log with other processes; leaving the block ends them.
+
+    `processes`: how many there are, with this one.
+    """
 
     def ask() -> Iterator[Question]:
         for begin, end in itertools.chain(first[FIRST:], parts):
