@@ -29,7 +29,7 @@ const MEANINGS = {
   lost: "Compile time of this recompile.",
   guard: "A condition on an input that torch checks before it uses a compiled version.",
   "expected → actual": "The value that the compiled version is for, and the one that came.",
-  trigger: "What started the compile: a call (dynamo), the first backward (lazy_backward), or precompile.",
+  trigger: "What started the compile: a call (dynamo), the first backward (lazy_backward), aot_compile, or precompile.",
   Dynamo: "Traces Python code into a graph and writes its guards. Its time includes the backend.",
   "backend time": "Everything below Dynamo: AOTAutograd, Inductor, building kernels.",
   Inductor: "Turns a graph into kernels.",
