@@ -9,6 +9,9 @@ from ..decode.config_modules import find_config_module
 #: Configuration: name of a setting -> its value, as `Finding.fix` has it.
 Settings = dict[str, str | int | bool]
 
+#: Lists of torch's names of values, as one text. A value in both is dynamic in torch 2.15, and unbacked before.
+SOURCE_LISTS = ("dynamic_sources", "unbacked_sources")
+
 
 def fix_code(fix: Settings | None) -> str | None:
     """Write the statements that apply `fix`, as one line of Python; None if there is none."""
@@ -21,7 +24,17 @@ def merge_fixes(fixes: Iterable[Settings | None]) -> Settings:
     merged: Settings = {}
     for key, value in (pair for fix in fixes for pair in (fix or {}).items()):
         merged[key] = _merge_values(merged.get(key), value)
-    return merged
+    return separate_lists(merged)
+
+
+def separate_lists(settings: Settings) -> Settings:
+    """A value that is unbacked is dynamic: it is named in one list only. If both name it, torch 2.15 uses the first."""
+    dynamic, unbacked = (str(settings.get(key) or "").split(",") for key in SOURCE_LISTS)
+    left = [name for name in dynamic if name not in unbacked]
+    if len(left) == len(dynamic) or unbacked == [""]:
+        return settings
+    rest = {key: value for key, value in settings.items() if key != SOURCE_LISTS[0]}
+    return {SOURCE_LISTS[0]: ",".join(left), **rest} if left else rest
 
 
 def _merge_values(known: str | int | None, value: str | int) -> str | int:

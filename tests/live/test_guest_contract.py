@@ -72,6 +72,7 @@ SELDOM = {
     *("wrap_post_compile", "_handle_save_error", "_find_unpicklable_field", "write_to_disk"),
     "check_build",  # once in a process
     "_fullgraph_capture_frame",  # ahead of time: tests/live/test_refused_calls.py
+    "_compile",  # of torch.compiler.precompile: tests/live/test_sources.py
 }
 if torch.backends.cuda.is_built():
     SELDOM |= {"run_eager", "record_function", "cudagraphify_impl", "capture_begin", "capture_end"}

@@ -27,6 +27,9 @@ _OBJECTS = {
     ("distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "forward"): "._checkpoint_wrapped_module",
 }
 #: Functions that call a function with the arguments that they got.
+_CONTEXTS = "utils/_contextlib.py"
+#: Functions of that file that are no wrapper: they return one, or run a generator.
+_OWN_OF_CONTEXTS = {"__call__", "__new__", "clone", "context_decorator", "_wrap_generator", "generator_context"}
 _WRAPPERS = {
     ("_dynamo/eval_frame.py", "compile_wrapper"),
     ("_dynamo/eval_frame.py", "_fn"),
@@ -37,7 +40,6 @@ _WRAPPERS = {
     ("_dynamo/decorators.py", "wrapper"),
     ("_dynamo/decorators.py", "inner"),
     ("_compile.py", "inner"),
-    ("utils/_contextlib.py", "decorate_context"),
     ("autograd/grad_mode.py", "decorate_context"),
     ("amp/autocast_mode.py", "decorate_autocast"),
     ("amp/autocast_mode.py", "decorate_fwd"),
@@ -63,6 +65,11 @@ def find_compiled_call(frames: list[Frame]) -> int | None:
     return min(certain or possible, default=None)
 
 
+def _is_context_wrapper(path: str, function: str) -> bool:
+    """True for the wrapper of a context manager as a decorator, which torch 2.15 names after the context manager."""
+    return path == _CONTEXTS and function not in _OWN_OF_CONTEXTS
+
+
 def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
     """What the frames between a call and its function do. MappingFailed if they make arguments of their own."""
     is_object, members = False, []
@@ -73,7 +80,7 @@ def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
             is_object = True
             if _OBJECTS[place]:
                 members.append(_OBJECTS[place])
-        elif place not in _WRAPPERS:
+        elif place not in _WRAPPERS and not _is_context_wrapper(*place):
             where = f"torch/{path}:{frame.line}" if path else f"{frame.file}:{frame.line}"
             raise MappingFailed(f"{place[1] or 'code'} ({where}) makes the arguments")
     return Passed(is_object, tuple(members))
