@@ -15,7 +15,7 @@ from compilediag.sources.guards.closest_entries import EntryIndex
 from compilediag.sources.guards.guard_tree import failing_guards, first_failing_guard
 from tests.live import programs
 
-MANY = {"recompile_limit": 64, "accumulated_recompile_limit": 256, "automatic_dynamic_shapes": False}
+MANY = {"recompile_limit": 512, "accumulated_recompile_limit": 512, "automatic_dynamic_shapes": False}
 
 
 class Pad:
@@ -150,3 +150,12 @@ def test_in_lean_of_many_entries_only_the_latest_is_analyzed(monkeypatch):
     found = session.guard_failures.groupby("compile_id")["entry_compile_id"].agg(set)
     assert found["0/8"] == {f"0/{n}" for n in range(8)} and found["0/9"] == {"0/8"}
     assert session.recompiles["closest_compile_id"].tolist() == [f"0/{n}" for n in range(19)]
+
+
+def test_a_report_of_300_recompiles_has_at_most_3_mb(tmp_path):
+    session = run_storm("full", 301, recompiles.MAX_ANALYZED)
+    assert len(session.recompiles) == 300
+    assert session.report(tmp_path / "storm.html").stat().st_size < 3 * 2**20
+    # A recompile with many entries has as many events as one with eight.
+    failures = session.guard_failures.groupby("compile_key", sort=False).size()
+    assert failures.iloc[-2] == failures.iloc[recompiles.MAX_ANALYZED + 1] <= 2 * recompiles.MAX_ANALYZED
