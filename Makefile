@@ -51,7 +51,9 @@ bench: $(READY)  ## figures with their bounds: recording, reading logs (against 
 	$(PY) benchmarks/functions.py
 	$(PY) benchmarks/page.py --large
 	$(PY) benchmarks/lab.py
-	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/overhead.py --only compiles
+	$(PY) benchmarks/overhead.py --only storms
+	$(PY) benchmarks/overhead.py --only calls recording
 	$(PY) benchmarks/ingest.py
 
 fuzz: $(READY)  ## every command on spoilt sessions and logs, for ten minutes

@@ -72,10 +72,10 @@ class Amounts:
 
 
 WHOLE = Amounts(
-    cycles=(20, 15, 5, 5),
+    cycles=(10, 12, 3, 3),
     marks=(8, 64, 256),
-    storms=3,
-    footprint=6,
+    storms=2,
+    footprint=4,
     calls=1_000_000,
     blocks=50,
     events=100_000,
