@@ -168,7 +168,7 @@ class _Ending:
             recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
             _close_ended()
         if not recording.levels:
-            recording.data.announce_end()
+            _shield(recording.data.announce_end)
         return recording
 
     def _choose(self) -> bool:

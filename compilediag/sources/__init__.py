@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from ..errors import CompilediagError
 from ..interrupts import finish
 from ..recording import Recorder
-from .hooks import late_imports, patches
+from .hooks import late_imports, own_errors, patches
 from .hooks.source import Source
 from .hooks.torch_names import NothingToWatch, Unavailable
 
@@ -153,9 +153,15 @@ def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> 
 
 
 def detach() -> None:
-    """Remove all hooks, the last first. Called again after an interrupt (Ctrl-C), it goes on where it was."""
+    """Remove all hooks, the last first. Called again after an interrupt (Ctrl-C), it goes on where it was.
+
+    A source whose end fails does not keep the others, nor its own patches.
+    """
     while _attached:
-        _attached[-1].end()
+        try:
+            _attached[-1].end()
+        except Exception as error:
+            own_errors.report(_attached[-1].name, error)
         _attached.pop()
     patches.remove_all()
     late_imports.remove_all()
