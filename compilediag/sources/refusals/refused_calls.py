@@ -17,7 +17,7 @@ from ...decode.guards.failed_guards import FailedEntry
 from ...recording import Recorder
 from ..dynamo.current_compile import compile_keys
 from ..dynamo.stack_frames import Places, add_call_stack, frames_outside, is_own_file
-from ..dynamo.torch_api import entry_number, is_dead, looked_up_entries
+from ..dynamo.torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.caller_frames import caller_frames, is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -50,7 +50,10 @@ class Comparison(NamedTuple):
 
 class Refusals(Source):
     name = "refusals"
-    needs = (torch_api.SET_STANCE, torch_api.STANCE, torch_api.GUARDS_COMPARED, *dict.fromkeys(_WATCHED.values()))
+    needs = (
+        *(torch_api.SET_STANCE, torch_api.STANCE, torch_api.GUARDS_COMPARED, *dict.fromkeys(_WATCHED.values())),
+        *(AOT_COMPILE, CAPTURE, TRACED_FUNCTION),
+    )
 
     def __init__(self, recorder: Recorder, detail: str):
         super().__init__(recorder, detail)
@@ -165,7 +168,7 @@ class Refusals(Source):
             return
         found = [] if compared is None or f_locals is None else self._list_failures(compared.entries, f_locals)
         is_plain = by == "aot_compile" and code.co_varnames[:1] != ("self",)
-        around = _read_stack(through, torch_api.AOT_COMPILE.module if is_plain else None)
+        around = _read_stack(through, AOT_COMPILE.module if is_plain else None)
         stacks = self.recorder.shared.setdefault("stacks", CallStacks())
         self.emit(add_call_stack, stacks, tally.known, code, around, time.time_ns())
         self.emit(make_first_rows, tally, time.time_ns(), found, is_torch_file)
