@@ -134,6 +134,8 @@ def measure(path: Path) -> int:
     """Bytes of a session file and of what is not yet in it."""
     size = 0
     for name in (path, f"{path}-wal"):
-        with contextlib.suppress(OSError):
-            size += os.stat(name).st_size
+        # A -wal is often missing. What is raised and caught keeps its frames alive if an interrupt comes just then.
+        if os.path.exists(name):
+            with contextlib.suppress(OSError):
+                size += os.stat(name).st_size
     return size

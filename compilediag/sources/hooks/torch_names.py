@@ -45,14 +45,18 @@ class TorchName:
     def owner(self) -> Any:
         """The module or class that holds the name, imported if need be; Unavailable if the name is not there."""
         try:
-            owner: Any = importlib.import_module(self.module)
+            owner = self._find_owner()
         except ImportError as error:
             raise Unavailable(f"this torch has no {self.module} ({error})") from None
-        for part in self.path.split(".")[:-1]:
-            owner = getattr(owner, part, None)
-        if owner is None or self.name not in vars(owner):
+        if owner is None:
             raise Unavailable(f"this torch has no {self}")
         return owner
+
+    def _find_owner(self) -> Any:
+        owner: Any = importlib.import_module(self.module)
+        for part in self.path.split(".")[:-1]:
+            owner = getattr(owner, part, None)
+        return None if owner is None or self.name not in vars(owner) else owner
 
     def find(self) -> Any:
         """The value of the name, imported if need be; Unavailable if it is not there."""
@@ -65,11 +69,10 @@ class TorchName:
 
     def exists(self) -> bool:
         """True if the installed torch has it."""
-        try:
-            self.owner()
-        except Unavailable:
+        # Nothing is raised and caught: an interrupt just then would keep the frames alive that the exception passed.
+        if self.module not in sys.modules and importlib.util.find_spec(self.module) is None:
             return False
-        return True
+        return self._find_owner() is not None
 
     def get_loaded(self) -> Any:
         """The value of the name in a module that is already imported. Fast: for use inside hooks."""
