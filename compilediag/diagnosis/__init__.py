@@ -13,7 +13,7 @@ from .causes.cause import Cause
 from .causes.grouping import count_strikes, find_causes
 from .causes.limit_findings import count_limit_hits, find_limits
 from .causes.recompile_findings import find_recompiles
-from .causes.refused_findings import find_refused_calls
+from .causes.refused_findings import count_refused_calls, find_refused_calls
 from .change import CodeChange, Edit
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
@@ -88,8 +88,11 @@ def _validate(result: object) -> list[Finding]:
 def count_occurrences(finding: Finding, data: Rows) -> int:
     """Count how often the cause of `finding` occurs in `data`, which may be of another run.
 
-    Counted are recompiles by the same cause, or hits of the same limit, in its functions; 0 for other findings.
+    Counted are recompiles by the same cause, hits of the same limit, or refused calls, in its functions; 0 for other
+    findings.
     """
     if finding.rule == "recompile_limit":
         return count_limit_hits(data, finding.kind, finding.places)
+    if finding.rule == "refused_calls":
+        return count_refused_calls(data, finding.places)
     return count_strikes(data, finding.kind, finding.source, finding.places)

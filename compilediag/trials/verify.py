@@ -27,10 +27,11 @@ class Verification:
     """What a fix, or a plan, did to a workload.
 
     `recompiles_*` count all recompiles of one run, `strikes_*` those of the finding's own cause (for a limit: how
-    often it was hit), `seconds_*` (s) what a run spent compiling from empty caches. `holds`: the cause struck less
-    often, the workload recompiled less in all, the results were the same, and all that the workload changes could be
-    restored between the runs. `note` says in one line why it does not hold, or what is not known. What was not run is
-    None. `left` are the findings that stay with the fix. `plan` is the plan that was tried, or None.
+    often it was hit; for refused calls: those of its functions), `seconds_*` (s) what a run spent compiling from empty
+    caches. `holds`: the cause struck less often, the workload recompiled less in all (but for refused calls, which do
+    not recompile), the results were the same, and all that the workload changes could be restored between the runs.
+    `note` says in one line why it does not hold, or what is not known. What was not run is None. `left` are the
+    findings that stay with the fix. `plan` is the plan that was tried, or None.
     """
 
     finding: Finding | None
@@ -321,7 +322,7 @@ def _find_objection(finding: Finding, before: WorkloadRun, after: WorkloadRun) -
     if after.strikes >= before.strikes:
         without, with_it = format_times(before.strikes), format_times(after.strikes)
         return f"the fix does not help: it happened {without} without and {with_it} with it"
-    if after.recompiles >= before.recompiles:
+    if finding.rule != "refused_calls" and after.recompiles >= before.recompiles:
         rest = next((f.title for f in after.findings if f.source is not None), "")
         return format_line(f"alone it does not help, the same calls recompile for another cause: {rest}", 240)
     return None

@@ -10,11 +10,11 @@ import compilediag
 from tests.advice.known_programs import load_programs
 from tests.live.collection.clean import CLEAN
 
-#: The programs with one cause that a setting alone fixes.
+#: The programs with one cause that a setting alone fixes. What raises without the setting has no results to compare.
 CASES = [
     program
     for program in load_programs()
-    if len(program.causes) == 1 and any(way.settings for way in program.causes[0].ways)
+    if len(program.causes) == 1 and any(way.settings for way in program.causes[0].ways) and not program.fails
 ]
 
 
@@ -44,8 +44,9 @@ def test_the_fix_of_a_finding_holds(program, eager):
     finding = next(finding for finding in session.findings() if finding.rule == cause.rule and finding.fix)
     verified = session.verify(finding, work)
     assert verified.holds, verified
-    assert verified.strikes_after == 0
-    assert verified.recompiles_after <= program.after < verified.recompiles_before
+    assert verified.strikes_after == 0 < verified.strikes_before
+    assert verified.recompiles_after <= program.after <= verified.recompiles_before
+    assert verified.recompiles_after < verified.recompiles_before or cause.rule == "refused_calls"
 
 
 @pytest.mark.parametrize("program", CLEAN, ids=lambda program: program.__name__)
