@@ -12,6 +12,7 @@ from tests.unit.hostile_sessions import make_base, spoil
 TEXTS = ("constructor", "__proto__", 'a b"] > *', "</script><script>window.bitten = 1</script><img src=x>", "later")
 #: Columns that join rows.
 JOINS = ("digest", "stack", "caller", "run_id")
+TABS = "() => [...document.querySelectorAll('[data-tab]')].map((tab) => tab.dataset.tab)"
 #: Shows the details of some rows of the table that is on the screen.
 OPEN_ROWS = """async () => {
   const frame = () => new Promise(requestAnimationFrame);
@@ -22,7 +23,7 @@ OPEN_ROWS = """async () => {
     await frame();
     await frame();
   }
-  return Math.min(rows.length, 5);
+  window.opened = (window.opened ?? 0) + Math.min(rows.length, 5);
 }"""
 
 
@@ -48,12 +49,10 @@ def test_texts_of_a_stranger_are_shown_and_not_obeyed(base, open_report, tmp_pat
     session = load(replace_texts(base, tmp_path / "a.cdiag"))
     page = open_report(session.report(tmp_path / "report.html"))
     expect(page.locator(".cdiag-timeline canvas").first).to_be_visible()
-    tabs = page.locator("[data-tab]").evaluate_all("tabs => tabs.map(tab => tab.dataset.tab)")
-    opened = 0
-    for name in tabs:
+    for name in expect_value(page, TABS, lambda names: len(names) > 8):
         open_tab(page, name)
-        opened += page.evaluate(OPEN_ROWS)
-    assert len(tabs) > 8 and opened > 20
+        page.evaluate(OPEN_ROWS)
+    expect_value(page, "window.opened", lambda count: count > 20)
     page.goto(page.url.partition("#")[0] + "#explorer")
     expect(page.locator(".cdiag-function").first).to_be_visible()
     expect_value(page, "window.bitten", None)

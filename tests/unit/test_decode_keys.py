@@ -119,7 +119,7 @@ def test_keys_share_their_configuration():
     for n in range(3):
         looked_up(history, f"k{n}", inductor_config__x="1", a=str(n))
     [known] = history._owners.values()
-    assert len({id(key.settings) for key in known}) == 1 and {"inductor_config[x]"} == set(known.keys[0].settings)
+    assert len({id(key.settings) for key in known.keys}) == 1 and {"inductor_config[x]"} == set(known.keys[0].settings)
 
 
 def test_forgotten_configurations_make_no_difference():

@@ -340,6 +340,6 @@ def test_spoilt_files_cost_the_history_alone(path):
             spoil_cells(random_, path)
         session = StoredKeys(path)
         assert all(isinstance(name, str) and seen.isprintable() for name, _, seen in session.earlier(owner()))
-        session.remember(owner(), key("new"))
+        session.remember([(owner(), key("new"))])
         ended += session.problem is not None
     assert 30 < ended < 150
