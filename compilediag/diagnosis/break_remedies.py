@@ -13,6 +13,8 @@ from .change import CodeChange
 _SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 _LOGGER = re.compile(r"\b((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
 _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
+#: torch's words for a call with keyword arguments. When torch moves it, it drops them, or refuses from 2.15 on.
+_KEYWORDS = "has_kwargs True"
 _TEXTS = {
     "ignore_logging_functions": "Add the logging method to torch._dynamo.config.ignore_logging_functions.",
     "reorderable_logging_functions": "Add the function to torch._dynamo.config.reorderable_logging_functions.",
@@ -28,6 +30,10 @@ def find_remedy(row: GraphBreak) -> CodeChange | None:
     if "ignore_logging_functions" in hints:
         return _register("ignore_logging_functions", _LOGGER.search(code))
     if "reorderable_logging_functions" in hints and (found := _PRINT.search(code)):
+        if _KEYWORDS in (row.explanation or ""):
+            return CodeChange(
+                text=f"Call {found[1]} without keyword arguments, which torch drops when it moves the call."
+            )
         return _register("reorderable_logging_functions", found)
     return None
 

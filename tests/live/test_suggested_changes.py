@@ -336,7 +336,7 @@ def test_a_value_behind_a_graph_break_loses_the_break():
 def test_what_is_printed_is_moved_behind_the_compiled_part():
     def function(x):
         y = x + 1
-        print(end="")
+        print("half")
         return y * 2
 
     def program(compiled):
@@ -349,6 +349,17 @@ def test_what_is_printed_is_moved_behind_the_compiled_part():
     with torch._dynamo.config.patch(reorderable_logging_functions={print}):
         after = run(program)
     assert after.breaks == 0 and after.recompiles == 1 < before.recompiles
+
+
+def test_a_print_with_keyword_arguments_is_not_moved():
+    def function(x):
+        print("half", end="")
+        return x * 2
+
+    (broken,) = [found for found in run(lambda compiled: compiled(function)(X)).findings if found.rule == "graph_break"]
+    assert broken.suggestion.startswith(
+        "Call print without keyword arguments, which torch drops when it moves the call."
+    )
 
 
 def test_the_thread_with_another_mode_is_named():
