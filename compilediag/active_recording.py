@@ -56,19 +56,44 @@ class ActiveRecording:
     levels: list[object]
     session: Any = None
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on.
 
-        A step that fails costs itself: ending a watch raises nothing of ours.
+        A step that fails costs itself: ending a watch raises nothing of ours. False if one has failed.
         """
         facts = self.recorder.facts
-        # Only now it is known which device the program uses.
-        _shield(lambda: facts.update(device=sources.device_name()))
-        _shield(sources.detach)
-        _shield(self.recorder.end)
-        _shield(lambda: self._keep_if_lost({**facts, "stopped_ns": time.time_ns()}))
-        _shield(lambda: self.data.close_during(self.recorder.close))  # The last connection leaves one file behind.
-        _shield(self.data.end_recording)
+        steps = (
+            # Only now it is known which device the program uses.
+            lambda: facts.update(device=sources.device_name()),
+            sources.detach,
+            self.recorder.end,
+            lambda: self._keep_if_lost({**facts, "stopped_ns": time.time_ns()}),
+            lambda: self.data.close_during(self.recorder.close),  # The last connection leaves one file behind.
+            self.data.end_recording,
+        )
+        has_worked = False not in [self.shield(step) for step in steps]
+        if self.recorder.has_late_errors or not has_worked:
+            self.shield(self._add_last_states)
+        return has_worked
+
+    def shield(self, step: Callable[[], object]) -> bool:
+        """Call a step of the end; False if it raises, which is a warning and is counted at the writer."""
+        try:
+            step()
+        except Exception as error:
+            logger.warning("compilediag: the watch could not be ended completely: %r", error)
+            self.recorder.note_error(error)
+            own_errors.report("watch", error)
+            return False
+        return True
+
+    def _add_last_states(self) -> None:
+        self.data.add_states(self.recorder.list_last_states())
+
+    def announce_end(self) -> None:
+        """Call what waits for the end of the recording."""
+        if not self.shield(self.data.announce_end):
+            self._add_last_states()
 
     def _keep_if_lost(self, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
         if self.recorder.lost is not None:
@@ -92,17 +117,11 @@ class ActiveRecording:
         self.data.after_fork_in_child()
 
 
-def _shield(step: Callable[[], object]) -> None:
-    try:
-        step()
-    except Exception as error:
-        logger.warning("compilediag: the watch could not be ended completely: %r", error)
-        own_errors.report("watch", error)
-
-
 _current: ActiveRecording | None = None
 #: Recordings whose last level has ended; they are here until they are closed, also if an interrupt comes between.
 _ended: list[ActiveRecording] = []
+#: Recordings whose end has failed in part. The next watch that begins or ends tries once more.
+_unended: list[ActiveRecording] = []
 #: The recordings that wait until another one has ended; see `record_aside`.
 _waiting: list[ActiveRecording] = []
 _lock = threading.RLock()
@@ -168,7 +187,7 @@ class _Ending:
             recording.levels[:] = [] if self._is_all else [each for each in recording.levels if each != self._level]
             _close_ended()
         if not recording.levels:
-            _shield(recording.data.announce_end)
+            recording.announce_end()
         return recording
 
     def _choose(self) -> bool:
@@ -189,19 +208,22 @@ def _close_ended() -> None:
         if _current not in _ended:
             _ended.append(_current)
         _current = None
+    while _unended and _current is None:
+        _unended[0].close()
+        del _unended[0]
     while _ended:
-        try:
-            _ended[0].close()
-        except Exception:
-            del _ended[0]
-            raise
+        if not _ended[0].close():
+            _unended.append(_ended[0])
         del _ended[0]
 
 
 def notice(error: BaseException) -> None:
-    """Look at an exception that is about to leave what is watched: a block, a cell, a script."""
+    """Look at an exception that is about to leave what is watched: a block, a cell, a script. Raises nothing."""
     if _current is not None:
-        sources.notice(error)
+        try:
+            sources.notice(error)
+        except Exception as failure:
+            _current.recorder.note_error(failure)
 
 
 @contextlib.contextmanager

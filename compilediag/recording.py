@@ -10,7 +10,6 @@ counted and the recording goes on; what is raised in a thread that waits is the 
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import sys
@@ -21,14 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .events import Artifact, Event, SourceStatus
-from .feeds import Counter, Feed, Made, Running, read_state
+from .events import Event, SourceStatus
+from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
 from .interrupts import finish_start
 from .notebook_cells import CellNames
 from .source_states import SourceStates
 from .storage.session_writer import Batch, SessionWriter
-from .storage.store import Store
-from .storage.texts import TextQuota, clean
+from .storage.store import States, Store
+from .storage.texts import TextQuota
 
 __all__ = ["Made", "Recorder"]
 
@@ -84,7 +83,11 @@ class Recorder:
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._requests: deque[tuple[threading.Event, bool]] = deque()
-        self._asleep = self._is_ending = self._is_ended = False
+        #: True when everything is written: hooks that are left have no effect.
+        self.is_ended = False
+        #: True if there were errors since then, which the states of the sources in the file do not show.
+        self.has_late_errors = False
+        self._asleep = self._is_ending = False
 
     def begin(self) -> Recorder:
         """Open the file and start to write. Whatever ends this early, `close` cleans up."""
@@ -117,7 +120,7 @@ class Recorder:
             self._thread.start()
         except RuntimeError as error:  # Too many threads, or the interpreter ends: `flush` and `close` write then.
             self._thread = None
-            self._note_error(error)
+            self.note_error(error)
 
     def put(self, feed: Feed, make: Callable[..., Made], *args: Any) -> None:
         """Hand over what will be `make(*args)`. Called from hooks: appends and returns."""
@@ -141,7 +144,7 @@ class Recorder:
 
         `statuses`: also what the sources have counted since their last status, which is written once a second.
         """
-        if not (self._is_ended or self._asleep or self._thread is threading.current_thread()):
+        if not (self.is_ended or self._asleep or self._thread is threading.current_thread()):
             self._await_batch(statuses)
         return () if self.lost is None else self.states.unwritten
 
@@ -166,12 +169,12 @@ class Recorder:
         """Write what is left and end the thread. Called again after an interrupt, it goes on. A disk that hangs is
         given up after `PATIENCE_S`.
         """
-        if self._is_ended and self.lost is not None:
+        if self.is_ended and self.lost is not None:
             return
         self._is_ending = True
         self._end_thread()
         if self._is_thread_alive() and self._thread is not threading.current_thread():
-            self._is_ended = True
+            self.is_ended = True
             self._writer.give_up(f"{self.path} was not written within {PATIENCE_S:.0f} s")
             self._keep_unwritten(final=True)
             return
@@ -194,23 +197,25 @@ class Recorder:
 
     def _finish(self) -> None:
         """Write what is left and mark the end."""
-        if self._is_ended:
+        if self.is_ended:
             return
         self.progress.clear()
         self._write_batch(final=True)
-        self._shield(None, self._writer.mark_end, self.facts, time.time_ns())
-        self._is_ended = True
+        self._shield(None, self._writer.mark_end, self.facts, time.time_ns(), feed=self._writer)
+        if self._writer.problem is not None and self.lost is None:
+            self._shield(None, self._writer.lose, self._writer.problem)
+        self.is_ended = True
         self._keep_unwritten(final=True)
 
     def _run(self, wake: threading.Event) -> None:
         """The thread. `wake` is its own: after a fork the child has another one."""
         while True:
             try:
-                while wake is self._wake and not self._is_ended:
+                while wake is self._wake and not self.is_ended:
                     self._take_turn(wake)
                 return
             except BaseException as error:
-                self._shield(None, self._note_error, error)
+                self._shield(None, self.note_error, error)
                 self._shield(None, time.sleep, INTERVAL_S)
 
     def _take_turn(self, wake: threading.Event) -> None:
@@ -218,7 +223,7 @@ class Recorder:
         wake.wait(INTERVAL_S)
         wake.clear()
         with self._lock:
-            if wake is not self._wake or self._is_ended:
+            if wake is not self._wake or self.is_ended:
                 return
             requests = [self._requests.popleft() for _ in range(len(self._requests))]
             try:
@@ -230,9 +235,7 @@ class Recorder:
                 for written, _ in requests:
                     written.set()
 
-    def _shield(
-        self, otherwise: Result, step: Callable[..., Result], *args: Any, feed: Feed | Counter | None = None
-    ) -> Result:
+    def _shield(self, otherwise: Result, step: Callable[..., Result], *args: Any, feed: Noting | None = None) -> Result:
         """What `step` returns; `otherwise` if it raises, which is counted at `feed`, else at the writer.
 
         In the writer's thread nothing is raised that is not ours: no interrupt, and no exit.
@@ -242,22 +245,23 @@ class Recorder:
         except BaseException as error:
             if not isinstance(error, Exception) and threading.current_thread() is not self._thread:
                 raise
-            self._note_error(error, feed)
+            self.note_error(error, feed)
             return otherwise
 
-    def _note_error(self, error: BaseException, feed: Feed | Counter | None = None) -> None:
+    def note_error(self, error: BaseException, feed: Noting | None = None) -> None:
         """Count an error at `feed`, else at the last one, which is the writer. Never raises."""
+        self.has_late_errors = self.has_late_errors or self.is_ended
         for counted in [feed] if feed is not None else self.feeds[-1:]:
             try:
                 counted.note_error(error)
             except BaseException as worse:
                 logger.debug("compilediag: %r could not be counted: %r", error, worse)
                 if feed is not None:
-                    self._note_error(worse)
+                    self.note_error(worse)
 
     def _write_batch(self, final: bool) -> None:
         """One transaction. Each step is shielded: what fails costs itself."""
-        if self._is_ended:
+        if self.is_ended:
             return
         begin = time.thread_time_ns()
         if self._writer.lost is not None:
@@ -275,17 +279,29 @@ class Recorder:
         progress = (os.getpid(), states) if states != self._shown_progress else None
         if not events and progress is None:
             return
-        failed = self._shield(None, self._writer.write, Batch(events, texts, progress, owner=(self._rank, os.getpid())))
-        for count, error in failed or ():
+        failed = self._shield(None, self._send, events, texts, progress, feed=self._writer)
+        if failed is None:
+            failed = [(len(events), RuntimeError(self._writer.problem))]
+        for count, error in failed:
             for feed in self.feeds[-1:]:
                 feed.dropped += count
-            self._note_error(error)
+            self.note_error(error)
         if failed == []:
             self._shown_progress = states
         else:
             # Some of these are not in the file: they are written again once they can be.
             self.states.forget_written()
             self._quota.give_back(texts)
+
+    def _send(
+        self, events: list[Event], texts: list[tuple[str, str]], progress: tuple[int, States] | None
+    ) -> list[tuple[int, BaseException]]:
+        return self._writer.write(Batch(events, texts, progress, owner=(self._rank, os.getpid())))
+
+    def list_last_states(self) -> tuple[SourceStatus, ...]:
+        """The states of the sources when the recording is over, as those of this process."""
+        self.states.keep_unwritten(self.lost, self._rank, is_final=True)
+        return self.states.unwritten
 
     def _drop_waiting(self) -> None:
         for _ in range(len(self._waiting)):
@@ -325,30 +341,12 @@ class Recorder:
         payloads: list[tuple[str, str]] = []
         for _ in range(len(self._waiting)):
             feed, make, args = self._waiting.popleft()
-            events += self._shield([], self._make_events, feed, make, args, payloads, feed=feed)
+            events += self._shield([], make_events, feed, make, args, self._cells, self._quota, payloads, feed=feed)
         self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)
         return events, payloads
 
-    def _make_events(
-        self, feed: Feed, make: Callable[..., Made], args: tuple[Any, ...], payloads: list[tuple[str, str]]
-    ) -> list[Event]:
-        made = [self._keep(feed, i, payloads) if isinstance(i, tuple) else i for i in make(*args)]
-        named = [self._cells.rename(event) for event in made]
-        feed.events += len(named)
-        return named
-
-    def _keep(self, feed: Feed, item: tuple[Artifact, str], payloads: list[tuple[str, str]]) -> Artifact:
-        artifact, text = item
-        text = clean(text)
-        kept = self._quota.take(text)
-        if kept.digest is None:
-            feed.dropped += 1
-        elif kept.is_new:
-            payloads.append((kept.digest, text))
-        return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
-
     def _list_statuses(self) -> list[SourceStatus]:
-        return [read_state(feed, self._note_error) for feed in self.feeds]
+        return [read_state(feed, self.note_error) for feed in self.feeds]
 
     def before_fork(self) -> None:
         """Nothing is written until the process has forked."""

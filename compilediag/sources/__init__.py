@@ -40,6 +40,8 @@ __all__ = [
 OLDEST_TORCH = (2, 11)
 
 _attached: list[Source] = []
+#: Sources whose end failed. The next `detach` tries once more.
+_unended: list[Source] = []
 
 
 def require_torch() -> None:
@@ -155,16 +157,33 @@ def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> 
 def detach() -> None:
     """Remove all hooks, the last first. Called again after an interrupt (Ctrl-C), it goes on where it was.
 
-    A source whose end fails does not keep the others, nor its own patches.
+    A source whose end fails does not keep the others, nor its own patches. The first error is raised when all that can
+    be removed is removed; called again, it tries once more.
     """
+    own_errors.run_each((_end_again, _end_attached, patches.remove_all, late_imports.remove_all))
+
+
+def _end_again() -> None:
+    while _unended:
+        _end(_unended[-1])
+        _unended.pop()
+
+
+def _end_attached() -> None:
     while _attached:
-        try:
-            _attached[-1].end()
-        except Exception as error:
-            own_errors.report(_attached[-1].name, error)
+        if not _end(_attached[-1]):
+            _unended.append(_attached[-1])
         _attached.pop()
-    patches.remove_all()
-    late_imports.remove_all()
+
+
+def _end(source: Source) -> bool:
+    """True if nothing of a source stays. What its end raises is counted there."""
+    try:
+        source.end()
+    except Exception as error:
+        source.count_error(error)
+        return False
+    return not source.is_open
 
 
 @contextlib.contextmanager

@@ -53,6 +53,8 @@ class SessionData(TableProperties):
         self.lock = threading.RLock()
         self._application_id = self.store.application_id
         self._last_states: Sequence[SourceStatus] = ()
+        #: Last states and facts that could not be added yet.
+        self._not_added: tuple[Sequence[SourceStatus], Mapping[str, Any]] | None = None
         self._flush = flush
         self._is_ours = flush is not None
         self._settled = _Settled()
@@ -247,6 +249,9 @@ class SessionData(TableProperties):
             states = flush(statuses)
             if states:
                 self.keep_in_memory(states, {})
+        if self._not_added is not None:
+            with contextlib.suppress(Exception):
+                self.keep_in_memory(*self._not_added)
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:
@@ -267,11 +272,13 @@ class SessionData(TableProperties):
     def close_during(self, work: Callable[[], None]) -> None:
         """Call `work` while the file is closed here; other threads wait."""
         with self.lock:
-            self.store.release()
             try:
-                work()
+                self.store.release()
             finally:
-                self._connect_again()
+                try:
+                    work()
+                finally:
+                    self._connect_again()
 
     def release(self) -> None:
         """Close the file; the caller holds the lock until `reopen`."""
@@ -293,17 +300,37 @@ class SessionData(TableProperties):
     def _connect_again(self) -> None:
         try:
             self.store.reopen()
-        except (sqlite3.Error, OSError):
+        except Exception:
             self._change_store(reopen_or_empty(self.store, self._application_id))
+
+    def add_states(self, states: Sequence[SourceStatus]) -> None:
+        """Add states of sources after the recording: to the file, else to a copy of the session in memory."""
+        try:
+            with self.lock:
+                if not self.store.is_in_memory:
+                    self._append_to_file(states)
+                    return
+        except Exception as error:
+            logger.debug("compilediag: %s does not have the last states: %s", self.path, error)
+        self.keep_in_memory(states, {})
+
+    def _append_to_file(self, states: Sequence[SourceStatus]) -> None:
+        store = Store.open(self.path, writable=True)
+        try:
+            store.append(states)
+        finally:
+            store.close()
 
     def keep_in_memory(self, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
         """The file is lost: go on in memory with what can be read of it, the `states` of the sources and `facts`."""
         with self.lock:
+            self._not_added = states, facts
             if not self.store.is_in_memory:
                 self._change_store(copy_to_memory(self.store, self._application_id, self._find_last_id()))
             if states is not self._last_states or facts:
-                self._last_states = states
                 add_last_states(self.store, states, facts)
+                self._last_states = states
+            self._not_added = None
 
     def _find_last_id(self) -> int:
         """The highest event id that is known, also if the file can't be read any more."""

@@ -27,8 +27,8 @@ def copy_to_memory(store: Store, application_id: int, last_id: int) -> Store:
         source = _open_again(store) if store.is_in_place else store
         if source is not None:
             memory = _copy_pages(source, application_id) or _copy_rows(source, application_id, memory)
-            source.connection.close()
-    store.connection.close()
+            source.release()
+    store.release()
     memory.last_id = last_id
     return memory
 
@@ -49,7 +49,7 @@ def add_last_states(memory: Store, states: Sequence[SourceStatus], facts: Mappin
 
 
 def _open_again(store: Store) -> Store | None:
-    store.connection.close()
+    store.release()
     try:
         return Store.open(store.path)
     except CompilediagError:

@@ -117,7 +117,10 @@ class SessionWriter:
                 failed.append((len(part), error))
                 if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
                     self._note_failure(error, len(part))
-        if sum(count for count, _ in failed):
+        count = sum(count for count, _ in failed)
+        if failed and count == len(batch.events):
+            self.note_error(why)
+        if count:
             self._warn(f"{len(failed)} events could not be written to {self.path}: {failed[0][1]}")
         return failed
 
@@ -148,10 +151,12 @@ class SessionWriter:
     def close(self) -> None:
         """Close the file."""
         store, self.store = self.store, None
-        if store is not None:
-            self._close_store(store.close)
-        if self._place is not None:
-            self._place.close()
+        try:
+            if store is not None:
+                self._close_store(store.close)
+        finally:
+            if self._place is not None:
+                self._place.close()
 
     def _close_store(self, close: Callable[..., None], *args: Any) -> None:
         try:
@@ -218,6 +223,10 @@ class SessionWriter:
         elif place.is_wal_cut(store.connection):
             self.lose(f"{self.path}-wal was cut off", place.close_damaged)
         return self.store
+
+    def note_error(self, error: BaseException) -> None:
+        """The last batch could not be written. The next one is tried; if it is the last, the session is lost."""
+        self.problem = f"{self.path} can't be written: {error}"
 
     def _note_failure(self, error: sqlite3.Error, count: int) -> None:
         self.problem = f"{self.path} can't be written: {error}"

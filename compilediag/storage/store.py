@@ -65,7 +65,8 @@ class Store:
         self.schema_version = SCHEMA_VERSION
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
-        self.connection: GuardedConnection = connect(uri, path, is_guarded)
+        self._connection = connect(uri, path, is_guarded)
+        self._is_released = False
         self.file_key = self._find_file_key()
         self._is_bulk = False
         #: New events have ids above this one.
@@ -73,8 +74,15 @@ class Store:
 
     def __del__(self) -> None:
         """Close the connection of a session that nobody holds any more: Python 3.13 warns of one that stays open."""
-        if (connection := getattr(self, "connection", None)) is not None:
+        if (connection := getattr(self, "_connection", None)) is not None:
             connection.close()
+
+    @property
+    def connection(self) -> GuardedConnection:
+        """The connection; opened again if it was released and what was to open it again has failed."""
+        if self._is_released:
+            self.reopen()
+        return self._connection
 
     @property
     def is_in_memory(self) -> bool:
@@ -105,7 +113,8 @@ class Store:
         survive a fork.
         """
         if not self.is_in_memory:
-            self.connection.close()
+            self._is_released = True
+            self._connection.close()
 
     def reopen(self) -> None:
         """Connect again after a fork, in either process. sqlite3.OperationalError if the file is not in place."""
@@ -113,9 +122,10 @@ class Store:
             return
         if not self.is_in_place:
             raise sqlite3.OperationalError(f"{self.path} was removed or replaced")
-        self.connection = connect(self.uri, self.path, self._is_guarded)
-        self.connection.execute(NORMAL)
-        self.connection.execute(CHECKPOINT)
+        self._connection = connect(self.uri, self.path, self._is_guarded)
+        self._is_released = False
+        self._connection.execute(NORMAL)
+        self._connection.execute(CHECKPOINT)
 
     @classmethod
     def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
-    "feeds": {"events"},
+    "feeds": {"events", "notebook_cells", "storage"},
     "source_states": {"events"},
     "recording": {"errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
     "sources": {"errors", "events", "decode", "interrupts", "recording", "unpacking"},

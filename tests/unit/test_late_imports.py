@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from compilediag.recording import Recorder
 from compilediag.sources.hooks.late_imports import WhenImported, list_waiting
 from compilediag.sources.hooks.patches import Patch
 from compilediag.sources.hooks.source import Source
@@ -30,7 +31,9 @@ def watching():
     calls, hooks = [], []
 
     def watch(*names):
-        hook = WhenImported({name: lambda name=name: calls.append((name, threading.get_ident())) for name in names})
+        hook = WhenImported(
+            {name: lambda name=name: calls.append((name, threading.get_ident())) for name in names}, calls.append
+        )
         hook.install()
         hooks.append(hook)
         return calls, hook
@@ -100,7 +103,7 @@ class Late(Source):
         inner = sys.modules["late_package.inner"]
         if self.needs_whisper and not hasattr(inner, "whisper"):
             raise Unavailable("there is no whisper")
-        return [Patch(inner, "shout", self.heard, self.run_shielded)]
+        return [Patch(inner, "shout", self.heard, self.run_shielded, self.escaped.append)]
 
     def heard(self, args, kwargs, result, error):
         self.events += 1
@@ -108,7 +111,7 @@ class Late(Source):
 
 @pytest.fixture
 def late(package):
-    source = Late(None, "full")
+    source = Late(Recorder("unused", {}), "full")
     yield source
     source.end()
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.swallows
 STRAY = (SystemExit, GeneratorExit, KeyboardInterrupt, MemoryError, RecursionError, ValueError)
 #: The modules whose code runs in the thread.
 FOLDER = Path(recorder_module.__file__).parent
-WRITING = {str(FOLDER / name) for name in ("recording.py", "storage/session_writer.py", "storage/store.py")}
+WRITING = {str(FOLDER / name) for name in ("recording.py", "feeds.py", "storage/session_writer.py", "storage/store.py")}
 #: The loop that catches everything, and what holds the lock: where a trace function raises beside a `with`, Python does
 #: not leave the block.
 LEFT_OUT = ("_run", "_take_turn")

@@ -161,8 +161,11 @@ class GuardedCache(Source):
         """A log filter that keeps every record. Only the log has the error of an entry that could not be loaded or
         pickled.
         """
-        if record.exc_info and record.exc_info[1] is not None:
-            self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
+        try:
+            if record.exc_info and record.exc_info[1] is not None:
+                self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
+        except Exception as error:
+            self.escaped.append(error)
         return True
 
     def _error_logged(self, message: str, error: BaseException) -> None:
@@ -203,7 +206,10 @@ class GuardedCache(Source):
 
     def cache_clear(self) -> None:
         """Called by torch with all caches that it clears: a fresh cache directory begins or ends."""
-        self.run_shielded(self._caches_cleared)
+        try:
+            self.run_shielded(self._caches_cleared)
+        except Exception as error:
+            self.escaped.append(error)
 
     def _caches_cleared(self) -> None:
         stage = torch_api.fresh_cache_stage()

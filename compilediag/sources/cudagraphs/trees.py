@@ -184,7 +184,10 @@ class CudaGraphs(Source):
 
     def _filter(self, record: logging.LogRecord) -> bool:
         """A log filter that keeps every record. Only the log says that new sizes of a function run eagerly."""
-        self.run_shielded(self._read_warning, record)
+        try:
+            self.run_shielded(self._read_warning, record)
+        except Exception as error:
+            self.escaped.append(error)
         return True
 
     def _read_warning(self, record: logging.LogRecord) -> None:

@@ -56,7 +56,11 @@ class GuardScope:
             return None, ValueError("would wait for the device")
         try:
             code, is_plain = _compile_source(source)
-            return eval(code, self._plain if is_plain else self._names), None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return None, error
+        names = self._plain if is_plain else self._names
+        try:
+            return eval(code, names), None
         except Exception as error:
             return None, error
 

@@ -14,20 +14,32 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from .own_errors import run_each
 from .thread_state import PerThread
 
 
 class WhenImported(MetaPathFinder):
-    """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module."""
+    """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module.
 
-    def __init__(self, actions: dict[str, Callable[[], None]]):
+    `fail` gets what compilediag itself raises there; it is no Python function.
+    """
+
+    def __init__(self, actions: dict[str, Callable[[], None]], fail: Callable[[BaseException], object]):
         self._actions = actions
+        self._fail = fail
         #: The module whose own loader is searched now.
         self._searching: PerThread[str | None] = PerThread(lambda: None)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        try:
+            return self._find_notifying(name)
+        except Exception as error:
+            self._fail(error)
+            return None
+
+    def _find_notifying(self, name: str) -> ModuleSpec | None:
         action = self._actions.get(name)
         if action is None or self._searching.get() == name:
             return None
@@ -37,7 +49,7 @@ class WhenImported(MetaPathFinder):
         finally:
             self._searching.set(None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _NotifyingLoader(spec.loader, action)
+            spec.loader = _NotifyingLoader(spec.loader, action, self._fail)
         return spec
 
     def list_names(self) -> list[str]:
@@ -61,8 +73,7 @@ def list_waiting() -> list[str]:
 
 def remove_all() -> None:
     """Take every finder out."""
-    for finder in _installed_finders():
-        finder.remove()
+    run_each(finder.remove for finder in _installed_finders())
 
 
 def _installed_finders() -> list[WhenImported]:
@@ -72,9 +83,9 @@ def _installed_finders() -> list[WhenImported]:
 class _NotifyingLoader(Loader):
     """The module's own loader, which stays the module's loader, and a call when it is done."""
 
-    def __init__(self, loader: Loader, action: Callable[[], None]):
+    def __init__(self, loader: Loader, action: Callable[[], None], fail: Callable[[BaseException], object]):
         self._loader = loader
-        self._action = action
+        self._action, self._fail = action, fail
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
@@ -84,4 +95,7 @@ class _NotifyingLoader(Loader):
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._action()
+        try:
+            self._action()
+        except Exception as error:
+            self._fail(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .columns import ErrorColumns
 
@@ -24,6 +24,18 @@ def error_columns(error: BaseException | None, longest: int | None = None) -> Er
     if error is None:
         return {}
     return {"reason": describe_error(error)[:longest], "exception_type": type(error).__name__}
+
+
+def run_each(steps: Iterable[Callable[[], object]]) -> None:
+    """Call every step. The first error that one raises is raised when all were called."""
+    errors: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def report(name: str, error: BaseException) -> None:

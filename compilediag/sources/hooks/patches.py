@@ -33,31 +33,39 @@ class Patch:
     """`owner.name`, a function or method of torch, observed after each call, and before it if need be.
 
     The program's own call happens exactly once, and its result or exception passes through. `shield` runs the
-    observer (see `Source.run_shielded`). After `remove` the original is back; where another tool has installed its
-    own wrapper on top of ours, that one stays and ours only passes calls through. If that tool puts our wrapper back
-    later, the next patch of the same place replaces it, so that no chain of wrappers grows.
+    observer (see `Source.run_shielded`); if the shield itself raises, `fail` gets the error.
+
+    After `remove` the original is back; where another tool has installed its own wrapper on top of ours, that one stays
+    and ours only passes calls through. If that tool puts our wrapper back later, the next patch of the same place
+    replaces it, so that no chain of wrappers grows.
     """
 
     def __init__(
-        self, owner: Any, name: str, observe: Observer, shield: Callable[..., None], before: Before | None = None
+        self,
+        owner: Any,
+        name: str,
+        observe: Observer,
+        shield: Callable[..., None],
+        fail: Callable[[BaseException], object],
+        before: Before | None = None,
     ):
         self.owner = owner
         self.name = name
         self.is_live = False
-        self._observe, self._shield, self._before = observe, shield, before
+        self._observe, self._shield, self._before, self._fail = observe, shield, before, fail
         self._original = skip_inert(vars(owner)[name])
         self._function = self._wrap(_function_of(self._original))
         _by_wrapper[id(self._function)] = self
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        # Near the limit of recursion the call of the shield itself raises.
+        # The call of the shield itself can raise, as near the limit of recursion. `fail` is no Python function.
         @functools.wraps(original)
         def watch_call(*args: Any, **kwargs: Any) -> Any:
             if self.is_live and self._before is not None:
                 try:
                     self._shield(self._before, args, kwargs)
                 except Exception as failure:
-                    own_errors.report(self.name, failure)
+                    self._fail(failure)
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
@@ -65,13 +73,13 @@ class Patch:
                     try:
                         self._shield(self._observe, args, kwargs, None, error)
                     except Exception as failure:
-                        own_errors.report(self.name, failure)
+                        self._fail(failure)
                 raise
             if self.is_live:
                 try:
                     self._shield(self._observe, args, kwargs, result, None)
                 except Exception as failure:
-                    own_errors.report(self.name, failure)
+                    self._fail(failure)
             return result
 
         return watch_call
@@ -124,8 +132,7 @@ def skip_inert(function: Any) -> Any:
 
 def remove_all() -> None:
     """Remove every patch, the last first."""
-    for patch in reversed(_installed[:]):
-        patch.remove()
+    own_errors.run_each(patch.remove for patch in reversed(_installed[:]))
 
 
 def list_installed() -> list[str]:

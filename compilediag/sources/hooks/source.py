@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -37,12 +38,15 @@ class Source:
         self.events = 0
         self.dropped = 0
         self.errors = 0
+        #: What the shield itself has raised. A function that the program calls only appends here.
+        self.escaped: deque[BaseException] = deque(maxlen=MAX_ERRORS)
         self._last_error = ""
         self.overhead_ns = 0
         self._set_state("off", "not_started", None)
         self._patches: list[Patch] = []
         self._imports: WhenImported | None = None
-        self._is_open = False
+        #: True from before `open` until `close` has worked.
+        self.is_open = False
 
     @property
     def is_active(self) -> bool:
@@ -75,7 +79,7 @@ class Source:
     def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
         """A hook on a function of torch. Unavailable if that is missing, no function, or has other parameters."""
         point.require_value()
-        return Patch(point.owner(), point.name, observe, self.run_shielded, before)
+        return Patch(point.owner(), point.name, observe, self.run_shielded, self.escaped.append, before)
 
     def begin(self, requested: bool = False) -> None:
         """Install everything; on failure nothing stays, and the status says why. Raises nothing of ours."""
@@ -109,7 +113,7 @@ class Source:
         for patch in self._patches:
             patch.install()
         self._install_late()
-        self._is_open = True
+        self.is_open = True
         self.open()
 
     def _install_late(self) -> None:
@@ -120,7 +124,7 @@ class Source:
             else:
                 waiting[module] = functools.partial(self._module_imported, patches)
         if waiting:
-            self._imports = WhenImported(waiting)
+            self._imports = WhenImported(waiting, self.escaped.append)
             self._imports.install()
 
     def _install_patches(self, patches: Callable[[], list[Patch]]) -> None:
@@ -130,7 +134,7 @@ class Source:
 
     def _module_imported(self, patches: Callable[[], list[Patch]]) -> None:
         """torch has just imported a module that has late patches. Never raises."""
-        if not self.is_active:
+        if not self.is_active or self.recorder.is_ended:
             return
         try:
             self._install_patches(patches)
@@ -150,20 +154,22 @@ class Source:
 
     def _shut_down(self) -> None:
         """Remove everything, whatever `close` raises."""
-        self._remove_hooks()
-        if not self._is_open:
-            return
         try:
-            self.close()
+            self._remove_hooks()
+        finally:
+            self._close_open()
+
+    def _close_open(self) -> None:
+        try:
+            if self.is_open:
+                self.close()
+            self.is_open = False
         except Exception as error:
-            self._count_error(error)
-        self._is_open = False
+            self.count_error(error)
 
     def _remove_hooks(self) -> None:
-        if self._imports is not None:
-            self._imports.remove()
-        for patch in reversed(self._patches):
-            patch.remove()
+        finders = [] if self._imports is None else [self._imports.remove]
+        own_errors.run_each((*finders, *(patch.remove for patch in reversed(self._patches))))
 
     def emit(self, make: Callable[..., Made], *args: Any) -> None:
         """Hand `make(*args)`, which gives events, to the recorder. It runs in the writer's thread."""
@@ -174,7 +180,12 @@ class Source:
         self.recorder.put(self, _as_is, event)
 
     def run_shielded(self, observe: Callable[..., None], *args: Any) -> None:
-        """Call one of our own hooks: its time is counted, and nothing that it raises leaves it."""
+        """Call one of our own hooks: its time is counted, and nothing that it raises leaves it.
+
+        A hook that could not be removed has no effect after the recording.
+        """
+        if self.recorder.is_ended:
+            return
         begin = time.perf_counter_ns()
         try:
             observe(*args)
@@ -184,18 +195,21 @@ class Source:
 
     def note_error(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source switches itself off and says so."""
-        self._count_error(error)
+        self.count_error(error)
         if self.errors >= MAX_ERRORS and self.is_active:
             reason = f"switched off after {self.errors} errors, the last {self._last_error}"
             self._set_state("failed", "errors", reason)
             self._shut_down()
 
-    def _count_error(self, error: BaseException) -> None:
+    def count_error(self, error: BaseException) -> None:
+        """Count an error of ours."""
         self.errors += 1
         self._last_error = own_errors.describe_error(error)
         own_errors.report(self.name, error)
 
     def status(self) -> SourceStatus:
+        while self.escaped:
+            self.note_error(self.escaped.popleft())
         code, reason = self._reason_code, self._reason
         if self.is_active and self.errors:
             code, reason = "errors", f"{self.errors} errors so far, the last {self._last_error}"

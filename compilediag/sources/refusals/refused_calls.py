@@ -80,7 +80,7 @@ class Refusals(Source):
     # The stance
 
     def _stance_set(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        if error is None and self._is_open:
+        if error is None and self.is_open:
             self._follow_stance(find_user_line())
 
     def _follow_stance(self, set_at: UserLine) -> None:

@@ -150,18 +150,20 @@ class _Listeners(list[logging.Handler]):
             self.remove(own)
 
     def __bool__(self) -> bool:
+        try:
+            return self._is_wanted()
+        except Exception as error:
+            self._source.escaped.append(error)
+            return len(self) > 1
+
+    def _is_wanted(self) -> bool:
+        """True if torch has to build the record: somebody else listens, or it does not say what it is."""
         if len(self) != 1 or self[0] is not self._own:
             return len(self) > 0
-        try:
-            asked = torch_api.record_asked_for()
-        except Exception as error:
-            self._source.note_error(error)
-            return False
-        if asked is None:
-            return True
-        if asked[0] in BUILT:
+        asked = torch_api.record_asked_for()
+        if asked is not None and asked[0] in BUILT:
             self._source.run_shielded(self._source.build, *asked)
-        return False
+        return asked is None
 
 
 def _find_plain_list(handlers: list[logging.Handler]) -> list[logging.Handler]:
@@ -178,9 +180,12 @@ class _Handler(logging.Handler):
         self._source = source
 
     def emit(self, record: logging.LogRecord) -> None:
-        metadata = getattr(record, "metadata", None)
-        if isinstance(metadata, dict):
-            self._source.run_shielded(self._source.receive, metadata, getattr(record, "payload", None))
+        try:
+            metadata = getattr(record, "metadata", None)
+            if isinstance(metadata, dict):
+                self._source.run_shielded(self._source.receive, metadata, getattr(record, "payload", None))
+        except Exception as error:
+            self._source.escaped.append(error)
 
 
 def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:
