@@ -59,7 +59,7 @@ class ActiveRecording:
     def close(self) -> bool:
         """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on.
 
-        A step that fails costs itself: ending a watch raises nothing of ours. False if one has failed.
+        A step that fails costs itself: ending a watch raises nothing of ours. False if something is left to do.
         """
         facts = self.recorder.facts
         steps = (
@@ -74,7 +74,7 @@ class ActiveRecording:
         has_worked = False not in [self.shield(step) for step in steps]
         if self.recorder.has_late_errors or not has_worked:
             self.shield(self._add_last_states)
-        return has_worked
+        return has_worked and sources.is_detached()
 
     def shield(self, step: Callable[[], object]) -> bool:
         """Call a step of the end; False if it raises, which is a warning and is counted at the writer."""

@@ -87,7 +87,7 @@ class Recorder:
         self.is_ended = False
         #: True if there were errors since then, which the states of the sources in the file do not show.
         self.has_late_errors = False
-        self._asleep = self._is_ending = False
+        self._asleep = self._is_ending = self._is_incomplete = False
 
     def begin(self) -> Recorder:
         """Open the file and start to write. Whatever ends this early, `close` cleans up."""
@@ -201,6 +201,8 @@ class Recorder:
             return
         self.progress.clear()
         self._write_batch(final=True)
+        if self._is_incomplete:
+            self._write_batch(final=True)  # What the last one could not write is counted in the states of the sources.
         self._shield(None, self._writer.mark_end, self.facts, time.time_ns(), feed=self._writer)
         if self._writer.problem is not None and self.lost is None:
             self._shield(None, self._writer.lose, self._writer.problem)
@@ -286,7 +288,8 @@ class Recorder:
             for feed in self.feeds[-1:]:
                 feed.dropped += count
             self.note_error(error)
-        if failed == []:
+        self._is_incomplete = failed != []
+        if not failed:
             self._shown_progress = states
         else:
             # Some of these are not in the file: they are written again once they can be.

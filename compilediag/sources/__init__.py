@@ -27,6 +27,7 @@ __all__ = [
     "attach",
     "detach",
     "device_name",
+    "is_detached",
     "list_hooks",
     "notice",
     "pause",
@@ -161,6 +162,11 @@ def detach() -> None:
     be removed is removed; called again, it tries once more.
     """
     own_errors.run_each((_end_again, _end_attached, patches.remove_all, late_imports.remove_all))
+
+
+def is_detached() -> bool:
+    """False if sources could not be ended by `detach`."""
+    return not (_attached or _unended)
 
 
 def _end_again() -> None:

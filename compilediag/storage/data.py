@@ -300,8 +300,11 @@ class SessionData(TableProperties):
     def _connect_again(self) -> None:
         try:
             self.store.reopen()
-        except Exception:
+        except (sqlite3.Error, OSError):
             self._change_store(reopen_or_empty(self.store, self._application_id))
+        except Exception:  # An error of ours, which is counted.
+            self._change_store(reopen_or_empty(self.store, self._application_id))
+            raise
 
     def add_states(self, states: Sequence[SourceStatus]) -> None:
         """Add states of sources after the recording: to the file, else to a copy of the session in memory."""

@@ -122,6 +122,7 @@ class Store:
             return
         if not self.is_in_place:
             raise sqlite3.OperationalError(f"{self.path} was removed or replaced")
+        self._connection.close()
         self._connection = connect(self.uri, self.path, self._is_guarded)
         self._is_released = False
         self._connection.execute(NORMAL)
