@@ -41,10 +41,10 @@ def file_names() -> dict[str, int]:
 
 
 def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:
-    """The record for which torch asks, two frames up, whether anybody listens: its name, and the functions that give
+    """The record for which torch asks, three frames up, whether anybody listens: its name, and the functions that give
     its metadata and its payload. None where something else asks.
     """
-    caller = sys._getframe(2)
+    caller = sys._getframe(3)
     if caller.f_code.co_name != WRITER:
         return None
     local = caller.f_locals
