@@ -81,8 +81,9 @@ gallery: $(READY)  ## record sessions, take the pictures of docs/gallery.md and 
 clean:
 	rm -rf .venv .venv-* site demo.html demo.cdiag demo.cdiag-wal demo.cdiag-shm
 
+# A .venv that is a link belongs to another checkout: nothing is installed into it.
 $(READY): requirements-dev.txt pyproject.toml .ci/setup
-	.ci/setup
+	test -L .venv || .ci/setup
 
 ifneq ($(TORCH),)
 $(OWN)/.ready: requirements-dev.txt pyproject.toml .ci/setup
