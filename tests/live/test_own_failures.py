@@ -132,6 +132,10 @@ def test_hooks_that_stop_could_not_remove_have_no_effect_and_the_next_one_remove
     handlers = logging.getLogger("torch.__trace").handlers
     session = cd.start()
     watching = list(sources._attached)
+    #: Where earlier tests have imported everything that a source waits for, nothing waits, so nothing is removed.
+    is_called = function is not late_imports.WhenImported.remove or any(
+        isinstance(finder, late_imports.WhenImported) for finder in sys.meta_path
+    )
     break_code(monkeypatch, function)
     assert run_sizes() == expected
     assert cd.stop() is session
@@ -141,7 +145,7 @@ def test_hooks_that_stop_could_not_remove_have_no_effect_and_the_next_one_remove
     monkeypatch.undo()
     assert cd.stop() is None
     assert sources.list_hooks() == [] and logging.getLogger("torch.__trace").handlers is handlers
-    assert is_shown(session) and len(session.recompiles) == 2
+    assert is_shown(session) == is_called and len(session.recompiles) == 2
 
 
 @pytest.mark.swallows
