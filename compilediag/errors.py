@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from .formatting import escape_controls
 
+#: The exit code of a command that was interrupted, as a shell reports it.
+INTERRUPTED = 130
+
 
 class CompilediagError(Exception):
     """A request cannot be fulfilled; the message is one line that says why and what to do."""

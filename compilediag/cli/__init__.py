@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import compilediag
-from compilediag.errors import CompilediagError
+from compilediag.errors import INTERRUPTED, CompilediagError
 
 from .check_command import CheckCommand
 from .diff_command import DiffCommand
@@ -59,7 +59,7 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return its exit code: 0, 2 for what the user has to change, or the command's own."""
+    """Run one subcommand; return its exit code: 0, 2 for what the user has to change, 130, or the command's own."""
     args = make_parser().parse_args(argv)
     command: Command = args.command
     try:
@@ -67,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CompilediagError as error:
         print(f"compilediag: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("compilediag: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def make_parser() -> argparse.ArgumentParser:

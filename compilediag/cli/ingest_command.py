@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from compilediag.errors import INTERRUPTED
+
 
 class IngestCommand:
     """Read TORCH_TRACE logs into a session file.
@@ -52,7 +54,7 @@ class IngestCommand:
                 file, description = read_logs(args.paths, args.output, args.strict, args.processes, args.group_ranks)
         except KeyboardInterrupt:
             print("compilediag: interrupted; run the same command again to continue", file=sys.stderr)
-            return 130
+            return INTERRUPTED
         if not args.quiet:
             print(f"compilediag: {description}", file=sys.stderr)
             print(f"compilediag: wrote {file}", file=sys.stderr)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compilediag.errors import CompilediagError, NotASession
+from compilediag.errors import INTERRUPTED, CompilediagError, NotASession
 
 if TYPE_CHECKING:
     from compilediag.logs import FollowedFiles
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at the job.
 INTERVAL_S = 0.5
-#: The exit code of a command that was interrupted, as a shell reports it.
-INTERRUPTED = 130
 
 
 class LiveCommand:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compilediag.errors import CompilediagError
+from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.files import check_output
 from compilediag.formatting import format_seconds
 from compilediag.views.text_layout import wrap
@@ -68,7 +68,7 @@ class TryCommand:
                 _store(args, trial)
         except KeyboardInterrupt:
             print("compilediag: interrupted; nothing was compared", file=sys.stderr)
-            return 130
+            return INTERRUPTED
         if trial.outcome is None:
             print(f"compilediag: {args.script}: {trial.problem}", file=sys.stderr)
             return 0 if trial.is_clean else 1

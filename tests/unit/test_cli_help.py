@@ -17,6 +17,17 @@ def command(request):
     return request.param
 
 
+def test_a_command_that_is_interrupted_ends_with_a_line(command, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    arguments = [action for action in make_subparser(command)._actions if not action.option_strings or action.required]
+    given = [text for action in arguments for text in (*action.option_strings[:1], "x")]
+    monkeypatch.setattr(type(command), "run", interrupt)
+    assert main([command.name, *given]) == 130
+    assert capsys.readouterr().err == "compilediag: interrupted\n"
+
+
 def make_subparser(command):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
