@@ -35,7 +35,7 @@ def compile_new():
     assert torch.compile(lambda x: x + added, backend="eager")(torch.zeros(1)).item() == added
 
 
-# What happens to the file. What can be mended has a function that mends it as its result.
+# What happens to the file. Each returns a function that repairs it, if it can be repaired.
 
 
 def remove(file):

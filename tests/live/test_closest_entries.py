@@ -56,6 +56,15 @@ def failed_calls(monkeypatch):
     return watchers
 
 
+def compare_each_failed_call(failed_calls, compare):
+    failed_calls.append(compare)
+    function = programs.compiled(scale)
+    with torch._dynamo.config.patch(MANY):
+        for context, args in make_calls():
+            with context():
+                function(*args)
+
+
 def test_the_estimate_finds_the_entry_that_a_complete_analysis_finds(failed_calls):
     index, checked = EntryIndex(), []
 
@@ -70,12 +79,7 @@ def test_the_estimate_finds_the_entry_that_a_complete_analysis_finds(failed_call
         assert closest in order[:3], [(found[at].compile_id, found[at].distance) for at in order]
         checked.append(order[0] == closest)
 
-    failed_calls.append(compare)
-    function = programs.compiled(scale)
-    with torch._dynamo.config.patch(MANY):
-        for context, args in make_calls():
-            with context():
-                function(*args)
+    compare_each_failed_call(failed_calls, compare)
     assert len(checked) > 15 and sum(checked) >= 0.9 * len(checked)
 
 
@@ -89,12 +93,7 @@ def test_a_value_that_another_entry_has_shown_is_not_read_again_and_is_the_same(
             assert first_failing_guard(entry.guard_manager, failed.f_locals, closest) == alone
             compared.append(alone)
 
-    failed_calls.append(compare)
-    function = programs.compiled(scale)
-    with torch._dynamo.config.patch(MANY):
-        for context, args in make_calls():
-            with context():
-                function(*args)
+    compare_each_failed_call(failed_calls, compare)
     assert len({guard.kind for guard in compared}) >= 3
 
 

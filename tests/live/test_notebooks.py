@@ -1,12 +1,13 @@
 """The notebooks run, find the causes they describe, and have stored outputs that GitHub can show."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
+
+from tests.scripts import load_script
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -17,15 +18,7 @@ MAX_BYTES = 300_000
 MACHINE_PATH = re.compile(r"(?<![\w/.:<])/(?:[a-z]\w*)/[\w.-]+|\b[A-Z]:\\")
 
 
-def load_executor():
-    spec = importlib.util.spec_from_file_location("notebooks_execute", NOTEBOOKS / "execute.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-executor = load_executor()
-
+executor = load_script(NOTEBOOKS / "execute.py")
 
 #: Notebook -> the backend that tests use. Causes and fixes are the same, and no kernels are compiled.
 QUICK_BACKENDS = {"01_quickstart.ipynb": "eager", "04_guard_explorer.ipynb": "eager"}

@@ -17,45 +17,36 @@ from compilediag.errors import CompilediagError
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def run_two_ranks(program, folder, environments):
+    """Run both ranks of a program to their end; they meet at `meeting` and record to `watched` in the folder."""
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", program, str(rank), str(folder / "meeting"), f"{folder / 'watched'}/"],
+            env={**os.environ, **environment},
+            cwd=ROOT,
+        )
+        for rank, environment in enumerate(environments)
+    ]
+    try:
+        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+
+
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """The folder of one run: `watched` and `logs` in it."""
     folder = tmp_path_factory.mktemp("job")
     environment = {"TORCH_TRACE": str(folder / "logs"), "COMPILEDIAG_HISTORY": "off"}
-    command = [sys.executable, "-m", "tests.live.two_ranks"]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), str(folder / "meeting"), f"{folder / 'watched'}/"],
-            env={**os.environ, **environment},
-            cwd=ROOT,
-        )
-        for rank in (0, 1)
-    ]
-    try:
-        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
+    run_two_ranks("tests.live.two_ranks", folder, [environment, environment])
     return folder
 
 
 @pytest.mark.since_torch("2.15", "ranks do not agree on what their caches had")
 def test_a_hit_that_another_rank_lacks_is_a_miss(tmp_path):
-    command = [sys.executable, "-m", "tests.live.ranks_share_hits"]
-    arguments = (str(tmp_path / "meeting"), f"{tmp_path / 'watched'}/")
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), *arguments],
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"cache{rank}")},
-            cwd=ROOT,
-        )
-        for rank in (0, 1)
-    ]
-    try:
-        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
+    caches = [{"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"cache{rank}")} for rank in (0, 1)]
+    run_two_ranks("tests.live.ranks_share_hits", tmp_path, caches)
     lookups = cd.load(tmp_path / "watched").cache_lookups.query("cache == 'aot_autograd' and action == 'look_up'")
     first, second = (group.astype(object).to_dict("records") for _, group in lookups.groupby("rank"))
     assert [row["outcome"] for row in (*first, *second)] == ["miss"] * 4

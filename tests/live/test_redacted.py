@@ -1,6 +1,5 @@
 """A redacted view of a real run: secrets that were planted wherever a program can hold one are not in it."""
 
-import importlib.util
 import json
 import traceback
 
@@ -10,6 +9,7 @@ import torch
 import compilediag as cd
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
+from tests.scripts import load_script
 
 PROGRAM = """
 import torch
@@ -56,9 +56,7 @@ def session(tmp_path_factory):
     folder = tmp_path_factory.mktemp("SECRET_folder")
     path = folder / "SECRET_file.py"
     path.write_text(PROGRAM)
-    spec = importlib.util.spec_from_file_location("planted", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(path)
     torch._dynamo.reset()
     with cd.watch(folder / "SECRET_run.cdiag") as session:
         module.run()

@@ -1,4 +1,4 @@
-"""Settings, stances and functions of torch.compiler: what a user is told about a program that uses one is true.
+"""Programs that use a setting, a stance or a function of torch.compiler: what is said about each is true.
 
 docs/settings.md shows the programs of `CASES` by name, with what is reported.
 """

@@ -1,6 +1,5 @@
 """docs/torch_versions.md is what its generator writes, and what it says of the installed torch is true."""
 
-import importlib.util
 import json
 import platform
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from compilediag import sources
 from compilediag.cli import main
 from compilediag.cli.torch_support import FOUND, describe_support
+from tests.scripts import load_script
 from tests.version_scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,10 +20,7 @@ VERSION = ".".join(torch.__version__.split(".")[:2])
 
 @pytest.fixture
 def generator():
-    spec = importlib.util.spec_from_file_location("make_torch_versions", ROOT / "docs" / "make_torch_versions.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "docs" / "make_torch_versions.py")
 
 
 def test_the_page_is_what_its_generator_writes(generator, capsys):

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import load_script
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOUND = json.loads((DOCS / "torch_internals.json").read_text())["versions"]
 
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("make_torch_internals", DOCS / "make_torch_internals.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(DOCS / "make_torch_internals.py")
 
 
 def test_the_page_is_what_its_generator_writes(generator, capsys):

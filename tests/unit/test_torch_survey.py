@@ -1,11 +1,12 @@
 """docs/torch_survey.md is what its generator writes, and what it says of the installed torch is true."""
 
 import importlib.metadata
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+
+from tests.scripts import load_script
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 KNOWN = json.loads((DOCS / "torch_survey.json").read_text())
@@ -13,10 +14,7 @@ KNOWN = json.loads((DOCS / "torch_survey.json").read_text())
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("make_torch_survey", DOCS / "make_torch_survey.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(DOCS / "make_torch_survey.py")
 
 
 def test_the_page_is_what_its_generator_writes(generator, capsys):
