@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import compilediag as cd
@@ -21,7 +22,7 @@ MOST_S = 1.2
 
 
 def compile_until_killed(path: Path, ready: int) -> None:
-    """What a child does: it says when it begins to watch, and how many compiles were flushed to the file."""
+    """Run as the child: report the begin of the watch, and then each compile that was flushed to the file."""
     os.write(ready, b"b")
     session = cd.start(path)
     while True:
@@ -66,10 +67,9 @@ def find_problems(path: Path, flushed: int) -> tuple[list[str], bool]:
     copy = session.save(path.with_name(f"copy-{path.name}"))
     if len(cd.load(copy).compiles) != count:
         problems.append("its copy has other rows")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             problems.append("the file is damaged")
-    connection.close()
     return problems, True
 
 

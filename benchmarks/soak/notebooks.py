@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,8 @@ def find_file_problems(path: Path) -> list[str]:
         count = len(cd.load(path).compiles)
     except Exception as error:
         return [f"{type(error).__name__}: {error}"]
-    connection = sqlite3.connect(path)
-    is_whole = connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        is_whole = connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     return [] if count >= 8 and is_whole else [f"{count} compiles, whole: {is_whole}"]
 
 

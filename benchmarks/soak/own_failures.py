@@ -26,7 +26,7 @@ from compilediag import recording, sources
 PARTS = ("sources", "decode", "recording", "events", "storage", "notebook_cells")
 #: What must not happen, as the table calls it.
 KINDS = ("results changed", "raised in the program", "hooks left behind", "not visible")
-#: What makes and writes the rows of `sources` cannot say there that it failed.
+#: The functions that make and write the rows of `sources`, which cannot report their own failure there.
 OF_SOURCES = (
     "compilediag.events.sources.",
     "compilediag.source_states.",
@@ -34,8 +34,8 @@ OF_SOURCES = (
 )
 
 
-#: What Python or the program calls itself: nothing of compilediag is around it. All that it does is in one `try`. Not
-#: broken either is `__del__`: Python prints what is raised there, and goes on.
+#: Functions that Python or the program calls directly, so nothing of compilediag can catch what they raise. All that
+#: they do is in one `try`. `__del__` is not broken either: Python prints what is raised there, and continues.
 ENTRIES = (
     "structured_trace._Listeners.__bool__",
     "structured_trace._Handler.emit",
@@ -163,7 +163,7 @@ def find_harm(function: types.FunctionType, detail: str, expected: list[bytes]) 
 
 
 class Warnings(logging.Handler):
-    """Counts the warnings, which do not replace `sources`: the table says where there was nothing else."""
+    """Counts the warnings, which do not replace `sources`: the table shows failures that only a warning reported."""
 
     times = 0
 

@@ -1,4 +1,4 @@
-"""Tools that observe a program as a watch does: context managers that give a function which says how much they saw."""
+"""Tools that observe a program as a watch does: context managers that give a function, which counts what they saw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torch._logging import _internal as torch_logs
 import compilediag as cd
 from benchmarks.soak import workload
 
-#: Says how much a tool saw; 0 is nothing.
+#: Returns how much a tool saw; 0 is nothing.
 Seen = Callable[[], int]
 
 

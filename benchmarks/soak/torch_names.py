@@ -38,7 +38,7 @@ def watch_without(name: TorchName, value: Any) -> list[dict[str, Any]] | None:
 
 
 def find_problems(name: TorchName, status: list[dict[str, Any]], needed: set[str]) -> list[str]:
-    """What the states do not say, or should not."""
+    """What the states lack, and what they should not have."""
     problems = [f"{name}: left {hook}" for hook in sources.list_hooks()]
     off = {row["name"] for row in status if row["status"] == "off"}
     affected = [row for row in status if row["status"] in ("unavailable", "failed") or row["reason_code"] == "errors"]

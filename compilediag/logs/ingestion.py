@@ -102,7 +102,7 @@ class IngestJob:
 
         A machine that loses power can leave a file that is not complete.
         """
-        logs = [[str(log.path.absolute()), log.size, log.changed_ns] for log in self.logs]
+        logs = [log.as_json() for log in self.logs]
         return {"version": __version__, "logs": logs, BOOT: identify_process()[BOOT]}
 
     def is_same(self, state: object) -> bool:

@@ -113,7 +113,7 @@ class LogDecoder:
         return {pid: next(iter(ranks)) for pid, ranks in self._ranks.items() if len(ranks) == 1}
 
     def _decode(self, process: LogProcess, record: Record) -> list[Item]:
-        """Return what a record gives: nothing if it makes no sense, so that none of its events stays behind."""
+        """Return what a record gives: nothing if it makes no sense, so that it leaves no part of its events."""
         try:
             if record.kind == TIMED and record.digest is not None:
                 return process.decode_timed(record)

@@ -41,7 +41,7 @@ class LogFile:
         return int(found[1]) if found else None
 
     def as_json(self) -> list[Any]:
-        """Return the fields as JSON values."""
+        """Return the fields as JSON values, the path first."""
         return [str(self.path.absolute()), self.size, self.changed_ns]
 
     @classmethod

@@ -69,13 +69,13 @@ def find_parts(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
 
 
 def find_record(file: BinaryIO, at: int) -> int | None:
-    """Return where the first record begins that begins at `at` or behind it; None if there is none."""
+    """Return where the first record begins that begins at `at` or after it; None if there is none."""
     position, held = at - 1, b""
     file.seek(position)
     while True:
         block = file.read(SEARCHED)
         held += block
-        # Behind that, bytes of the next block decide.
+        # After that, bytes of the next block decide.
         sure = max(len(held) - LINE_ENDS, 0) if block else len(held)
         found = RECORD_END.search(held)
         if found is not None and found.start() < sure:

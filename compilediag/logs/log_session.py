@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import math
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..decode.records.kept_texts import Item, PackedText
-from ..decode.records.trace_log import Record, Unread, read_records
+from ..decode.records.trace_log import Record, Unread, compute_md5, read_records
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources
 from ..storage.rows import Owner, own_fields
@@ -125,8 +124,7 @@ class LogWriter:
     def _keep_text(self, artifact: Artifact, text: bytes | PackedText) -> Artifact:
         """Return the artifact with the size and the digest of its text; without a digest if the text is dropped."""
         if isinstance(text, bytes) and artifact.digest is None:
-            digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
-            artifact = dataclasses.replace(artifact, size=len(text), digest=digest)
+            artifact = dataclasses.replace(artifact, size=len(text), digest=compute_md5(text))
         if artifact.digest is not None and artifact.digest not in self._digests:
             size = text.size if isinstance(text, PackedText) else len(text)
             if size > self._left:

@@ -86,7 +86,7 @@ def read_parts(logs: Sequence[LogFile], processes: int, max_texts: int, beside: 
 
 
 def _ask_for_log(log: LogFile, part: Path, processes: int) -> Question:
-    return [READ_LOG, str(log.path.absolute()), log.size, log.changed_ns, str(part), processes]
+    return [READ_LOG, *log.as_json(), str(part), processes]
 
 
 @contextlib.contextmanager
@@ -113,8 +113,8 @@ def main() -> None:
             return reader.read(question)
         if question[0] == SCAN_LOGS:
             return answer_scan(question)
-        _, path, size, changed_ns, part, processes = question
-        return marshal.dumps({**worker.read(LogFile(Path(path), size, changed_ns), Path(part), processes)})
+        _, *log, part, processes = question
+        return marshal.dumps({**worker.read(LogFile.from_json(log), Path(part), processes)})
 
     with collect_rarely():
         answer_questions(answer)

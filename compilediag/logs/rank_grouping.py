@@ -87,7 +87,7 @@ def describe_members(members: Sequence[RankMember]) -> str:
 
 
 def scan_logs(logs: Sequence[LogFile], processes: int) -> list[ScannedLog]:
-    """Scan all logs in so many processes; return what was found, in the order of the logs."""
+    """Scan all logs in `processes` processes; return what was found, in the order of the logs."""
     if processes == 1:
         return [scan_log(log) for log in logs]
     chunks = [logs[start : start + CHUNK] for start in range(0, len(logs), CHUNK)]
@@ -97,7 +97,7 @@ def scan_logs(logs: Sequence[LogFile], processes: int) -> list[ScannedLog]:
     try:
         with Crew(questions, min(processes, len(chunks)), len(chunks)) as crew:
             for chunk, answer in zip(chunks, crew.take_answers(), strict=True):
-                scanned += [ScannedLog.from_json(stored) for stored in answer]
+                scanned += [ScannedLog(*fields) for fields in answer]
                 done += sum(log.size for log in chunk)
                 progress.show(done, "comparing ranks")
     finally:

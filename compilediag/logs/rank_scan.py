@@ -11,7 +11,6 @@ import dataclasses
 import marshal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..decode.records.deciding_records import is_deciding
 from ..decode.records.trace_log import read_records
@@ -43,16 +42,6 @@ class ScannedLog:
     def rank(self) -> int | None:
         """The rank whose log this is; None if there is none, or several."""
         return self.ranks[0] if len(self.ranks) == 1 else None
-
-    def as_json(self) -> list[Any]:
-        """Return the fields as JSON values."""
-        return [list(self.ranks), self.digest, self.began_ns, self.last_ns, list(self.step_s)]
-
-    @classmethod
-    def from_json(cls, stored: list[Any]) -> ScannedLog:
-        """Make what `as_json` returned."""
-        ranks, digest, began_ns, last_ns, step_s = stored
-        return cls(tuple(ranks), digest, began_ns, last_ns, tuple(step_s))
 
 
 def scan_log(log: LogFile) -> ScannedLog:
@@ -93,6 +82,6 @@ def _digest_rank(rank: int, events: Sequence[Event], graphs: Sequence[str]) -> S
 
 
 def answer_scan(question: Question) -> bytes:
-    """Scan the logs that a question of another process lists."""
-    logs = [LogFile.from_json(stored) for stored in question[2]]
-    return marshal.dumps([scan_log(log).as_json() for log in logs])
+    """Scan the logs that a question of another process lists; return the fields of what was found."""
+    logs = map(LogFile.from_json, question[2])
+    return marshal.dumps([dataclasses.astuple(scan_log(log)) for log in logs])

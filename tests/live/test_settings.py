@@ -52,8 +52,7 @@ DOUBLE = """
 
 def write(before: str = "", options: str = "", call: str = "double(torch.ones(n))") -> str:
     """A function that is compiled and called with four sizes; `call` is one of the calls."""
-    if options.startswith("fullgraph") or "\n" in call:
-        call = call.replace("\n", "\n        ")
+    call = call.replace("\n", "\n        ")
     return f"{before}{dedent(DOUBLE.format(options=options and f', {options}', call=call))}"
 
 

@@ -77,7 +77,7 @@ class KnownKeys:
         self.has_past = True
 
     def add(self, key: CacheKey) -> bool:
-        """Add a key as the latest; True if this session had not met it."""
+        """Add a key as the latest; return True if it is new in this session."""
         same = [k for k in self.keys if k.key == key.key]
         for k in same:
             self.keys.remove(k)

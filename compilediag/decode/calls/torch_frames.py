@@ -26,10 +26,10 @@ _OBJECTS = {
     ("distributed/fsdp/fully_sharded_data_parallel.py", "forward"): "._fsdp_wrapped_module",
     ("distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "forward"): "._checkpoint_wrapped_module",
 }
-#: Functions that call a function with the arguments that they got.
 _CONTEXTS = "utils/_contextlib.py"
 #: Functions of that file that are no wrapper: they return one, or run a generator.
 _OWN_OF_CONTEXTS = {"__call__", "__new__", "clone", "context_decorator", "_wrap_generator", "generator_context"}
+#: Functions that call a function with the arguments that they got.
 _WRAPPERS = {
     ("_dynamo/eval_frame.py", "compile_wrapper"),
     ("_dynamo/eval_frame.py", "_fn"),

@@ -20,7 +20,7 @@ Values = dict[tuple[str | None, str], str]
 #: Guards on tensors that are remembered for one entry.
 MAX_TENSORS = 1_000
 
-#: A leaf of the guard tree as torch prints it, behind a line end: `^` is ten times slower.
+#: A leaf of the guard tree as torch prints it, after a line end: `^` is ten times slower.
 _LEAF = re.compile(r"\n[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)")
 _TENSOR_LEAF = re.compile(r"\n[| +-]*\+- TENSOR_MATCH: (.*)")
 _TENSOR = re.compile(r"check_tensor\((?P<source>.+?), .* size=\[(?P<size>[^\]]*)\]")

@@ -51,8 +51,7 @@ class CompileAttempt:
     @property
     def is_announced(self) -> bool:
         """True for a compile. torch 2.15 gives compile ids to exports too, and logs no start of a compile for them."""
-        is_autograd = self.compile_id is not None and self.compile_id.startswith("!")
-        return is_autograd or (self.compile_id is not None and self.stage > 0)
+        return self.compile_id is not None and (self.stage > 0 or self.compile_id.startswith("!"))
 
     def note_restarts(self, number: object) -> None:
         """Note torch's number of the attempt at the frame, which counts from 0, once the analysis has started."""

@@ -26,7 +26,7 @@ NOT_PICKLED, NOT_WRITTEN, NOT_SAVED = "not pickled", "not written", "not saved"
 LOCAL_OFF = "the local tier is off"
 #: Prefix of the reason of a look-up that did not ask all tiers.
 NOT_SEARCHED = "the entries could not be searched"
-#: The same where torch goes on, as if there was no entry: since 2.15.
+#: The same where torch continues as if there were no entry: since 2.15.
 NOT_LISTED = "the entries could not be listed"
 
 

@@ -73,9 +73,9 @@ def make_compile(
         function=metrics.get("co_name") or known.get("function"),
         file=metrics.get("co_filename") or known.get("file"),
         line=metrics.get("co_firstlineno") or known.get("line"),
-        trigger=known.get("trigger") if is_ahead else _find_trigger(metrics.get("compile_id"), forward),
+        trigger=AOT_COMPILE if is_ahead else _find_trigger(metrics.get("compile_id"), forward),
         is_recompile=metrics.get("recompile_reason") is not None if forward else None,
-        outcome=_find_outcome(metrics, known),
+        outcome=_find_outcome(metrics, is_ahead),
         dynamo_s=_read_seconds(metrics, "dynamo_cumulative_compile_time_us"),
         aot_s=_read_seconds(metrics, "aot_autograd_cumulative_compile_time_us"),
         inductor_s=_read_seconds(metrics, "inductor_cumulative_compile_time_us"),
@@ -140,13 +140,11 @@ def _find_limit_value(metrics: Metrics) -> int | None:
     return int(found[1]) if found else None
 
 
-def _find_outcome(metrics: Metrics, known: Mapping[str, Any]) -> str:
+def _find_outcome(metrics: Metrics, is_ahead: bool) -> str:
     fail_type = metrics.get("fail_type")
     if fail_type is not None:
         return "skipped" if fail_type in SKIPS or _find_limit(metrics) else "failed"
-    if known.get("trigger") == AOT_COMPILE:
-        return "ok"
-    if metrics.get("is_forward") is not False and not metrics.get("graph_op_count"):
+    if not is_ahead and metrics.get("is_forward") is not False and not metrics.get("graph_op_count"):
         return "empty"
     return "ok"
 

@@ -8,7 +8,7 @@ from ...events import GraphBreak
 from ..call_stacks import find_code
 
 BREAK_ID = re.compile(r"\bgb(\d{4})\b", re.IGNORECASE)
-#: A graph break in a log: the user's line and the reason, then the user's stack behind another heading.
+#: A graph break in a log: the user's line and the reason, then the user's stack after another heading.
 LOGGED = re.compile(
     r"Graph break in user code at (?P<file>[^\n]*):(?P<line>\d{1,9})\n(?:Graph Break )?Reason: ",
 )

@@ -27,7 +27,7 @@ MAX_REPAIRED = 1 << 20
 
 #: Editors remove the tab from empty lines of a payload: such lines do not end a record.
 RECORD_END = re.compile(rb"\n(?![\r\n]{0,8}\t)")
-#: So many bytes after a line end decide whether it ends a record.
+#: The bytes after a line end that decide whether it ends a record.
 LINE_ENDS = 9
 #: The text before the JSON. torch starts with the level; launchers that collect logs may add something before it.
 _PREFIX = re.compile(

@@ -5,7 +5,7 @@ In the order in which vLLM writes them, all within one compile of Dynamo:
 - `vllm_compile_event`, an artifact, which only some versions write: {"type": "fresh_compile" or "aot_cache_hit"}.
 - `vllm_compilation_config`, an artifact: its configuration, lists as texts with commas.
 - `vllm_piecewise_split_graph`, a graph dump: the graph that calls all pieces.
-- `vllm_piecewise_compile_start`, an artifact: a piece and the range of sizes that it is compiled for now. Behind the
+- `vllm_piecewise_compile_start`, an artifact: a piece and the range of sizes that it is compiled for now. After the
   first of each piece comes its graph, a graph dump with the name `vllm_` and that of the piece.
 - `vllm_execution_code`, an artifact, from version 0.20 on: the code that calls all pieces, when these are compiled.
 
@@ -25,8 +25,8 @@ from ...events.base import NS_PER_S
 from .record_kinds import OF_VLLM
 
 CONFIG, STARTED, ANNOUNCED = "vllm_compilation_config", "vllm_piecewise_compile_start", "vllm_compile_event"
-#: Behind these, nothing is compiled.
-ENDS = frozenset({"vllm_execution_code"})
+#: After this record, nothing is compiled.
+EXECUTED = "vllm_execution_code"
 #: Compiles whose state is held: damaged logs can have any number without an end.
 MAX_COMPILES = 256
 #: vLLM's numbers of its modes, which Python 3.11 and later write instead of the names.
@@ -58,7 +58,7 @@ class VllmRecords:
         elif name == STARTED:
             yield from self.end(compile_key, time_ns)
             self._start_piece(_parse(text), compile_id, compile_key, time_ns)
-        elif name in ENDS:
+        elif name == EXECUTED:
             yield from self.end(compile_key, time_ns)
         else:
             self._note_graph(name.removeprefix(OF_VLLM), text, compile_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...events import Compile, Recompile, Rows
@@ -26,11 +26,12 @@ _NOT_COUNTED = " Its eager calls were not counted; watch(calls=True) counts them
 def find_limits(data: Rows, causes: list[Finding]) -> list[Finding]:
     """One finding per function, region and limit that it hit; `causes` are the findings of its recompiles."""
     hits = [row for row in data.rows(Compile) if row.limit is not None]
-    describe_eager, recompiles, places = make_eager_call_counter(data), data.rows(Recompile), CallPlaces(data)
+    describe_eager, places = make_eager_call_counter(data), CallPlaces(data)
+    recompiles = group_by(data.rows(Recompile), lambda row: (get_place(row), row.region)) if hits else {}
     found = []
     for (place, region, *_), rows in group_by(hits, _make_key).items():
-        own = [row for row in recompiles if get_place(row) == place and row.region == region]
-        finding = _make_finding(rows, _select_causes(causes, place, {*get_ids(own)}), describe_eager(place))
+        own = get_ids(recompiles.get((place, region), ()))
+        finding = _make_finding(rows, _select_causes(causes, place, own), describe_eager(place))
         found.append(replace(finding, **places.find(rows)))
     return found
 
@@ -44,9 +45,10 @@ def count_limit_hits(data: Rows, limit: str | None, places: Collection[Place]) -
     return sum(row.limit == limit and get_place(row) in places for row in data.rows(Compile))
 
 
-def _select_causes(causes: list[Finding], place: Place, recompiles: Collection[int]) -> list[Finding]:
+def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int]) -> list[Finding]:
     """The findings of one function and region, the most frequent first."""
-    own = [cause for cause in causes if place in cause.places and {*cause.evidence} & {*recompiles}]
+    numbers = {*recompiles}
+    own = [cause for cause in causes if place in cause.places and not numbers.isdisjoint(cause.evidence)]
     return sorted(own, key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
 
 
@@ -61,7 +63,7 @@ def _make_finding(rows: list[Compile], causes: list[Finding], eager: str | None)
         title=f"{format_function(*place)} hit {_name_limit(hit)}: {_describe_consequence(hit, eager)}",
         seconds_lost=sum(cause.seconds_lost for cause in causes),
         evidence=get_ids(rows),
-        suggestion=_write_suggestion(hit, causes) + (_NOT_COUNTED if eager is None and not _is_raised(hit) else ""),
+        suggestion=_write_suggestion(hit, causes) + (_NOT_COUNTED if eager is None and not _has_raised(hit) else ""),
         cost=get_cost("recompile_limit"),
         fix=fix,
         changes=list_changes(fix, raise_it),
@@ -84,12 +86,12 @@ def _name_limit(hit: Compile) -> str:
     return f"{name} ({', '.join(parts)})" if parts else name
 
 
-def _is_raised(hit: Compile) -> bool:
+def _has_raised(hit: Compile) -> bool:
     return hit.on_failure not in (None, "eager")
 
 
 def _describe_consequence(hit: Compile, eager: str | None) -> str:
-    if _is_raised(hit):
+    if _has_raised(hit):
         reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
         return f"torch raised an exception ({reasons.get(hit.on_failure or '', 'fail_on_recompile_limit_hit')})"
     return eager or "it silently runs eagerly from then on"

@@ -10,7 +10,7 @@ from .cause import Cause, list_unique
 
 #: The attribute of a tensor in which torch keeps a mark.
 MARKS = re.compile(r"\._dynamo_(\w+)$")
-#: What the attribute is called without `_dynamo_` -> torch's function that sets it.
+#: The attribute's name without `_dynamo_` -> torch's function that sets it.
 _FUNCTIONS = {
     "dynamic_indices": "torch._dynamo.mark_dynamic",
     "weak_dynamic_indices": "torch._dynamo.maybe_mark_dynamic",
@@ -25,7 +25,7 @@ _BOUNDS = ("dynamic_range", "unbacked_bounds")
 
 
 def advise_marks(cause: Cause, mark: str) -> Advice:
-    """A tensor whose dimensions are marked in another way. `mark` is what the attribute is called after `_dynamo_`."""
+    """A tensor whose dimensions are marked in another way. `mark` is the attribute's name without `_dynamo_`."""
     tensor = format_expression(cause.source.removesuffix(f"._dynamo_{mark}"))
     function = _FUNCTIONS.get(mark, "torch._dynamo.mark_dynamic")
     if mark in _BOUNDS:
@@ -42,8 +42,8 @@ def advise_marks(cause: Cause, mark: str) -> Advice:
     return Advice(
         "size_changes",
         f"Call {function} in the same way for {tensor} at each call, beginning with the first one.",
-        "A mark is compiled in: a tensor with another mark is a new compile. Once compiled with a mark, a tensor "
-        "without one needs none.",
+        "A mark is compiled in: a tensor with another mark is a new compile. A tensor without a mark can use an entry "
+        "that was compiled with one.",
         ceiling=get_usual_ceiling(cause),
         what_changed=f"{function} marked other dimensions of {tensor}, or none",
     )

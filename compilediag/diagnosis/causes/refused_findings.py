@@ -10,12 +10,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
-from ...formatting import format_change, format_function, format_place, format_times
+from ...formatting import format_function, format_place, format_times
 from ..call_places import CallPlaces, make_call_fields
-from ..change import CodeChange
 from ..evidence import Place, get_ids, get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
-from .advice import Advice, list_changes
+from .advice import Advice, describe_change, list_changes
 from .cause import Cause
 from .grouping import find_causes
 from .recompile_findings import advise
@@ -27,7 +26,11 @@ _SHARED = {field.name for field in fields(Recompile)} & {field.name for field in
 
 @dataclass(frozen=True)
 class Refuser:
-    """What refuses calls: what it does, its worst severity, and what to do about calls that no entry fits."""
+    """What refuses calls: what it does, and its worst severity.
+
+    `no_entry` is what to do if the function has no compiled code, `known_values` is what else helps if all values are
+    known.
+    """
 
     does: str
     severity: str
@@ -35,18 +38,19 @@ class Refuser:
     known_values: str
 
 
+_CALL_FIRST = "Call it once before the stance is set: nothing was compiled for it."
 _WARM_UP = "Or call it once with each of these values before the stance is set: each then has a compiled version."
 _REFUSERS = {
     "eager_on_recompile": Refuser(
         "the stance eager_on_recompile{at} compiles nothing new",
         "medium",
-        "Call it once before the stance is set: nothing was compiled for it.",
+        _CALL_FIRST,
         _WARM_UP,
     ),
     "fail_on_recompile": Refuser(
         "the stance fail_on_recompile{at} allows no compile",
         "high",
-        "Call it once before the stance is set: nothing was compiled for it.",
+        _CALL_FIRST,
         _WARM_UP,
     ),
     "force_eager": Refuser(
@@ -139,28 +143,24 @@ def _format_setting(row: RefusedCall) -> str:
 
 
 def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at: str) -> Finding:
-    refuser, advice = _REFUSERS[name], advise(cause)
-    changes = _select_changes(name, advice)
+    refuser, advice = _REFUSERS[name], _select_changes(name, advise(cause))
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
-    what = advice.what_changed or f"{cause.name or 'the guarded value'} {format_change(cause.values)}"
-    action = _write_action(name, advice, changes)
+    what, first = advice.what_changed or describe_change(cause), cause.recompiles[0]
     return Finding(
         rule="refused_calls",
         severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
         title=f"{_describe_calls(name, cause.place_text, count)}: {refuser.does.format(at=set_at)}: {what}",
         seconds_lost=0.0,
         evidence=cause.evidence,
-        suggestion=f"{action} {refuser.known_values}",
-        fix=next((change.settings for change in changes if change.settings and not change.edits), None),
-        changes=(*changes, *list_changes(refuser.known_values)),
-        function=cause.recompiles[0].function,
-        file=cause.recompiles[0].file,
-        line=cause.recompiles[0].line,
+        suggestion=" ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
+        fix=advice.fix,
+        changes=(*advice.changes, *list_changes(refuser.known_values)),
         count=count,
         details=cause.values,
-        user_file=cause.recompiles[0].user_file,
-        user_line=cause.recompiles[0].user_line,
+        user_file=first.user_file,
+        user_line=first.user_line,
         user_code=cause.user_code,
+        **make_place_fields(get_place(first)),
         **make_call_fields(cause.call_site),
         places=cause.places,
         what_changed=what,
@@ -172,17 +172,17 @@ def _describe_calls(name: str, place: str, count: int) -> str:
     return f"{place} {ran} {format_times(count)}"
 
 
-def _select_changes(name: str, advice: Advice) -> tuple[CodeChange, ...]:
-    """The ways to change the program. Inputs of `aot_compile` are not marked where the compiled code is called."""
+def _select_changes(name: str, advice: Advice) -> Advice:
+    """The advice with the changes that apply. Inputs of `aot_compile` are not marked where compiled code is called."""
     applicable = (change for change in advice.changes if change.can_be_applied)
-    return tuple(change for change in applicable if name != "aot_compile" or not change.edits)
+    return replace(advice, changes=tuple(c for c in applicable if name != "aot_compile" or not c.edits))
 
 
-def _write_action(name: str, advice: Advice, changes: Sequence[CodeChange]) -> str:
+def _write_action(name: str, advice: Advice) -> str:
     """What to do, as code: before the stance is set, since it must be in force when the function is compiled."""
-    if not changes:
+    if not advice.changes:
         return advice.action if name != "aot_compile" else ""
-    code = "; ".join(changes[0].code.splitlines())
+    code = "; ".join(advice.changes[0].code.splitlines())
     before = "aot_compile" if name == "aot_compile" else "its first call"
     return f"Before {before}: {code}."
 

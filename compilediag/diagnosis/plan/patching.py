@@ -40,9 +40,10 @@ def make_patch(plan: Plan) -> str | None:
 
 def _is_unchanged(step: PlanStep) -> bool:
     """True if the line of a step has the code that was recorded: a session from elsewhere may name any file."""
+    if step.line is None or step.line < 1 or not step.code:
+        return False
     lines = (read_source(step.file or "") or "").splitlines()
-    is_there = step.line is not None and 0 < step.line <= len(lines)
-    return is_there and bool(step.code) and lines[(step.line or 0) - 1].strip() == (step.code or "").strip()
+    return [line.strip() for line in lines[step.line - 1 : step.line]] == [step.code.strip()]
 
 
 def _read(file: str) -> str:

@@ -294,11 +294,7 @@ def find_graph_runs(data: Rows) -> dict[int, list[GraphRun]]:
 
 def read_graph_names(text: bytes) -> list[str]:
     """Return the compile ids of the graphs that ran, in order, given torch's text `graph_execution`."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return _list_graph_names(content) if isinstance(content, dict) else []
+    return _list_graph_names(_parse_dict(text) or {})
 
 
 def _list_graph_names(content: dict[str, Any]) -> list[str]:
@@ -323,19 +319,26 @@ def _read_texts(data: Rows, name: str) -> Iterator[tuple[int, Artifact, dict[str
     refused: set[str | None] = set()  # Any number of artifacts can have the same text.
     for row in rows:
         if row.name == name and row.rank is not None and row.digest not in refused:
-            content = _parse_dict(read, row.event_id)
+            content = _read_dict(read, row.event_id)
             if content is None:
                 refused.add(row.digest)
             else:
                 yield row.rank, row, content
 
 
-def _parse_dict(read: Any, event_id: int | None) -> dict[str, Any] | None:
-    """A text as JSON; None if it is something else, or longer than torch writes it."""
+def _read_dict(read: Any, event_id: int | None) -> dict[str, Any] | None:
+    """The text of an artifact as JSON; None if it is something else, or longer than torch writes it."""
     try:
         text = read(event_id)
-        content = json.loads(text) if len(text) < MAX_JSON else None
-    except (KeyError, ValueError, RecursionError):
+    except (KeyError, ValueError):
+        return None
+    return _parse_dict(text) if len(text) < MAX_JSON else None
+
+
+def _parse_dict(text: str | bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

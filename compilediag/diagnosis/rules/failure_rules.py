@@ -128,8 +128,8 @@ def _report_empty(place: Place, rows: list[Compile]) -> Finding:
 def _runs_eagerly(rows: list[Compile]) -> bool:
     """True if torch runs the function eagerly.
 
-    A log does not report it: then torch's text says so, or it met a graph break and was not called again, as it is with
-    fullgraph=True.
+    A log has no `on_failure`. Then torch's text says so, or the function has one graph break and was not compiled
+    again, as it is with fullgraph=True.
     """
     handled = {row.on_failure for row in rows if row.on_failure is not None}
     if handled:
@@ -153,7 +153,7 @@ def _get_error(row: Compile) -> str:
 
 
 def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
-    """A function that torch gave up on: at a graph break where it cannot go on, or after an exception that it hides."""
+    """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception."""
     place = get_place(rows[0])
     text = _get_reason(rows)
     is_break = _is_graph_break(rows) or _TO_EAGER in text
@@ -174,7 +174,7 @@ def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
 
 
 def _advise_break(text: str) -> str:
-    """What to do about a graph break at which torch gave the function up."""
+    """What to do about a graph break at which torch stopped compiling the function."""
     if _SKIPPED in text:
         return f"Remove that call: torch runs the whole function without compiling it.{_quote_hint(text)}"
     return (
@@ -218,12 +218,12 @@ def _advise(rows: list[Compile]) -> str:
 
 
 def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
-    place = get_place(rows[0])
-    spent = sum_seconds(row.duration_s for row in rows)
-    error = _describe_error(rows[0]) or "no reason given"
     setting = find_forbidding(rows[0])
     if setting is not None:
         return report_forbidden_break(rows, setting)
+    place = get_place(rows[0])
+    spent = sum_seconds(row.duration_s for row in rows)
+    error = _describe_error(rows[0]) or "no reason given"
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
     advice = traces.explain(rows[0]) or _advise(rows)
     return Finding(

@@ -138,7 +138,8 @@ def _measure_union(kernels: Iterable[KernelCompile]) -> float:
 def _write_code(path: str) -> str:
     """The lines that compile each block in place."""
     blocks = re.sub(r"\[\d+\]$", "", name_module(path))
-    blocks = blocks if _PATH.fullmatch(blocks) else "blocks_of_your_model"  # Nobody pastes what a file says as code.
+    # A file can contain any text, and users paste these lines into their program.
+    blocks = blocks if _PATH.fullmatch(blocks) else "blocks_of_your_model"
     return f"for block in {blocks}:\n    block.compile()\n# and call the model itself, without torch.compile around it"
 
 
