@@ -79,7 +79,7 @@ class Crew:
             yield found
 
     def end(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes immediately."""
         with self._news:
             self._is_over = True
             self._news.notify_all()

@@ -28,9 +28,9 @@ class Verification:
 
     `recompiles_*` count all recompiles of one run, `strikes_*` those of the finding's own cause (for a limit: how
     often it was hit; for refused calls: those of its functions), `seconds_*` (s) what a run spent compiling from empty
-    caches. `holds`: the cause struck less often, the workload recompiled less in all (but for refused calls, which do
-    not recompile), the results were the same, and all that the workload changes could be restored between the runs.
-    `note` says in one line why it does not hold, or what is not known. What was not run is None. `left` are the
+    caches. `holds`: the cause struck less often, the workload recompiled less in all (except for refused calls,
+    which do not recompile), the results were the same, and all that the workload changes could be restored between the
+    runs. `note` says in one line why it does not hold, or what is not known. What was not run is None. `left` are the
     findings that stay with the fix. `plan` is the plan that was tried, or None.
     """
 

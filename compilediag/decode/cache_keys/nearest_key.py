@@ -89,8 +89,8 @@ class KeyHistory:
     """The latest keys of each function; it compares a missed key with the nearest of them.
 
     If the same key was seen before and misses all the same, it is the nearest one and has no differences: its entry was
-    deleted or never saved. A guard miss is not compared, because its entry was found. Earlier sessions are asked at the
-    first miss of a function: most look-ups of a second run are hits, and need none of that.
+    deleted or never saved. A guard miss is not compared, because its entry was found. Earlier sessions are read at the
+    first miss of a function, because most look-ups of a second run are hits.
     """
 
     def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:

@@ -60,15 +60,20 @@ def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
                 event = read.parse_event()
             except (ValueError, RecursionError):
                 event = None  # The other process counts it.
-            else:
-                payload = payload if event is None else None
-                event = _shorten(event) if read.size > LONG else event
+            if event is not None:
+                payload, event = None, _shorten(event) if read.size > LONG else event
         else:
             packed = pack(read.digest, payload)
     # Of metrics only the parsed fields are read.
     fields = "" if read.kind in METRICS else read.fields
+    return _make_fields(read, read.metadata, payload, fields, event, packed)
+
+
+def _make_fields(
+    read: Record, metadata: Any, payload: bytes | None, fields: str, event: Any, packed: bytes | None
+) -> _Fields:
     about = (read.digest, read.damage, read.prefix_rank, fields, read.size)
-    return read.stamp, read.process, read.metadata, read.kind, read.compile_id, payload, *about, event, packed
+    return read.stamp, read.process, metadata, read.kind, read.compile_id, payload, *about, event, packed
 
 
 def _shorten(event: Any) -> Any:
@@ -83,5 +88,4 @@ def _leave_unparsed(read: Record | Unread, fields: _Fields) -> _Fields:
     if isinstance(read, Unread):
         return fields
     metadata = None if read.fields else read.metadata
-    about = (read.digest, read.damage, read.prefix_rank, read.fields, read.size)
-    return *fields[:2], metadata, read.kind, read.compile_id, read.payload, *about, None, fields[-1]
+    return _make_fields(read, metadata, read.payload, read.fields, None, fields[-1])

@@ -56,9 +56,9 @@ class Stream(Protocol):
 class Record:
     """One record. `stamp` is local time without a year; `process` is a process id, before torch 2.5 a thread id.
 
-    `kind` says what it is, `compile_id` of which compile. `metadata` are its fields, `fields` is their JSON as it was
-    logged; a timed event has none. `payload` is UTF-8, None if there is none, `digest` its md5 and `size` its bytes.
-    `damage` says what is wrong with a record that is kept nevertheless.
+    `kind` is its kind, `compile_id` its compile. `metadata` are its fields, `fields` is their JSON as it was logged; a
+    timed event has none. `payload` is UTF-8, None if there is none, `digest` its md5 and `size` its bytes. `damage`
+    says what is wrong with a record that is kept nevertheless.
 
     A process that reads for another one sends no payload of timed events, which it has parsed, as `event`. It sends
     other payloads compressed too, as `packed`; that is empty if it has sent the same text before.

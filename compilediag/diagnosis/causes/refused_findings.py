@@ -110,7 +110,7 @@ def find_refused_calls(data: Rows) -> list[Finding]:
 
 
 def count_refused_calls(data: Rows, places: Iterable[Place]) -> int:
-    """Count the calls of these functions that were refused, for whatever cause."""
+    """Count the calls of these functions that were refused, for any cause."""
     wanted = set(places)
     return sum(
         row.count or 0 for row in data.rows(RefusedCall) if row.refused_by in _REFUSERS and get_place(row) in wanted

@@ -98,9 +98,9 @@ def find_all_divergences(data: Rows, steps: Steps, is_live: bool = False) -> lis
 
 
 def _group_ranks(here: StepsAt, aspect: Callable[[RankStep], Hashable], steps: Steps) -> list[list[int]]:
-    """All ranks that are alike, the largest group first; of as many those without a recompile, then the lower ones.
+    """The groups of ranks that agree: the largest first, then those without a recompile, then those of lower ranks.
 
-    The first rank of each has rows in the session.
+    The session has rows of the first rank of each group.
     """
 
     def describe(rank: int) -> Hashable:

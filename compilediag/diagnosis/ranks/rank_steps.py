@@ -141,8 +141,8 @@ class Steps(dict[int, list[RankStep]]):
     """Rank -> its steps in order of time, for the ranks that the session has rows of.
 
     Of a job that was read group by group, each of these ranks is the first of a group that compiled the same: `members`
-    maps it to all ranks of its group, in order. What all of a group have in common is in the steps, what each rank has
-    of its own are its seconds.
+    maps it to all ranks of its group, in order, and `like` maps each of those back to it. What all of a group have in
+    common is in the steps, what each rank has of its own are its seconds.
     """
 
     def __init__(self, ranks: Iterable[int], members: Iterable[RankMember] = ()):

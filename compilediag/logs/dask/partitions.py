@@ -28,7 +28,7 @@ from ..log_session import MARKS, describe_tally, find_last_id, finish_session
 
 #: Rows that are held at once; fewer of texts, which are longer.
 ROWS, TEXTS = 20_000, 500
-#: Larger marks and partitions are not ours.
+#: Most bytes of a mark and of a partition; compilediag writes no larger ones.
 MAX_MARK, MAX_FILE = 1 << 20, 64 << 30
 
 
