@@ -7,6 +7,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.cli import main
+from compilediag.diagnosis.ranks.rank_steps import MAX_JSON, read_graph_names
 from compilediag.views.rank_page import make_rank_page
 
 from .log_builder import BEGIN_US, artifact, compile_, event, metrics, reasons, record, start, string
@@ -183,3 +184,9 @@ def test_the_command_groups_and_compares(logs, tmp_path, capsys):
     assert "4 ranks in 2 groups that compiled the same" in capsys.readouterr().err
     assert main(["ranks", str(tmp_path / "run.cdiag")]) == 0
     assert "  3 ranks like rank 0: 3 compiles, 1 recompile" in capsys.readouterr().out
+
+
+def test_a_text_that_is_longer_than_torch_writes_names_no_graphs():
+    text = b'{"graph_execution_order": [{"compile_id": "0/0"}]%s}'
+    assert read_graph_names(text % b"") == ["0/0"]
+    assert read_graph_names(text % (b" " * MAX_JSON)) == []

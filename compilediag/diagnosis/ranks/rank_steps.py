@@ -327,17 +327,18 @@ def _read_texts(data: Rows, name: str) -> Iterator[tuple[int, Artifact, dict[str
 
 
 def _read_dict(read: Any, event_id: int | None) -> dict[str, Any] | None:
-    """The text of an artifact as JSON; None if it is something else, or longer than torch writes it."""
+    """The text of an artifact as JSON; None if there is none, or something else."""
     try:
         text = read(event_id)
     except (KeyError, ValueError):
         return None
-    return _parse_dict(text) if len(text) < MAX_JSON else None
+    return _parse_dict(text)
 
 
 def _parse_dict(text: str | bytes) -> dict[str, Any] | None:
+    """A text as JSON; None if it is something else, or longer than torch writes it."""
     try:
-        content = json.loads(text)
+        content = json.loads(text) if len(text) < MAX_JSON else None
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
