@@ -6,8 +6,6 @@ import argparse
 import platform
 import shutil
 
-from .torch_support import describe_support
-
 PACKAGES = ("compilediag", "torch", "triton", "pandas", "anywidget", "plotly", "IPython", "jupyterlab", "ipykernel")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -24,6 +22,8 @@ class DoctorCommand:
         """Take no arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
+        from .torch_support import describe_support
+
         print(f"{'python':<12} {platform.python_version()}  {platform.platform()}")
         for package in PACKAGES:
             print(f"{package:<12} {_find_version(package) or 'not installed'}")

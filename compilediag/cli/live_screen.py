@@ -81,7 +81,7 @@ def _draw_processes(job: JobStatus, most: int, is_narrow: bool) -> RenderableTyp
 
 
 def _make_text(text: str, style: str = "") -> Text:
-    """A text of the job as rich shows it: rich obeys neither markup in it nor escape sequences."""
+    """A text of the job with escaped control characters. rich does not interpret markup in a `Text`."""
     return Text(escape_controls(text), style)
 
 

@@ -1,4 +1,4 @@
-"""What the runs of docs/torch_versions.md showed of the installed torch."""
+"""What compilediag records with the installed torch, as listed in docs/torch_versions.md."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ DISPLAYED_ONLY: tuple[type[Event], ...] = (
     Collective,
     VllmConfig,
 )
-#: Kinds whose rows no page has: of ranks and of vLLM's configurations, pages of their own have what they show.
+#: Kinds whose rows are not sent: the pages of ranks and of vLLM get what they show as a separate part of a patch.
 UNLISTED: tuple[type[Event], ...] = (RankMember, VllmConfig)
 #: The states of the sources come first: the meaning of other rows depends on them.
 READ_ORDER = sorted(KINDS, key=lambda kind: kind is not SourceStatus)
@@ -86,7 +86,7 @@ class PageRows:
         self._groups = make_group_tables(read_own_code(data))
 
     def use_ids_of(self, other: PageRows) -> None:
-        """Give the rows of sources the ids that they have in another model of the page, which goes on with patches."""
+        """Give the rows of sources the ids of another model of the same page, which sends the later patches."""
         self._state_ids = other._state_ids
 
     @property

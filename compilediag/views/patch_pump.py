@@ -1,7 +1,7 @@
 """Sends a live widget what is new, up to twenty times a second, from a thread of its own.
 
-Nothing is sent per event: the server drops what is beyond 1,000 messages a second. The thread leaves the processor to
-the compiler beside it: after a while of constant news it sends them less often, every `LONGEST_S` at least.
+Nothing is sent per event: the server drops what is beyond 1,000 messages a second. To leave the CPU to the
+compiler, it sends less often after a while of constant news, but at least every `LONGEST_S`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_ERRORS = 5
 
 
 class CpuPace:
-    """How long the thread that makes it has to pause, so that it takes a share of a core and no more."""
+    """Computes the pauses that limit the thread which creates it to `SHARE` of a core."""
 
     def __init__(self) -> None:
         self._saved_s = MOST_SAVED_S
@@ -45,7 +45,7 @@ class CpuPace:
         now, cpu = time.monotonic(), time.thread_time()
         earned_s, spent_s = SHARE * (now - self._at), cpu - self._cpu_at
         self._at, self._cpu_at = now, cpu
-        # What one long step takes is not held against it for longer than a burst.
+        # A long step lengthens later pauses by no more than a burst would.
         self._saved_s = max(-MOST_SAVED_S, min(MOST_SAVED_S, self._saved_s + earned_s - spent_s))
         return min(LONGEST_S, max(0.0, -self._saved_s / SHARE))
 

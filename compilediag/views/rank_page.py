@@ -26,7 +26,7 @@ class RankDifference(TypedDict):
 
 class RankPage(TypedDict):
     """The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
-    have cells of. `loaded` are the ranks that the session has rows of, if others have none; else it is empty.
+    have cells of. `loaded` are the ranks whose rows the session has; empty if it has the rows of all ranks.
 
     `ranks`, `groups` and `graphs` have the fields of `RankRow`, `RankGroup` and `GraphRow`.
     """
@@ -56,8 +56,8 @@ class RankCell(TypedDict):
 def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> RankPage | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
-    Of many ranks it has one of each group, then those that diverge, then those that compiled longest. `whole` is the
-    session of which `data` is the redacted view: groups have the same ranks in both.
+    Of many ranks it has one of each group, then those that diverge, then those that compiled longest. If `data` is
+    redacted, `whole` is the session without redaction, which decides the groups.
     """
     if not has_ranks(data):
         return None

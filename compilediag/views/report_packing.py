@@ -1,13 +1,12 @@
-"""What makes a report small: a text that many cells have is in it once, and similar texts are compressed together.
+"""Makes a report small: a text that many cells have is stored once, and similar texts are compressed together.
 
-The recompiles of one function repeat files, guards and graphs that differ in one number. `unpackPatch` in
+Recompiles of one function repeat file names and guards, and their graphs differ in one number. `unpackPatch` in
 `static/core/page-data.js` reads what `pack_patch` makes.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from .page_types import PageRow
 MIN_CHARS = 6
 #: Longer texts, in bytes, are not compressed together with others.
 MAX_PACKED = 16 << 20
-#: Characters and number of the texts that are compressed together. To show one of them, all are inflated.
+#: Limits of the texts that are compressed together, which are all inflated to show one of them.
 BLOCK_CHARS, BLOCK_TEXTS = 400_000, 64
 
 
@@ -60,7 +59,7 @@ def _find_text_columns(rows: Sequence[PageRow]) -> list[int]:
 
 
 def pack_texts(texts: Mapping[str, PageText]) -> dict[str, Any]:
-    """The texts in blocks: the first of a block has it (`z`), the others name the first (`in`).
+    """The texts in blocks: the first text of a block holds the block (`z`), the others name the first (`in`).
 
     `slice` is the begin and the end of each in the inflated block, in UTF-16 units.
     """
@@ -83,14 +82,14 @@ def _list_blocks(texts: Mapping[str, PageText]) -> Iterator[list[tuple[str, str]
     block: list[tuple[str, str]] = []
     size = 0
     for event_id in sorted(texts, key=int):
-        with contextlib.suppress(
-            KeyError, zlib.error, UnicodeDecodeError
-        ):  # A damaged text is reported where it is shown.
+        try:
             text = inflate(base64.b64decode(texts[event_id]["z"]), MAX_PACKED)
-            if block and (size + len(text) > BLOCK_CHARS or len(block) == BLOCK_TEXTS):
-                yield block
-                block, size = [], 0
-            block.append((event_id, text))
-            size += len(text)
+        except (KeyError, zlib.error, UnicodeDecodeError):
+            continue  # A damaged text is reported where it is shown.
+        if block and (size + len(text) > BLOCK_CHARS or len(block) == BLOCK_TEXTS):
+            yield block
+            block, size = [], 0
+        block.append((event_id, text))
+        size += len(text)
     if block:
         yield block

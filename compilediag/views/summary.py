@@ -91,7 +91,9 @@ def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     """The totals as two or three lines, which are not wrapped."""
     usual = (_format_caches(totals, missing), _format_breaks(totals, missing), _format_overhead(totals))
     rare = (
-        *(_format_tuning(totals, missing), _format_graphs(totals, missing), _format_calls(totals)),
+        _format_tuning(totals, missing),
+        _format_graphs(totals, missing),
+        _format_calls(totals),
         _format_vllm(totals),
         _format_ranks(totals),
     )
@@ -168,7 +170,7 @@ def _format_ranks(totals: TotalsDict) -> str:
     if not totals["ranks"]:
         return ""
     read = format_count(totals["ranks_read"] or 0)
-    return f"these are {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
+    return f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
 
 
 def _list_findings(

@@ -51,8 +51,8 @@ class TotalsDict(TypedDict):
     each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
     `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
     as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
-    writer took, `own_share` is own_s / compile_s. `ranks` is the number of ranks of a job of which some stand for
-    others, and `ranks_read` that of those whose rows the session has: all other numbers are of these.
+    writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
+    `ranks_read` the number of those whose rows the session has. All other numbers cover only these.
     """
 
     events: int

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any, TypedDict
 
+from ..diagnosis.evidence import find_first, group_by
 from ..events import Artifact, Rows, VllmCompile, VllmConfig
 
 #: Parts and pieces that are shown; the page also has their total numbers.
 MAX_PARTS, MAX_PIECES, MAX_RANGES = 32, 300, 40
-#: The texts of a whole part, with what they are.
-TEXTS = {
-    "vllm_piecewise_split_graph": "graph that calls all pieces",
-    "vllm_execution_code": "code that calls all pieces",
-}
-#: Fields of a configuration that ranks of one job need not share.
+#: The texts of a whole part: the graph and the code that call all pieces.
+TEXTS = ("vllm_piecewise_split_graph", "vllm_execution_code")
+#: Fields of a configuration that can differ between the ranks of one job.
 _OWN = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid", "event_id")
 
 #: Smallest and largest size.
@@ -24,10 +22,9 @@ Sizes = tuple[int | None, int | None]
 
 
 class VllmText(TypedDict):
-    """A text of the session: its event id, and what it is."""
+    """A text of the session."""
 
     event_id: int
-    label: str
     name: str
     size: int | None
 
@@ -42,7 +39,7 @@ class VllmRange(TypedDict):
 
 
 class VllmPiece(TypedDict):
-    """A piece with a cell for each range: None if it was not compiled for it."""
+    """A piece with a cell for each range; the cell is None if the piece was not compiled for that range."""
 
     name: str
     graph_ops: int | None
@@ -82,9 +79,9 @@ class _Part:
         self.config = config
         self.compiles = compiles
         self.seconds = _sum(row.duration_s for row in compiles)
-        settings = {name: value for name, value in asdict(config).items() if name not in _OWN}
-        #: What makes it the same part on several ranks.
-        self.signature = repr((settings, [(row.piece, row.range_start, row.range_end) for row in compiles]))
+        self.settings = {name: value for name, value in asdict(config).items() if name not in _OWN}
+        #: Equal on all ranks that compile the part in the same way.
+        self.signature = repr((self.settings, [(row.piece, row.range_start, row.range_end) for row in compiles]))
 
 
 def make_vllm_page(data: Rows) -> VllmPage | None:
@@ -92,35 +89,29 @@ def make_vllm_page(data: Rows) -> VllmPage | None:
     configs, rows = data.rows(VllmConfig), data.rows(VllmCompile)
     if not configs:
         return None
-    by_key: dict[str | None, list[VllmCompile]] = defaultdict(list)
-    for row in rows:
-        by_key[row.compile_key].append(row)
-    alike: dict[str, list[_Part]] = defaultdict(list)
-    for config in configs:
-        part = _Part(config, sorted(by_key.get(config.compile_key, ()), key=lambda row: row.time_ns))
-        alike[part.signature].append(part)
-    shown = [_describe_part(parts, data) for parts in list(alike.values())[:MAX_PARTS]]
+    by_key = group_by(sorted(rows, key=lambda row: row.time_ns), lambda row: row.compile_key)
+    alike = group_by((_Part(config, by_key.get(config.compile_key, ())) for config in configs), lambda p: p.signature)
+    texts = group_by(data.rows(Artifact), lambda row: row.compile_key)
+    shown = [_describe_part(parts, texts) for parts in list(alike.values())[:MAX_PARTS]]
     return {"count": len(alike), "compiles": len(rows), "parts": shown}
 
 
-def _describe_part(parts: Sequence[_Part], data: Rows) -> VllmPart:
+def _describe_part(parts: Sequence[_Part], texts: Mapping[str | None, Sequence[Artifact]]) -> VllmPart:
     slowest = max(parts, key=lambda part: part.seconds or 0)
     config, compiles = slowest.config, slowest.compiles
     sizes = _list_sizes(compiles)
-    by_piece: dict[str, list[VllmCompile]] = defaultdict(list)
-    for row in compiles:
-        by_piece[row.piece or "?"].append(row)
+    by_piece = group_by(compiles, lambda row: row.piece or "?")
     return {
         "ranks": sorted({part.config.rank for part in parts if part.config.rank is not None}),
         "rank": config.rank,
         "compile_id": config.compile_id,
-        "config": {name: value for name, value in asdict(config).items() if name not in _OWN},
+        "config": slowest.settings,
         "compiles": len(compiles),
         "seconds": slowest.seconds,
         "piece_count": len(by_piece),
         "ranges": [_describe_range(each, compiles, config.cudagraph_mode != "NONE") for each in sizes],
         "pieces": [_describe_piece(name, rows, sizes) for name, rows in list(by_piece.items())[:MAX_PIECES]],
-        "texts": _list_texts(config, list(by_piece), data),
+        "texts": _list_texts(texts.get(config.compile_key, ()), by_piece),
     }
 
 
@@ -145,30 +136,26 @@ def _describe_range(sizes: Sizes, compiles: Sequence[VllmCompile], has_graphs: b
 
 
 def _describe_piece(name: str, rows: Sequence[VllmCompile], sizes: Sequence[Sizes]) -> VllmPiece:
-    seconds = {each: _sum(row.duration_s for row in rows if _get_sizes(row) == each) for each in map(_get_sizes, rows)}
+    by_sizes = group_by(rows, _get_sizes)
+    seconds = {each: _sum(row.duration_s for row in found) for each, found in by_sizes.items()}
     return {
         "name": name,
-        "graph_ops": next((row.graph_ops for row in rows if row.graph_ops is not None), None),
+        "graph_ops": find_first(row.graph_ops for row in rows),
         "seconds": _sum(row.duration_s for row in rows),
         "cells": [{"seconds": seconds[each]} if each in seconds else None for each in sizes],
     }
 
 
-def _list_texts(config: VllmConfig, pieces: Sequence[str], data: Rows) -> list[VllmText]:
-    labels = {**TEXTS, **{f"vllm_{piece}": piece for piece in pieces[:MAX_PIECES]}}
+def _list_texts(texts: Iterable[Artifact], pieces: Iterable[str]) -> list[VllmText]:
+    names = dict.fromkeys((*TEXTS, *(f"vllm_{piece}" for piece in islice(pieces, MAX_PIECES))))
     found: dict[str, VllmText] = {}
-    for row in data.rows(Artifact):
-        if row.compile_key == config.compile_key and row.name in labels and row.event_id is not None:
-            found[row.name] = {
-                "event_id": row.event_id,
-                "label": labels[row.name],
-                "name": row.name,
-                "size": row.size,
-            }
-    return [found[name] for name in labels if name in found]
+    for row in texts:
+        if row.name in names and row.event_id is not None:
+            found[row.name] = {"event_id": row.event_id, "name": row.name, "size": row.size}
+    return [found[name] for name in names if name in found]
 
 
-def _sum(values: Any) -> float | None:
+def _sum(values: Iterable[float | None]) -> float | None:
     """The sum of the known values; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

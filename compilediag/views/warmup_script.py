@@ -25,7 +25,7 @@ _INPUT = re.compile(r"\b(L_\w+?)_?: \"([^\"]+)\"")
 _STRIDES = re.compile(r"(?<=\])\[[^\]]*\]")
 _PARAMETER = re.compile(r"_(?:parameters|buffers)_")
 SHOWN_INPUTS = 8
-#: Characters of a graph in which its inputs are.
+#: Characters of a graph in which its inputs are looked for.
 MAX_HEAD = 4 << 20
 
 _HEADER = '''"""Compile what {what} compiled, and save torch's cache artifacts to {artifacts}.

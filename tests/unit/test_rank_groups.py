@@ -107,7 +107,7 @@ def test_every_rank_has_a_row_and_the_session_says_what_was_read(logs):
     assert members["digest"].nunique() == 1 and members["compiles"].tolist() == [3] * 5
     assert members["compile_s"].tolist() == pytest.approx([sum(step_s) for step_s in members["step_s"]])
     assert "5 ranks in 1 group that compiled the same" in session.sources.set_index("name").loc["logs", "reason"]
-    assert "these are 1 of 5 ranks; the others compiled the same" in session.summary()
+    assert "rows of 1 of 5 ranks; the others compiled the same" in session.summary()
     assert "5 ranks like rank 0: 3 compiles" in session.ranks().summary()
 
 

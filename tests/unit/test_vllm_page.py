@@ -43,7 +43,7 @@ def test_a_piece_has_a_cell_for_each_range():
     assert ranges == [(8, 8, True, 6.0), (1, 64, False, 8.0)]
     cells = {piece["name"]: [cell["seconds"] for cell in piece["cells"]] for piece in part["pieces"]}
     assert cells == {"a": [2.0, 3.0], "b": [4.0, 5.0]}
-    assert [text["label"] for text in part["texts"]] == ["a", "b"]
+    assert [text["name"] for text in part["texts"]] == ["vllm_a", "vllm_b"]
 
 
 def test_without_cuda_graphs_no_size_is_marked():

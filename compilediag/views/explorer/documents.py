@@ -157,7 +157,7 @@ class ExplorerDocuments:
 
 
 def _count_others(event: Recompile) -> int:
-    """The entries that were only counted: of too many, only the closest are analyzed."""
+    """The entries that were checked but not analyzed."""
     checked = event.entries_checked or 0
     return checked - (checked if event.entries_analyzed is None else event.entries_analyzed)
 

@@ -135,7 +135,7 @@ class FunctionCalls:
 def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping[int, int]:
     """Entry -> its turn (from 1) at a lookup: the order at the last recompile, after the entry that it made."""
     if any(row["others"] for row in rows[-1:]):
-        return {}  # Entries that were only counted are between those that are known.
+        return {}  # Entries that were not analyzed have unknown positions between the others.
     order = [entry for row in rows[-1:] for entry, _ in row["cells"]]
     newest = [row["made"] for row in rows[-1:] if row["made"] is not None]
     if not rows and count == 1:

@@ -38,7 +38,7 @@ class GridRow:
 
     @property
     def has_every_entry(self) -> bool:
-        """False if the guards of some entries were not recorded, or not known to have failed."""
+        """False if the failing guards of some checked entries are not known."""
         return len(self.document["cells"]) == (self.document["entries_checked"] or 0)
 
     def has_failed_everywhere(self, guard: int) -> bool:
@@ -168,8 +168,8 @@ class _ValueList:
         self.listed: list[tuple[str, float | None]] = []
 
     def add(self, text: str, is_new: bool, may_be_new: bool = False) -> int:
-        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one. With
-        `may_be_new` alone that is not known: it keeps its text.
+        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one. If
+        only `may_be_new` is true, that is not known, and the value keeps its text.
         """
         label = text.removesuffix(ANOTHER_OBJECT)
         if label != text and not is_new and may_be_new:

@@ -232,8 +232,6 @@ export function formatInUnit(value, { factor, decimals }) {
   return scaled.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
-const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
-
 /**
  * "8" or "1 to 64": the sizes that something is compiled for.
  * @param {number | null} start
@@ -242,6 +240,8 @@ const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
 export function formatSizes(start, end) {
   return start === end ? formatCount(start) : `${formatCount(start)} to ${formatCount(end)}`;
 }
+
+const RANGE = /^(?:VR)?\[\s*(-?\w+)\s*,\s*(-?\w+)\s*\]$/;
 
 /**
  * torch's range of a symbol in words: "[2, int_oo]" is "2 or more".

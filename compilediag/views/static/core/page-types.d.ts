@@ -251,7 +251,7 @@ export interface RankDifference {
   order: number;
 }
 
-/** `loaded`: the ranks that the session has rows of, if others have none. */
+/** `loaded`: the ranks whose rows the session has; empty if it has the rows of all ranks. */
 export interface Ranks {
   count: number;
   loaded: number[];
@@ -272,7 +272,7 @@ export interface VllmRange {
   seconds: number | null;
 }
 
-/** A piece of a graph with a cell for each range; null if it was not compiled for it. */
+/** A piece of a graph with a cell for each range; the cell is null if the piece was not compiled for that range. */
 export interface VllmPiece {
   name: string;
   graph_ops: number | null;
@@ -282,7 +282,6 @@ export interface VllmPiece {
 
 export interface VllmText {
   event_id: number;
-  label: string;
   name: string;
   size: number | null;
 }

@@ -4,12 +4,12 @@ import { make, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
 import { SidePage } from "../core/side-page.js";
 import { ArtifactView } from "../dashboard/artifact-view.js";
-/** @import { VllmPart, VllmPiece, VllmRange } from "../core/page-types" */
+/** @import { VllmPart, VllmParts, VllmPiece, VllmRange } from "../core/page-types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
 
 const WHAT = "vLLM cuts the graph at the splitting operators and compiles each piece once per size or range of sizes (numbers of tokens)";
-const GRAPH_SIZE = "vLLM marks this size as one for which it captures a CUDA graph";
+const GRAPH_SIZE = "vLLM marks this size for the capture of a CUDA graph";
 /** @type {[string, string][]} what a fact is called, and its column */
 const FACTS = [
   ["model", "model"],
@@ -45,8 +45,13 @@ export class VllmPage extends SidePage {
     const shape = JSON.stringify(vllm);
     if (shape === this.shape) return;
     this.shape = shape;
-    const rest = vllm && vllm.count > vllm.parts.length ? makeDim(`and ${formatCount(vllm.count - vllm.parts.length)} more`) : null;
-    this.page.replaceChildren(...(vllm ? [makeDim(WHAT), ...vllm.parts.map((part) => this.makePart(part))] : []), ...(rest ? [rest] : []));
+    this.page.replaceChildren(...(vllm ? this.makeSections(vllm) : []));
+  }
+
+  /** @param {VllmParts} vllm */
+  makeSections({ count, parts }) {
+    const rest = count > parts.length ? [makeDim(`and ${formatCount(count - parts.length)} more`)] : [];
+    return [makeDim(WHAT), ...parts.map((part) => this.makePart(part)), ...rest];
   }
 
   /** @param {VllmPart} part */
