@@ -51,7 +51,7 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
 
 
 def _find_file(path: str | os.PathLike[str]) -> Path:
-    """The file that a path names. OSError if the disk does not say."""
+    """The file that a path names. OSError if it can't be looked up."""
     file = _file_in_folder(path) or Path(path).absolute()
     if not file.parent.is_dir():
         raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")

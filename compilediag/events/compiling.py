@@ -68,8 +68,8 @@ class Compile(Event):
     )
     region: int | None = column(
         "Int64",
-        "torch's number of the torch.compile(isolate_recompiles=True) that it belongs to, which has entries of its "
-        "own; NA if there is none, and in TORCH_TRACE logs",
+        "torch's number of the region, which is one torch.compile(isolate_recompiles=True) with entries of its own; NA "
+        "outside of one, and in TORCH_TRACE logs",
     )
     restart_reasons: list[str] | None = column("json", "why the analysis of the frame began again", user_data="content")
     user_file: str | None = column("string", "file of the user's line at which it failed", user_data="path")

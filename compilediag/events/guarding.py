@@ -71,7 +71,8 @@ class Recompile(Event):
     entries_checked: int | None = column("Int64", "earlier entries of the function, none of which fits the call")
     entries_analyzed: int | None = column(
         "Int64",
-        "of these, those whose failing guards were found: up to 8, the closest; in lean all up to 8, else the latest",
+        "of these, those whose failing guards were searched for: full takes the closest 8; lean takes all if there are "
+        "at most 8, else the latest",
     )
     guards_failed: int | None = column("Int64", "failing guards found in the analyzed entries together")
     lost_s: float | None = column("float64", "duration of its compile, backward included", unit="s")
@@ -169,7 +170,7 @@ class GuardFailure(Event):
     fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
     guard: str | None = column(
         "string",
-        "text of the guard; torch's comment on it is in the rows of the closest entry, unless others differ",
+        "text of the guard with torch's comment; rows of other entries leave out a comment that the closest entry has",
         user_data="code",
     )
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")

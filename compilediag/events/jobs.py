@@ -15,7 +15,7 @@ class RankMember(Event):
     kind: ClassVar[str] = "rank_member"
     table: ClassVar[str] = "rank_members"
 
-    like: int | None = column("Int64", "the rank of its group that the other tables have rows of")
+    like: int | None = column("Int64", "the rank of its group whose rows are in the other tables")
     digest: str | None = column("string", "digest of what the rank compiled and why, equal within the group")
     compiles: int | None = column("Int64", "compiles of this rank")
     compile_s: float | None = column("float64", "seconds that this rank compiled", unit="s")

@@ -69,12 +69,16 @@ def is_time(value: object) -> bool:
     return type(value) is int and 0 <= value < MAX_TIME_NS
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and -MAX_INT <= value <= MAX_INT
 
 
 _CHECKS: dict[str, Check] = {
-    "string": lambda value: isinstance(value, str),
+    "string": _is_text,
     "Int64": _is_int,
     "boolean": lambda value: isinstance(value, int),
     TIME: is_time,
@@ -145,10 +149,6 @@ def read_facts(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
         for key, (text, value) in facts.items()
         if text == "null" or (value is not None and _FACTS.get(key, is_plain)(value))
     }
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def is_process_id(value: object) -> bool:

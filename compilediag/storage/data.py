@@ -44,7 +44,7 @@ class SessionData(TableProperties):
     """The data of one session file, which this process, another one or nobody is recording to.
 
     `flush` writes what this process has recorded so far; it is called before the file is read, and returns states of
-    sources if the file is lost. `store`: if there is no file that can be read.
+    sources if the file is lost. `store` is read instead of the file, if the file can't be read.
     """
 
     def __init__(self, path: Path, flush: Flush | None = None, store: Store | None = None):
@@ -170,11 +170,8 @@ class SessionData(TableProperties):
                 if self.store.is_in_memory:
                     self.store.set_meta(**values)
                     return
-            store = Store.open(self.path, writable=True)
-            try:
+            with contextlib.closing(Store.open(self.path, writable=True)) as store:
                 store.set_meta(**values)
-            finally:
-                store.close()
         except sqlite3.Error as error:
             raise CompilediagError(f"{self.path} can't be written: {error}") from None
 
@@ -311,18 +308,12 @@ class SessionData(TableProperties):
         try:
             with self.lock:
                 if not self.store.is_in_memory:
-                    self._append_to_file(states)
+                    with contextlib.closing(Store.open(self.path, writable=True)) as store:
+                        store.append(states)
                     return
         except Exception as error:
             logger.debug("compilediag: %s does not have the last states: %s", self.path, error)
         self.keep_in_memory(states, {})
-
-    def _append_to_file(self, states: Sequence[SourceStatus]) -> None:
-        store = Store.open(self.path, writable=True)
-        try:
-            store.append(states)
-        finally:
-            store.close()
 
     def keep_in_memory(self, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
         """The file is lost: go on in memory with what can be read of it, the `states` of the sources and `facts`."""

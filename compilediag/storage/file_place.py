@@ -22,7 +22,7 @@ WAL_HEADER, RESTART = 24, slice(12, 24)
 
 
 class FilePlace:
-    """The file of a recording, which SQLite has open, from `open` to `close`, which also ends a half `open`."""
+    """The file of a recording, which SQLite has open, from `open` to `close`, which also cleans up a failed `open`."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -56,7 +56,7 @@ class FilePlace:
         try:
             key = find_file_key(self.path)
         except OSError:
-            return None  # The disk does not say, so SQLite is asked.
+            return None  # It can't be looked up now; SQLite's next write shows whether it is there.
         if key is None:
             return f"{self.path} was removed"
         return None if key == self.key else f"{self.path} was replaced"
@@ -93,8 +93,8 @@ class FilePlace:
     # How the connection to a file that is lost is closed. By itself, SQLite copies what is in the -wal file then.
 
     def close_damaged(self, connection: sqlite3.Connection) -> None:
-        """Leave the file and its -wal file as they are, for who opens them next: SQLite copies nothing if the file has
-        another name.
+        """Leave the file and its -wal file as they are, for whoever opens them next: while the file has another name,
+        SQLite copies nothing into it.
         """
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
         is_moved = False
@@ -108,7 +108,7 @@ class FilePlace:
                 os.rename(aside, self.path)
 
     def close_overwritten(self, connection: sqlite3.Connection) -> None:
-        """Write nothing to what is another one's file now: SQLite copies nothing if it is missing."""
+        """Write nothing to a file that has another one's content now: SQLite copies nothing from an empty -wal file."""
         with contextlib.suppress(OSError):
             os.truncate(self._wal, 0)
         connection.close()

@@ -7,7 +7,6 @@ keys stay as they are; where two files use the same ones, those of the later fil
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from ..errors import CompilediagError
 from ..events import KINDS
 from .guarded_connection import measure
 from .rows import COMMON, own_fields
-from .store import Store
+from .store import Store, insert_facts
 from .upgrade import open_current
 
 #: Pages that a session's file may grow by with a part: so many, and so many times the size of the part.
@@ -70,8 +69,7 @@ def add_news(
             tokens = {**copied.tokens, **{t: secrets.token_hex(4) if t in known else t for t in fresh}}
             last = _copy(db, {old: new for old, new in tokens.items() if old != new}, copied.last)
             copied = CopiedPart(_find_last_id(db, "part"), tokens)
-            meta = after(last) if after else {}
-            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in meta.items()])
+            insert_facts(db, after(last) if after else {})
         store.key_tokens = known | set(tokens.values())
     except sqlite3.DatabaseError as error:
         raise CompilediagError(f"{part} can't be added to {store.path}: {error}") from None

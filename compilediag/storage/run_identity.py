@@ -1,7 +1,7 @@
 """Which process records a session: its pid, and what distinguishes it from a later process that got the same pid.
 
 A session's meta has the host, the id of the boot and the time at which the process started, in clock ticks since the
-boot. A pid is reused within a boot, and all pids after it; the four values together are not.
+boot. Pids are reused, within a boot and after the next one; the four values together are not.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SQLITE = b"SQLite format 3\0"
 #: What the folders of temporary sessions begin with.
 FOLDER_PREFIX = "compilediag-"
 PRIVATE = 0o600
-#: Errors that are of a path, whatever state the disk is in: it names nothing that this user can make.
+#: Errors of the path, not of the disk: this user can't make a file with that name.
 OF_THE_PATH = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
@@ -48,7 +48,7 @@ def _read_head(file: Path) -> bytes:
 
 
 def find_file_key(file: Path) -> FileKey | None:
-    """Device and inode of the file that has this path now; None if there is none. OSError if the disk does not say."""
+    """Device and inode of the file that has this path now; None if there is none. OSError if it can't be looked up."""
     try:
         found = os.stat(file)
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -77,7 +77,7 @@ class SessionWriter:
             self._place = None
             if isinstance(error, OSError) and error.errno in OF_THE_PATH:
                 raise
-            self.lose(f"{self.path} can't be written: {error}")
+            self.lose(self._describe(error))
 
     def _open_store(self) -> Store:
         return Store.open(self.path, writable=True) if self._meta is None else Store.create(self.path, self._meta)
@@ -190,7 +190,7 @@ class SessionWriter:
             self.store.reopen()
         except (sqlite3.Error, OSError) as error:
             self.store = None
-            self.lose(self._place.describe_absence() or f"{self.path} can't be written: {error}")
+            self.lose(self._place.describe_absence() or self._describe(error))
 
     def leave_to_parent(self) -> None:
         """In a forked child: the connection is the parent's, and so is the end of the recording."""
@@ -205,7 +205,7 @@ class SessionWriter:
         try:
             self.open()
         except OSError as error:
-            self.lose(f"{self.path} can't be written: {error}")
+            self.lose(self._describe(error))
         if self._place is not None and self._place.identity != parents.identity:
             self.lose(f"{self.path} was replaced or overwritten", self._place.close_overwritten)
 
@@ -224,12 +224,15 @@ class SessionWriter:
             self.lose(f"{self.path}-wal was cut off", place.close_damaged)
         return self.store
 
+    def _describe(self, error: BaseException) -> str:
+        return f"{self.path} can't be written: {error}"
+
     def note_error(self, error: BaseException) -> None:
         """The last batch could not be written. The next one is tried; if it is the last, the session is lost."""
-        self.problem = f"{self.path} can't be written: {error}"
+        self.problem = self._describe(error)
 
     def _note_failure(self, error: sqlite3.Error, count: int) -> None:
-        self.problem = f"{self.path} can't be written: {error}"
+        self.problem = self._describe(error)
         if _get_code(error) in FINAL and self._place is not None:
             self.lose(self.problem, self._place.close_damaged)
         else:

@@ -155,7 +155,7 @@ class Store:
 
     @classmethod
     def in_memory(cls, path: Path) -> Store:
-        """A session in memory that has no tables yet, for the one of a file that can't be read or written."""
+        """A session in memory that has no tables yet, for a session whose file can't be read or written."""
         return cls(MEMORY, path)
 
     @classmethod
@@ -176,10 +176,7 @@ class Store:
             db.execute("BEGIN IMMEDIATE")
             for statement in _schema():
                 db.execute(statement)
-            db.executemany(
-                "INSERT INTO meta VALUES (?, ?)",
-                [(k, json.dumps(v)) for k, v in {"schema_version": SCHEMA_VERSION, **meta}.items()],
-            )
+            insert_facts(db, {"schema_version": SCHEMA_VERSION, **meta})
 
     @classmethod
     def open(cls, path: Path, writable: bool = False) -> Store:
@@ -231,7 +228,7 @@ class Store:
 
     def set_meta(self, **values: Any) -> None:
         with self.connection as db:
-            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
+            insert_facts(db, values)
 
     def set_rank(self, pid: int, rank: int) -> None:
         """Set the rank of the events of a process that have none."""
@@ -249,8 +246,8 @@ class Store:
         """Write events and the texts of their artifacts, as (digest, text) pairs, in one transaction.
 
         `owners`: rank and pid of each event; those that the events name if it is None.
-        `packed`: texts that are deflated already, as (digest, size, body). `progress`: with them (pid, what is
-        compiling now in that process, a state a thread), for what was there.
+        `packed`: texts that are deflated already, as (digest, size, body). `progress`: a pid and what compiles now in
+        that process, one state per thread; they replace the process's earlier ones.
         """
         owners = list(owners) if owners is not None else list(map(get_owner, events))
         try:
@@ -320,6 +317,11 @@ class Store:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
             logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
+
+
+def insert_facts(db: sqlite3.Connection, facts: dict[str, Any]) -> None:
+    """Write facts about a session into its meta, as JSON."""
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
 
 
 def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables, object]:

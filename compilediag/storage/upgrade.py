@@ -45,7 +45,7 @@ REASON_CODES = (
 
 
 def open_current(path: Path) -> Store:
-    """Open a session file to read it; of an older schema a temporary, upgraded copy, which goes with what is returned.
+    """Open a session file to read it. If its schema is older, open an upgraded copy, which is removed with the store.
 
     NotASession or NewerSchema, in one line, if it can't be read.
     """

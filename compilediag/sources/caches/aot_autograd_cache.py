@@ -36,10 +36,9 @@ class AOTAutogradCache(GuardedCache):
     )
 
     def patches(self) -> list[Patch]:
-        agreed = [torch_api.AOT_RANKS_AGREED] if torch_api.AOT_RANKS_AGREED.exists() else []
         return [
             *super().patches(),
-            *(self.watch(point, self._ranks_agreed) for point in agreed),
+            *self.watch_if_present(torch_api.AOT_RANKS_AGREED, self._ranks_agreed),
             self.watch(torch_api.AOT_TRIED, self._on_tried, self._before_try),
             self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
             self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),

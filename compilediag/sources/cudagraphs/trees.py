@@ -64,10 +64,9 @@ class CudaGraphs(Source):
         torch_api.trees_logger().removeFilter(self._filter)
 
     def _tree_patches(self) -> list[Patch]:
-        counted, extended = torch_api.ADDRESSES_COUNTED, torch_api.WARMUP_EXTENDED
         return [
-            *([self.watch(counted, self._addresses_counted, self._before_count)] if counted.exists() else ()),
-            *([self.watch(extended, self._warmup_extended)] if extended.exists() else ()),
+            *self.watch_if_present(torch_api.ADDRESSES_COUNTED, self._addresses_counted, self._before_count),
+            *self.watch_if_present(torch_api.WARMUP_EXTENDED, self._warmup_extended),
             self.watch(torch_api.FUNCTION_WRAPPED, self._on_wrapped),
             self.watch(torch_api.RECORDED, self._on_recorded, self._before_recording),
             self.watch(torch_api.WARMED_UP, self._warmed_up, self._before_warm_up),

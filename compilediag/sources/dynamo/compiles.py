@@ -40,12 +40,10 @@ class Compiles(Source):
         self._begun: PerThread[list[int]] = PerThread(list)
 
     def patches(self) -> list[Patch]:
-        of_aot_compile = [torch_api.CAPTURE] if torch_api.CAPTURE.exists() else []
-        of_precompile = [torch_api.PRECOMPILED] if torch_api.PRECOMPILED.exists() else []
         return [
             self.watch(torch_api.METRICS_RECORDED, self._on_recorded),
-            *(self.watch(point, _ignore, self._before_capture_ahead) for point in of_aot_compile),
-            *(self.watch(point, self._on_captured, self._before_capture) for point in of_precompile),
+            *self.watch_if_present(torch_api.CAPTURE, _ignore, self._before_capture_ahead),
+            *self.watch_if_present(torch_api.PRECOMPILED, self._on_captured, self._before_capture),
         ]
 
     def _before_capture_ahead(self, args: Args, kwargs: Kwargs) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailedEntry, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
-from ...recording import Made, Recorder
+from ...recording import Recorder
 from ..guards.closest_entries import EntryIndex
 from ..guards.guard_scope import GuardScope
 from ..guards.guard_tree import failing_guards, first_failing_guard
@@ -56,20 +56,21 @@ class Recompiles(Source):
         entries = torch_api.cache_entries(chain)
         if not entries:
             return
-        failed = FailedCall(entries, result or (), frame.f_code, frame.f_locals)
-        order = failed.order_by_age() if self.detail == "lean" else self._order_by_distance(failed)
+        code: types.CodeType = frame.f_code
+        failed = FailedCall(entries, result or (), code, frame.f_locals)
         if self.detail == "lean":
-            closest = self._check_entry(failed, order[0])
-            found = [
-                closest if at == order[0] else self._check_entry(failed, at, closest)
-                for at in (sorted(order) if len(order) <= MAX_ANALYZED else order[:1])
-            ]
+            latest = max(range(len(entries)), key=failed.ages.__getitem__)
+            closest = self._check_entry(failed, latest)
+            analyzed = range(len(entries)) if len(entries) <= MAX_ANALYZED else (latest,)
+            found = [closest if at == latest else self._check_entry(failed, at, closest) for at in analyzed]
         else:
+            order = self._order_by_distance(failed)
             found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]
             closest = min(found, key=lambda entry: entry.distance)
-        current = compile_keys(self.recorder).current()
-        region = torch_api.current_region()
-        self.emit(_make_rows, time.time_ns(), *current, frame.f_code, found, closest, len(entries), region)
+        compile_id, key = compile_keys(self.recorder).current()
+        where = (code.co_name, code.co_filename, code.co_firstlineno)
+        rest = (key, len(entries), torch_api.current_region())
+        self.emit(make_recompile_events, time.time_ns(), compile_id, where, found, closest, is_torch_file, *rest)
 
     def _order_by_distance(self, failed: FailedCall) -> list[int]:
         """The positions of the entries, the closest first if there are too many to analyze all."""
@@ -115,10 +116,6 @@ class FailedCall:
         alive = next(entry for entry, (live, _) in zip(self.entries, self.ages, strict=True) if live)
         return GuardScope(alive.guard_manager, self.f_locals)
 
-    def order_by_age(self) -> list[int]:
-        """The positions of the entries, the latest first."""
-        return sorted(range(len(self.entries)), key=self.ages.__getitem__, reverse=True)
-
 
 def _find_reason(reasons: Sequence[str], at: int, entry: Any) -> str:
     """torch's text for an entry: it names the compile id, and is mostly at the entry's own place."""
@@ -126,17 +123,3 @@ def _find_reason(reasons: Sequence[str], at: int, entry: Any) -> str:
     if at < len(reasons) and reasons[at].startswith(start):
         return reasons[at]
     return next((reason for reason in reasons if reason.startswith(start)), "")
-
-
-def _make_rows(
-    time_ns: int,
-    compile_id: str | None,
-    key: str | None,
-    code: types.CodeType,
-    entries: list[FailedEntry],
-    closest: FailedEntry,
-    checked: int,
-    region: int | None,
-) -> Made:
-    where = (code.co_name, code.co_filename, code.co_firstlineno)
-    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked, region)

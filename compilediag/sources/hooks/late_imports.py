@@ -21,7 +21,7 @@ from .thread_state import PerThread
 class WhenImported(MetaPathFinder):
     """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module.
 
-    `fail` gets what compilediag itself raises there; it is no Python function.
+    `fail` gets what compilediag itself raises there. It is written in C, so it works at the limit of recursion too.
     """
 
     def __init__(self, actions: dict[str, Callable[[], None]], fail: Callable[[BaseException], object]):

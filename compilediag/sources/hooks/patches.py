@@ -58,7 +58,7 @@ class Patch:
         _by_wrapper[id(self._function)] = self
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        # The call of the shield itself can raise, as near the limit of recursion. `fail` is no Python function.
+        # Near the limit of recursion the call of the shield itself can raise. `fail` is written in C and works there.
         @functools.wraps(original)
         def watch_call(*args: Any, **kwargs: Any) -> Any:
             if self.is_live and self._before is not None:

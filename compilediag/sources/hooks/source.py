@@ -38,7 +38,7 @@ class Source:
         self.events = 0
         self.dropped = 0
         self.errors = 0
-        #: What the shield itself has raised. A function that the program calls only appends here.
+        #: What `run_shielded` itself has raised. Hooks only append here, which works at the limit of recursion too.
         self.escaped: deque[BaseException] = deque(maxlen=MAX_ERRORS)
         self._last_error = ""
         self.overhead_ns = 0
@@ -80,6 +80,10 @@ class Source:
         """A hook on a function of torch. Unavailable if that is missing, no function, or has other parameters."""
         point.require_value()
         return Patch(point.owner(), point.name, observe, self.run_shielded, self.escaped.append, before)
+
+    def watch_if_present(self, point: HookPoint, observe: Observer, before: Before | None = None) -> list[Patch]:
+        """A hook on a function that some torch versions lack; none where it is missing."""
+        return [self.watch(point, observe, before)] if point.exists() else []
 
     def begin(self, requested: bool = False) -> None:
         """Install everything; on failure nothing stays, and the status says why. Raises nothing of ours."""
