@@ -6,7 +6,9 @@ else does. Cases that this cannot decide, such as guards of the root or of sever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import functools
+import operator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ...decode.guards.source_names import SCOPED
@@ -34,7 +36,8 @@ def find_failing_managers(
         if source is None or source in failing or len(failing) == MAX_ROUNDS:
             return None
         failing.add(source)
-        copy, managers = _copy_tree(root, {*stateful, *failing})
+        copied = None if stateful or len(failing) > 1 else _copy_without(root, source)
+        copy, managers = copied or _copy_tree(root, {*stateful, *failing})
         debug = check(copy)
     if managers is None:
         managers = _copy_tree(root, stateful)[1]
@@ -59,6 +62,27 @@ def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
         return True
 
     return root.clone_manager(is_kept), managers
+
+
+def _copy_without(root: Any, source: str) -> tuple[Any, Managers] | None:
+    """As `_copy_tree`, for one source, with a filter that is no Python function: it is called for every manager.
+
+    None if the source has no manager on its own path, or several. If it has another one elsewhere, that is in the copy:
+    where it fails too, C++ names the source again.
+    """
+    found = list(_find_on_path(root, source))
+    if len(found) != 1:
+        return None
+    return root.clone_manager(functools.partial(operator.is_not, found[0])), [(source, found[0])]
+
+
+def _find_on_path(manager: Any, source: str) -> Iterator[Any]:
+    for child in manager.get_child_managers():
+        name = child.get_source()
+        if name == source:
+            yield child
+        elif source.startswith(name.removesuffix(".__dict__")):
+            yield from _find_on_path(child, source)
 
 
 def _are_sure(failing: set[str], managers: Managers) -> bool:
