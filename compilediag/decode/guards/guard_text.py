@@ -91,8 +91,12 @@ def split_comment(body: str) -> tuple[str, str]:
     return body, ""
 
 
+@lru_cache(maxsize=256)
 def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
-    """Return file, line and code of the user's line: from the stack (whole paths) if there is one, else the comment."""
+    """Return file, line and code of the user's line: from the stack (whole paths) if there is one, else the comment.
+
+    Cached: the guards of a storm of recompiles differ in their values, and have one comment.
+    """
     found = find_user_line(stack)
     if found is not None:
         return found
