@@ -28,6 +28,16 @@ MAX_REASON = 500
 MAX_OPEN = 16
 
 
+class _Cache(TypedDict):
+    """Which cache a row is about."""
+
+    cache: str
+    tier: str
+
+
+_OF_DYNAMO: _Cache = {"cache": "dynamo_code", "tier": "memory"}
+
+
 class ConversionEnd(TypedDict):
     """How a conversion ended."""
 
@@ -224,27 +234,21 @@ def _make_conversion_rows(
     """The miss, and its result."""
     missed = f"{entries} entries, none of which fits" if entries > 1 else "one entry, which does not fit"
     taken_s = (end - start) / 1e9 if store["outcome"] == "saved" else None
-    miss = CacheLookup(
-        time_ns=start,
-        cache="dynamo_code",
-        tier="memory",
-        action="look_up",
-        outcome="miss",
-        reason=missed if entries else "no entry yet",
-        **owner,
-    )
-    return [miss, dataclasses.replace(miss, time_ns=end, action="store", taken_s=taken_s, **store)]
+    why = missed if entries else "no entry yet"
+    return [
+        CacheLookup(time_ns=start, action="look_up", outcome="miss", reason=why, **_OF_DYNAMO, **owner),
+        CacheLookup(time_ns=end, action="store", taken_s=taken_s, **store, **_OF_DYNAMO, **owner),
+    ]
 
 
 def _make_drop_rows(entries: list[OwnerColumns], time_ns: int, outcome: str, reason: str) -> Made:
     return [
         CacheLookup(
             time_ns=time_ns,
-            cache="dynamo_code",
-            tier="memory",
             action="clear",
             outcome=outcome,
             reason=reason,
+            **_OF_DYNAMO,
             **entry,
         )
         for entry in entries

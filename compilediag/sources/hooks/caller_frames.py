@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -18,4 +19,9 @@ def caller_frames(depth: int) -> Iterator[FrameType]:
 
 def is_torch_file(file: str) -> bool:
     """True for a file of the installed torch."""
-    return file.startswith(os.path.dirname(str(sys.modules["torch"].__file__)) + os.sep)
+    return file.startswith(_find_torch_folder())
+
+
+@functools.cache
+def _find_torch_folder() -> str:
+    return os.path.dirname(str(sys.modules["torch"].__file__)) + os.sep
