@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
-from .cells import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks
+from .cells import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks, parse_json
 from .store import Store
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _make_array(column: ColumnSpec, values: Sequence[Any]) -> Any:
 
 def _parse_list(text: object, fits: Check) -> Any:
     """The list or dict of a column of JSON. ValueError if a cell is anything else."""
-    value = json.loads(text) if isinstance(text, str) else None
+    value = parse_json(text)
     if isinstance(value, (list, dict)) and fits(value):
         return value
     raise ValueError("a cell does not fit its column")

@@ -58,8 +58,10 @@ def open_current(path: Path) -> Store:
         with contextlib.closing(sqlite3.connect(copy)) as target:
             store.connection.backup(target)
             upgrade(target, store.schema_version)
-    except sqlite3.DatabaseError as error:
+    except BaseException as error:
         remove_temporary(copy)
+        if not isinstance(error, sqlite3.DatabaseError):
+            raise
         raise NotASession(f"{path} was written by an older compilediag and is damaged ({error})") from None
     finally:
         store.connection.close()

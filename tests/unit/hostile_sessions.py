@@ -1,5 +1,6 @@
 """A session with rows in every table, and the ways in which somebody can spoil a copy of it."""
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -85,10 +86,9 @@ def _function():
 def spoil(base, copy, *statements):
     """Copy a session file and run (sql, parameters) on the copy, as its author could have."""
     copy.write_bytes(base.read_bytes())
-    db = sqlite3.connect(copy, isolation_level=None)
-    for sql, *parameters in statements:
-        db.execute(sql, parameters)
-    db.close()
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as db:
+        for sql, *parameters in statements:
+            db.execute(sql, parameters)
     return copy
 
 

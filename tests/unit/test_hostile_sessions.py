@@ -295,6 +295,17 @@ def test_json_of_another_shape_is_missing(base, tmp_path, text):
         assert {getattr(row, name) for row in session.data.rows(BY_TABLE[table])} <= {None}
 
 
+@pytest.mark.parametrize("text", ["[NaN, 1e999]", '{"a": -Infinity}', f"[{DEEP}]", f'{{"a": {DEEP}}}'])
+def test_json_that_no_json_has_is_missing_in_the_table_and_in_the_rows(base, tmp_path, text):
+    """One column at a time: a table with a cell of another shape is read another way."""
+    names = [(cls.table, name) for cls in BY_TABLE.values() for name, c in columns(cls).items() if c["dtype"] == "json"]
+    assert len(names) > 20
+    for table, name in names:
+        session = load(spoil(base, tmp_path / "a.cdiag", (f'UPDATE {table} SET "{name}" = ?', text)))
+        assert session.table(table)[name].isna().all(), (table, name)
+        assert {getattr(row, name) for row in session.data.rows(BY_TABLE[table])} <= {None}, (table, name)
+
+
 FACTS = (
     "title",
     "detail",

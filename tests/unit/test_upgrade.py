@@ -168,6 +168,23 @@ def test_a_damaged_older_file_says_why_it_does_not_open(tmp_path):
         load(file)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, sqlite3.DatabaseError])
+def test_an_upgrade_that_ends_early_leaves_no_copy(tmp_path, monkeypatch, error):
+    path = older(saved(tmp_path, Compile(time_ns=SECOND, compile_id="0/0", duration_s=1.0)))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+
+    def fail(*_):
+        assert list(temporary.iterdir())
+        raise error
+
+    monkeypatch.setattr("compilediag.storage.upgrade.upgrade", fail)
+    with pytest.raises(NotASession if error is sqlite3.DatabaseError else error):
+        load(path)
+    assert list(temporary.iterdir()) == []
+
+
 # Merging
 
 

@@ -94,6 +94,19 @@ export function makeSection(name, heading, ...children) {
 }
 
 /**
+ * A table in a frame that scrolls, also with the keyboard.
+ * @param {HTMLElement} table
+ * @param {string} label what it shows, to be read aloud
+ */
+export function makeTableFrame(table, label) {
+  const frame = make("div", "cdiag-plain-frame", table);
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", label);
+  return frame;
+}
+
+/**
  * Where the plan has a finding, or that there is nothing to fix; null for any other finding.
  * @param {Finding} finding
  */

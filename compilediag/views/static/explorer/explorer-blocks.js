@@ -1,5 +1,5 @@
 // The blocks that the explorer's pages share.
-import { makeFindingMark } from "../core/blocks.js";
+import { makeFindingMark, makeTableFrame } from "../core/blocks.js";
 import { make, makeButton, makeProse } from "../core/dom.js";
 import { formatCode, formatPlace, MISSING, oneLine } from "../core/format.js";
 import { explain } from "../core/glossary.js";
@@ -65,11 +65,12 @@ export function makeKinds(kinds) {
 /**
  * A table; the columns in `numeric` are aligned to the right.
  * @param {string} name
+ * @param {string} label what it shows, to be read aloud
  * @param {string[]} heads
  * @param {Child[][]} rows
  * @param {Set<number>} numeric
  */
-export function makePlainTable(name, heads, rows, numeric) {
+export function makePlainTable(name, label, heads, rows, numeric) {
   /**
    * @param {"th" | "td"} tag
    * @param {Child} content
@@ -83,7 +84,7 @@ export function makePlainTable(name, heads, rows, numeric) {
   const head = make("thead", "", make("tr", "", ...heads.map((text, i) => makeCell("th", text, i))));
   const lines = rows.map((row) => make("tr", "", ...row.map((content, i) => makeCell("td", content, i))));
   const table = make("table", `cdiag-plain ${name}`, head, make("tbody", "", ...lines));
-  return make("div", "cdiag-plain-frame", table);
+  return makeTableFrame(table, label);
 }
 
 /**

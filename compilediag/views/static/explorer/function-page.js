@@ -56,7 +56,7 @@ function makeGuardTable({ found, go, id }) {
     ];
   });
   const heads = ["guard", "kind", "failures", "only failure", "lost", "values"];
-  return makePlainTable("cdiag-guards", heads, rows, new Set([2, 3, 4]));
+  return makePlainTable("cdiag-guards", "guards", heads, rows, new Set([2, 3, 4]));
 }
 
 /** @param {Guard} guard */
@@ -89,7 +89,7 @@ function makeEntryTable(context) {
   const omitted = found.entries.length < found.compiles ? " Compiles without an entry, and very old ones, are not listed." : "";
   const note = `Positions are those of the last recompile: a hit moves its entry to the front. ${describeCalls(found)}${omitted}`;
   const numeric = new Set([0, 4, 5, 6, ...calls.map((_, at) => 7 + at)]);
-  return [makePlainTable("cdiag-entries", heads, rows, numeric), make("p", "cdiag-dim", note)];
+  return [makePlainTable("cdiag-entries", "cache entries", heads, rows, numeric), make("p", "cdiag-dim", note)];
 }
 
 /**

@@ -58,7 +58,7 @@ function makeCompanions({ found, go, id }, guard) {
     link.dataset.key = `guard ${other.key}`;
     return [link, makeKinds(other.kinds), `${formatCount(times)} of ${formatCount(guard.recompiles)}`];
   });
-  return makePlainTable("cdiag-guards", ["guard", "kind", "recompiles"], rows, new Set([2]));
+  return makePlainTable("cdiag-guards", "guards that fail together", ["guard", "kind", "recompiles"], rows, new Set([2]));
 }
 
 /**

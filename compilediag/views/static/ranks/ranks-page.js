@@ -1,5 +1,5 @@
 // The page of a job's ranks: where they first differ, each rank, each compile over all of them, stragglers first.
-import { joinKnown, makeBar, makeSection, whenKnown } from "../core/blocks.js";
+import { joinKnown, makeBar, makeSection, makeTableFrame, whenKnown } from "../core/blocks.js";
 import { make, makeButton, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, oneLine } from "../core/format.js";
 import { SidePage } from "../core/side-page.js";
@@ -74,7 +74,7 @@ export class RanksPage extends SidePage {
       ? ` · the first ${formatCount(rows.length)} of ${formatAmount(ranks.graph_count, "compile")}`
       : "";
     const note = make("p", "cdiag-dim", SQUARES + cut);
-    return makeSection("rank-graphs", heading, turn, make("div", "cdiag-plain-frame", table), note);
+    return makeSection("rank-graphs", heading, turn, makeTableFrame(table, "compiles by rank"), note);
   }
 }
 
@@ -86,7 +86,7 @@ function makeGroups({ groups, group_count, count, loaded }) {
   const cut = group_count > groups.length ? `the first ${formatCount(groups.length)} of ${formatCount(group_count)}` : null;
   const note = make("p", "cdiag-dim", joinKnown(GROUPS, loaded.length ? LOADED : null, cut));
   const heading = `${formatAmount(group_count, "group")} of ranks`;
-  return makeSection("rank-groups", heading, make("div", "cdiag-plain-frame", table), note);
+  return makeSection("rank-groups", heading, makeTableFrame(table, "groups of ranks"), note);
 }
 
 /** @param {Ranks} ranks */

@@ -1,5 +1,5 @@
 // The page of models that vLLM compiles: each part with its configuration, and its pieces for each range of sizes.
-import { buildSome, joinKnown, makeDim, makeFacts, makeSection, whenKnown } from "../core/blocks.js";
+import { buildSome, joinKnown, makeDim, makeFacts, makeSection, makeTableFrame, whenKnown } from "../core/blocks.js";
 import { make, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatSeconds, formatSizes, MISSING } from "../core/format.js";
 import { SidePage } from "../core/side-page.js";
@@ -15,7 +15,7 @@ const FACTS = [
   ["model", "model"],
   ["mode", "mode"],
   ["backend", "backend"],
-  ["from cache", "origin"],
+  ["compiled or loaded", "origin"],
   ["CUDA graphs", "cudagraph_mode"],
   ["compile sizes", "compile_sizes"],
   ["ranges end at", "range_ends"],
@@ -103,12 +103,8 @@ function makeTable({ pieces, piece_count, ranges, seconds }) {
   const totals = [...ranges.map((range) => range.seconds), seconds].map((value) => makeNumber(formatSeconds(value)));
   const foot = make("tfoot", "", make("tr", "", make("td", "", "all"), make("td", ""), ...totals));
   const table = make("table", "cdiag-plain cdiag-vllm-pieces", head, make("tbody", "", ...rows), foot);
-  const frame = make("div", "cdiag-plain-frame", table);
-  frame.tabIndex = 0; // it scrolls
-  frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", "pieces by sizes");
   const cut = piece_count > pieces.length ? makeDim(`the first ${formatCount(pieces.length)} of ${formatAmount(piece_count, "piece")}`) : null;
-  return make("div", "", frame, cut);
+  return make("div", "", makeTableFrame(table, "pieces by sizes"), cut);
 }
 
 /** @param {VllmRange} range */
