@@ -8,11 +8,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib
 import logging
 import os
 import platform
 import site
 import sqlite3
+import sys
 import sysconfig
 import threading
 import time
@@ -387,4 +389,9 @@ def _after_fork_in_parent() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+if "zmq" in sys.modules:
+    # In a kernel. Exit functions run in reverse order, and that of pyzmq has to run after `end_all`, which sends pages
+    # their last rows. Its module would only be imported when something large is sent for the first time.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("zmq.utils.garbage")
 atexit.register(end_all)

@@ -6,8 +6,12 @@ compiler, it sends less often after a while of constant news, but at least every
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,6 +35,8 @@ MESSAGE_SIZE = 1_500_000
 SENT_LAST = ("meta", "totals", "findings", "plan", "now")
 #: After so many errors in a row the pump stops.
 MAX_ERRORS = 5
+#: How long the exit of the interpreter waits for the thread of a pump.
+EXIT_WAIT_S = 1.0
 
 
 class CpuPace:
@@ -69,10 +75,23 @@ class Pump:
         self._last_sent = 0.0
 
     def start(self) -> None:
+        _started.add(self)
         self._thread.start()
 
     def stop(self) -> None:
         self._ended.set()
+
+    def end_thread(self) -> None:
+        """Stop, and wait a moment for what the thread is sending."""
+        self.stop()
+        if self._thread.is_alive():
+            self._thread.join(EXIT_WAIT_S)
+
+    def send_rest_at_exit(self) -> None:
+        """Send what is new if the interpreter ends, which has ended the thread; wait until the kernel has sent it."""
+        if _is_exiting.is_set():
+            self._advance()
+            _flush_kernel()
 
     def handle_message(self, message: Any) -> None:
         """Send everything again to a page that missed a patch, or that is behind (`seq` is its last patch). An error
@@ -176,3 +195,24 @@ def _slice_texts(texts: dict[str, PageText], size: int) -> Iterator[dict[str, An
         free -= length
     if batch:
         yield {"texts": batch}
+
+
+_started: weakref.WeakSet[Pump] = weakref.WeakSet()
+_is_exiting = threading.Event()
+
+
+@atexit.register
+def _end_threads() -> None:
+    """Runs before the watches end, and so before pyzmq's own exit function (see `active_recording`). Of a large message
+    after that one only the first parts arrive, and JupyterLab reports an invalid message.
+    """
+    _is_exiting.set()
+    for pump in list(_started):
+        pump.end_thread()
+
+
+def _flush_kernel() -> None:
+    """Wait until a kernel has sent all messages so far: its standard output is in line behind them."""
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()

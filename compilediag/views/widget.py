@@ -103,6 +103,7 @@ class DashboardWidget(anywidget.AnyWidget):
                 self.send_state("snapshot")
             finally:
                 self.text_budget = None
+            self.pump.send_rest_at_exit()
 
     def _replace_outputs(self) -> None:
         if self._outputs:

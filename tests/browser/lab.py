@@ -202,7 +202,7 @@ def lab_page(browser: Browser, lab: Lab) -> Iterator[Page]:
     page.on("websocket", lambda w: w.url.startswith(own) or troubles.append(f"websocket: {w.url}"))
     yield page
     context.close()
-    assert troubles == []
+    assert troubles == [], troubles
 
 
 def total(page: Page, key: str) -> float:
