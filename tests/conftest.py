@@ -272,6 +272,14 @@ def every_connection_closed(monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     assert not forgotten, f"{len(forgotten)} connections were not closed; the first was opened at\n{forgotten[0]}"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def main_module_restored() -> Iterator[None]:
+    """IPython's shell takes the place of `__main__`, from which processes are spawned, and empties it at its end."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
+
+
 @pytest.fixture(autouse=True)
 def compiler_reset(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that compiles starts with no compiled code, and leaves none."""
