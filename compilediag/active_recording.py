@@ -12,10 +12,8 @@ import importlib
 import logging
 import os
 import platform
-import site
 import sqlite3
 import sys
-import sysconfig
 import threading
 import time
 import weakref
@@ -29,7 +27,7 @@ from . import sources
 from .errors import CompilediagError
 from .interrupts import finish
 from .program import META_KEY as PROGRAM
-from .program import describe_program
+from .program import describe_program, list_library_folders
 from .recording import Recorder
 from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
@@ -57,6 +55,7 @@ class ActiveRecording:
     recorder: Recorder
     levels: list[object]
     session: Any = None
+    _is_detached: bool = False
 
     def close(self) -> bool:
         """Take every hook out and close the file. Called again after an interrupt (Ctrl-C), it goes on.
@@ -67,7 +66,7 @@ class ActiveRecording:
         steps = (
             # Only now it is known which device the program uses.
             lambda: facts.update(device=sources.device_name()),
-            sources.detach,
+            self._detach,
             self.recorder.end,
             lambda: self._keep_if_lost({**facts, "stopped_ns": time.time_ns()}),
             lambda: self.data.close_during(self.recorder.close),  # The last connection leaves one file behind.
@@ -76,7 +75,7 @@ class ActiveRecording:
         has_worked = False not in [self.shield(step) for step in steps]
         if self.recorder.has_late_errors or not has_worked:
             self.shield(self._add_last_states)
-        return has_worked and sources.is_detached()
+        return has_worked and self._is_detached
 
     def shield(self, step: Callable[[], object]) -> bool:
         """Call a step of the end; False if it raises, which is a warning and is counted at the writer."""
@@ -88,6 +87,9 @@ class ActiveRecording:
             own_errors.report("watch", error)
             return False
         return True
+
+    def _detach(self) -> None:
+        self._is_detached = sources.detach()
 
     def _add_last_states(self) -> None:
         self.data.add_states(self.recorder.list_last_states())
@@ -335,15 +337,6 @@ def _find_named(my_code: Iterable[str | os.PathLike[str]]) -> list[str]:
     return names
 
 
-def _list_library_folders() -> list[str]:
-    """Where this process has the standard library and installed packages."""
-    paths = sysconfig.get_paths()
-    folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    with contextlib.suppress(Exception):  # Not every site module has these, and a restricted user has no home.
-        folders |= {*site.getsitepackages(), site.getusersitepackages()}
-    return sorted(filter(None, folders))
-
-
 def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, object]:
     return {
         "compilediag_version": __version__,
@@ -354,7 +347,7 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
         "detail": detail,
         "asked_for": asked_for,
         "my_code": my_code,
-        "library_folders": _list_library_folders(),
+        "library_folders": list_library_folders(),
         PROGRAM: describe_program(),
         **identify_process(),
         "created_ns": time.time_ns(),

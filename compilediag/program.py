@@ -1,10 +1,13 @@
-"""The program that runs: its script or module, its arguments and its folder, so that it can be run again."""
+"""The program that runs: its script or module, arguments and folder, and where the libraries are."""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
+import site
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -75,3 +78,12 @@ def read_program(meta: Mapping[str, Any]) -> RunningProgram | None:
     if not are_texts or not (script or module):
         return None
     return RunningProgram(script or None, module or None, tuple(map(str, arguments)), folder)
+
+
+def list_library_folders() -> list[str]:
+    """Where this process has the standard library and installed packages."""
+    paths = sysconfig.get_paths()
+    folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    with contextlib.suppress(Exception):  # Not every site module has these, and a restricted user has no home.
+        folders |= {*site.getsitepackages(), site.getusersitepackages()}
+    return sorted(filter(None, folders))

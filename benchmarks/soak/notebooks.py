@@ -48,6 +48,8 @@ cd.stop()
 errors = [(row["name"], row["reason"]) for row in session.status() if row["reason_code"] == "errors"]
 print("errors:", errors, "hooks:", sources.list_hooks(), "compiles:", len(session.compiles))
 """
+#: JupyterLab's own error if it has just asked the kernel for a subshell.
+RESTARTED = "Canceled future for create_subshell_request"
 #: Each dashboard's number of compiles.
 TOTALS = "() => [...document.querySelectorAll('[data-total=compiles]')].map((total) => Number(total.dataset.value))"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
@@ -123,7 +125,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder, run_lab(Path(folder)) as lab, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        with lab_page(browser, lab) as page:
+        with lab_page(browser, lab, RESTARTED) as page:
             show_dashboards(page, lab)
             restart_kernels(page, lab)
         browser.close()

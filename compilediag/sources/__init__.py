@@ -27,7 +27,6 @@ __all__ = [
     "attach",
     "detach",
     "device_name",
-    "is_detached",
     "list_hooks",
     "notice",
     "pause",
@@ -155,17 +154,14 @@ def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> 
     recorder.feeds = [*_attached, WriterStatus(recorder)]
 
 
-def detach() -> None:
-    """Remove all hooks, the last first. Called again after an interrupt (Ctrl-C), it goes on where it was.
+def detach() -> bool:
+    """Remove all hooks, the last first; False if a source could not be ended. Called again after an interrupt (Ctrl-C),
+    it goes on where it was.
 
     A source whose end fails does not keep the others, nor its own patches. The first error is raised when all that can
     be removed is removed; called again, it tries once more.
     """
     own_errors.run_each((_end_again, _end_attached, patches.remove_all, late_imports.remove_all))
-
-
-def is_detached() -> bool:
-    """False if sources could not be ended by `detach`."""
     return not (_attached or _unended)
 
 

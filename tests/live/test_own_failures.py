@@ -12,6 +12,7 @@ import torch
 import compilediag as cd
 from benchmarks.soak import own_failures
 from compilediag import active_recording, recording, sources
+from compilediag.active_recording import ActiveRecording
 from compilediag.events import Phase
 from compilediag.sources.autotune.select_algorithm import SelectAlgorithm
 from compilediag.sources.caches.cache_keys import CacheKeys
@@ -96,6 +97,7 @@ def is_shown(session):
 
 UNREMOVED = [
     *(
+        ActiveRecording._detach,
         sources.detach,
         Source._remove_hooks,
         Source._shut_down,
