@@ -5,14 +5,14 @@ GitHub takes comments of 65,536 characters. What does not fit is left out, and t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import explain_gaps, find_gaps
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan_text import format_settings
-from ..events import GraphBreak, Recompile
+from ..events import GraphBreak, Recompile, RefusedCall
 from ..formatting import format_amount, format_change, format_count, format_function_name, format_place, format_seconds
 from ..version import __version__
 from .markdown_text import format_block, format_sentence, format_span, format_table
@@ -68,7 +68,7 @@ def _fit(parts: Iterable[str], size: int) -> Iterator[str]:
 def _format_totals(data: Rows) -> str:
     """The first line: what was compiled, in numbers. What was not collected has none."""
     totals, missing = compute_totals(data), find_gaps(data)
-    lookups = totals["cache_hits"] + totals["cache_misses"]
+    lookups, refused = totals["cache_hits"] + totals["cache_misses"], totals["refused_calls"]
     hits = f"{format_amount(totals['cache_hits'], 'cache hit')} of {format_amount(lookups, 'lookup')}"
     counts = (
         ("compiles", format_amount(totals["compiles"], "compile")),
@@ -76,6 +76,7 @@ def _format_totals(data: Rows) -> str:
         ("recompiles", format_amount(totals["recompiles"], "recompile")),
         ("recompiles", f"{format_seconds(totals['lost_s'])} lost to recompiles"),
         ("graph_breaks", format_amount(totals["graph_breaks"], "graph break")),
+        *([("refused_calls", format_amount(refused, "refused call"))] if refused else []),
         *([("compile_caches", hits)] if lookups else []),
     )
     known = ", ".join(text for table, text in counts if table not in missing)
@@ -147,7 +148,7 @@ def _format_cost(cost: CompileCost) -> str:
     return "\n\n".join([f"- {format_sentence(cost.what)}.", *code, f"  {format_sentence(cost.advice)}"])
 
 
-# Recompiles and graph breaks
+# Recompiles, graph breaks and refused calls
 
 
 def _format_recompiles(data: Rows) -> Iterator[str]:
@@ -164,7 +165,10 @@ def _format_recompiles(data: Rows) -> Iterator[str]:
         yield "### Recompiles\n\n" + format_table([head[i] for i in shown], [[row[i] for i in shown] for row in table])
         if len(ordered) > MAX_ROWS:
             yield f"*{format_count(len(ordered) - MAX_ROWS)} more guards failed.*"
-    yield from _format_graph_breaks(data)
+    # By torch's number of the kind: the reasons of graph breaks quote the program.
+    yield from _format_counts("Graph breaks", ((row.break_id or "no number", 1) for row in data.rows(GraphBreak)))
+    refused = ((row.refused_by or "unknown", row.count or 0) for row in data.rows(RefusedCall))
+    yield from _format_counts("Refused calls", refused)
 
 
 def _sum_lost(rows: list[Recompile]) -> float:
@@ -189,14 +193,14 @@ def _make_row(rows: list[Recompile]) -> tuple[str, ...]:
     )
 
 
-def _format_graph_breaks(data: Rows) -> Iterator[str]:
-    """Graph breaks by torch's number of the kind; their reasons quote the program."""
-    counts: dict[str, int] = defaultdict(int)
-    for row in data.rows(GraphBreak):
-        counts[row.break_id or "no number"] += 1
-    if counts:
-        listed = ", ".join(f"{format_span(name)} {format_count(count)}x" for name, count in sorted(counts.items()))
-        yield f"Graph breaks: {listed}"
+def _format_counts(what: str, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """`Graph breaks: GB0059 2x`: the sum of each name's counts; nothing if all are 0."""
+    counts: Counter[str] = Counter()
+    for name, count in counted:
+        counts[name] += count
+    if counts.total():
+        listed = ", ".join(f"{format_span(name)} {format_count(count)}x" for name, count in sorted((+counts).items()))
+        yield f"{what}: {listed}"
 
 
 def _format_gaps(data: Rows, redact: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..events import (
     Phase,
     RankMember,
     Recompile,
+    RefusedCall,
     SourceStatus,
     StackFrame,
     SymbolicShape,
@@ -81,6 +82,7 @@ class PageRows:
         self._last_event = 0
         self._read: dict[type[Event], int] = dict.fromkeys(KINDS, 0)
         self._lost_s: dict[int | None, float | None] = {}
+        self._refused: dict[str | int | None, RefusedCall] = {}
         self._states: dict[tuple[int | None, int | None, str | None], SourceStatus] = {}
         self._state_ids: dict[tuple[int | None, int | None, str | None], int] = {}
         self._groups = make_group_tables(read_own_code(data))
@@ -116,6 +118,8 @@ class PageRows:
             rows = self._read_states()
         elif kind is Recompile:
             rows = self._read_recompiles(news)
+        elif kind is RefusedCall:
+            rows = self._read_refused_calls(news)
         elif kind in DISPLAYED_ONLY:
             rows = self._read_stored(kind)
             news.displayed += len(rows)
@@ -135,10 +139,14 @@ class PageRows:
                 row[index] = change(row[index])
         return rows
 
-    def _read_events(self, kind: type[Event], news: News) -> list[PageRow]:
+    def _take_events(self, kind: type[Event], news: News) -> list[Any]:
         events = self._redact(self._data.rows(kind)[self._read[kind] :])
         self._read[kind] += len(events)
         news.events += events
+        return events
+
+    def _read_events(self, kind: type[Event], news: News) -> list[PageRow]:
+        events = self._take_events(kind, news)
         rows = make_rows(kind, events)
         if kind is CacheLookup:
             for row, event in zip(rows, events, strict=True):
@@ -159,6 +167,15 @@ class PageRows:
         news.updates, fresh = changed[: len(updates)], changed[len(updates) :]
         news.events += fresh
         return make_rows(Recompile, changed)
+
+    def _read_refused_calls(self, news: News) -> list[PageRow]:
+        """Refused calls with their counts so far. The page keeps one row per compile key, under the id of its first."""
+        changed: dict[str | int | None, RefusedCall] = {}
+        for event in self._take_events(RefusedCall, news):
+            key = event.compile_key or event.event_id
+            before = self._refused.get(key)
+            changed[key] = self._refused[key] = _add_calls(before, event) if before else event
+        return make_rows(RefusedCall, list(changed.values()))
 
     def _read_states(self) -> list[PageRow]:
         """The states that changed. The page keeps one row per source, under the id of its first state."""
@@ -192,6 +209,10 @@ def make_rows(kind: type[Event], events: Sequence[Event]) -> list[PageRow]:
     for row, event in zip(rows, events, strict=True):
         row.insert(1, to_ms(event.time_ns))
     return rows
+
+
+def _add_calls(before: RefusedCall, event: RefusedCall) -> RefusedCall:
+    return replace(event, event_id=before.event_id, count=(before.count or 0) + (event.count or 0))
 
 
 def _list_cell_changes(kind: type[Event], redactor: Redactor | None) -> list[tuple[int, Callable[[Any], Any]]]:

@@ -93,6 +93,7 @@ def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
     rare = (
         _format_tuning(totals, missing),
         _format_graphs(totals, missing),
+        _format_refused(totals, missing),
         _format_calls(totals),
         _format_vllm(totals),
         _format_ranks(totals),
@@ -146,6 +147,12 @@ def _format_graphs(totals: TotalsDict, missing: Set[str]) -> str:
     listed = ", ".join(f"{format_count(count)}x {action}" for action, count in counts.items() if count)
     least = "at least " if "cudagraphs" in missing else ""
     return f"CUDA graphs: {least}{listed}" if listed else ""
+
+
+def _format_refused(totals: TotalsDict, missing: Set[str]) -> str:
+    """Empty if torch refused no call: only stances and `aot_compile` do."""
+    least = "at least " if "refused_calls" in missing else ""
+    return least + format_amount(totals["refused_calls"], "refused call") if totals["refused_calls"] else ""
 
 
 def _format_calls(totals: TotalsDict) -> str:

@@ -20,6 +20,7 @@ from ..events import (
     KernelCompile,
     RankMember,
     Recompile,
+    RefusedCall,
     Rows,
     SourceStatus,
     VllmCompile,
@@ -58,6 +59,7 @@ class TotalsDict(TypedDict):
     events: int
     compiles: int
     recompiles: int
+    refused_calls: int
     graph_breaks: int
     limit_hits: int
     kernels: int
@@ -118,7 +120,7 @@ class Totals:
     def __init__(self) -> None:
         self._events = 0
         self._counts: Counter[type[Event]] = Counter()
-        self._limit_hits = 0
+        self._limit_hits = self._refused_calls = 0
         self._compile_s = 0.0
         self._lost_s: dict[int | None, float] = {}
         self._lost_sum = 0.0
@@ -130,6 +132,7 @@ class Totals:
         self._adders: dict[type[Event], Callable[[Any], None]] = {
             Compile: self._add_compile,
             Recompile: self._add_recompile,
+            RefusedCall: self._add_refused,
             CacheLookup: self._caches.add,
             AutotuneChoice: self._tuning.add,
             CudaGraphAction: self._graphs.add,
@@ -161,6 +164,9 @@ class Totals:
             self._lost_sum += event.lost_s - self._lost_s.get(event.event_id, 0.0)
             self._lost_s[event.event_id] = event.lost_s
 
+    def _add_refused(self, event: RefusedCall) -> None:
+        self._refused_calls += event.count or 0
+
     def _add_member(self, event: RankMember) -> None:
         self._read_ranks.add(event.like)
 
@@ -175,6 +181,7 @@ class Totals:
             "events": self._events,
             "compiles": self._counts[Compile],
             "recompiles": self._counts[Recompile],
+            "refused_calls": self._refused_calls,
             "graph_breaks": self._counts[GraphBreak],
             "limit_hits": self._limit_hits,
             "kernels": self._counts[KernelCompile],

@@ -7,10 +7,10 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.views.report import write_report
-from tests.browser.conftest import BEGIN_NS, expect_value, open_tab
+from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, open_tab
 from tests.browser.conftest import SECOND as S
 from tests.browser.test_page import SPILLS, expect_cells, expect_contrast, first_cells, text
-from tests.unit.tables_builder import FORWARD, graph, kernel, lookup, tuning
+from tests.unit.tables_builder import FORWARD, failure, graph, kernel, lookup, refused, tuning
 
 #: The table lays itself out anew in the frame after its width changed.
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -56,11 +56,24 @@ def lookups():
     ]
 
 
+def refusals():
+    """Two calls that differ, one of them often, and a stance that skips guards."""
+    often, key = refused(actual="7", count=1), {"compile_id": None, "compile_key": "0.refused 7"}
+    guards = [failure("x.size()[0]", "tensor_size", 7, entry, **key, actual="7", is_first=True) for entry in (0, 1)]
+    unchecked = refused(
+        None, None, **dict.fromkeys(("function", "file", "line", "guard_source", "guard_kind", "count")),
+        compile_key="0.stance", refused_by="skip_guard_eval_unsafe", ran="unchecked",
+    )  # fmt: skip
+    raised = refused(actual="9", refused_by="fail_on_recompile", ran="raised")
+    return [*guards, often, raised, unchecked, dataclasses.replace(often, count=1233)]
+
+
 @pytest.fixture
 def run(recorded):
     for number in range(3):
         recorded.compile(number, place=FORWARD)
     recorded.add(*shifted(0.5, *tunings()), *shifted(1.0, *lookups()), *shifted(4.0, *graphs()))
+    recorded.add(*shifted(4.5, *refusals()))
     recorded.add(
         *shifted(0.2, kernel("triton_poi_0", 0.2), kernel("triton_red_1", 1.5, compile_id="0/1", worker_pid=77))
     )
@@ -178,6 +191,33 @@ def test_the_search_finds_a_tuning_by_what_is_inside_of_it(run, open_widget):
     expect(page.locator('[data-tab="graph_functions"] .cdiag-count')).to_have_text("1 of 2")
 
 
+def test_refused_calls_have_a_total_a_tab_and_their_guards(run, open_widget):
+    page = open_widget(run.snapshot())
+    expect_totals(page, refused_calls="1,235")
+    page.click('.cdiag-finding[data-rule="refused_calls"]:has-text("ran eagerly")')
+    expect(page.locator('[data-tab="refused_calls"]')).to_have_attribute("aria-selected", "true")
+    expect(page.locator('[data-tab="refused_calls"] .cdiag-count')).to_have_text("1 of 3")
+    expect(page.locator(".cdiag-detail h2")).to_have_text("forward")
+    section = page.locator('[data-section="refused_calls"]')
+    expect(section.locator(".cdiag-lead")).to_have_text("ran eagerly 1,234x · eager_on_recompile · set at train.py:12")
+    expect(section.locator(".cdiag-entry h4")).to_have_text(["entry 0/0: 1 guard fails", "entry 0/1: 1 guard fails"])
+    page.click(".cdiag-chip")
+    page.click(".cdiag-close")
+    expect_cells(page, "function", ["forward:30", "all functions", "forward:30"])
+    page.click('[data-column="times"] button')
+    expect_cells(page, "times", ["1,234", "1", "–"])
+    page.fill(".cdiag-search", "fail_on_recompile")
+    expect_cells(page, "expected → actual", ["4 → 9"])
+    page.click('.cdiag-menu:has([data-command="table"]) > button')
+    with page.expect_download() as download:
+        page.click('[data-command="table"]')
+    assert download.value.suggested_filename == "refused_calls.csv"
+    assert "fail_on_recompile,raised,1,x.size()[0]" in download.value.path().read_text()
+    page.fill(".cdiag-search", "skip_guard")
+    page.locator(".cdiag-row").first.click()
+    expect(page.locator(".cdiag-detail h2")).to_have_text("skip_guard_eval_unsafe")
+
+
 def test_tunings_sort_by_margin_with_the_unknown_last(run, open_widget):
     page = open_widget(run.snapshot())
     open_tab(page, "tunings")
@@ -201,7 +241,7 @@ def test_a_panel_grows_while_it_is_open(run, open_widget, deliver):
 @pytest.mark.parametrize("width", [600, 700, 780, 900, 1000, 1150, 1300])
 def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget, width):
     page = open_widget(run.snapshot(), width=width)
-    for tab in ("cache_groups", "tunings", "graph_functions", "kernels"):
+    for tab in ("cache_groups", "tunings", "graph_functions", "kernels", "refused_calls"):
         open_tab(page, tab)
         expect_value(page, SPILLS, [])
         page.locator(".cdiag-row").first.click()
@@ -213,7 +253,7 @@ def test_the_tabs_fit_any_width_with_and_without_detail(run, open_widget, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("tab", ["cache_groups", "tunings", "graph_functions", "kernels"])
+@pytest.mark.parametrize("tab", ["cache_groups", "tunings", "graph_functions", "kernels", "refused_calls"])
 def test_every_text_of_the_panels_can_be_read(run, open_widget, scheme, tab):
     page = open_widget(run.snapshot(), color_scheme=scheme)
     open_tab(page, tab)

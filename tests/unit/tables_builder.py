@@ -16,6 +16,7 @@ from compilediag.events import (
     GuardFailure,
     KernelCompile,
     Recompile,
+    RefusedCall,
     RowList,
     SourceStatus,
 )
@@ -116,6 +117,22 @@ def graph_break(**more):
         "user_code": "print(x)",
     }
     return add_keys(GraphBreak(**{**defaults, **more}))
+
+
+def refused(expected="4", actual="6", **more):
+    """Calls of `FORWARD` that a stance did not compile; `count` of them, as with one compile key."""
+    defaults = {
+        "time_ns": SECOND,
+        "compile_key": f"0.refused {actual}",
+        "refused_by": "eager_on_recompile",
+        "ran": "eager",
+        "count": 1,
+        "guard_source": "x.size()[0]",
+        "guard_kind": "tensor_size",
+        "set_file": "/home/ada/train.py",
+        "set_line": 12,
+    }
+    return RefusedCall(**{**defaults, **FORWARD, "expected": expected, "actual": actual, **more})
 
 
 def lookup(outcome, **more):

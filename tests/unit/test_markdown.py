@@ -13,7 +13,7 @@ from compilediag.events import GraphBreak
 from compilediag.views.markdown import MAX_SIZE, make_markdown
 from compilediag.views.markdown_text import format_block, format_sentence, format_span, format_table
 from tests.unit.session_builder import SECOND, saved
-from tests.unit.tables_builder import changes, compiled, sizes
+from tests.unit.tables_builder import changes, compiled, refused, sizes
 
 HOSTILE = "a|b `c` ``d`` <img src=x> @ada #12 **bold** [l](u) ~~e~~ \\| _f_ ~~~ ```"
 
@@ -46,7 +46,8 @@ def session(tmp_path):
     rows = sizes("4", "6", "9", user_file="/home/SECRET/train.py", user_line=3, user_code="SECRET(x)")
     modes = changes("self.table['SECRET']", "value", "'SECRET_a'", "'SECRET_b'", compile_id="0/9")
     breaks = GraphBreak(time_ns=SECOND, compile_id="0/0", break_id="GB0059", reason="SECRET", user_code="SECRET(x)")
-    return saved(tmp_path, compiled(duration_s=3.0, function="for|ward"), *rows, *modes, breaks)
+    calls = (refused(actual="SECRET"), refused(actual="SECRET", count=3), refused(refused_by="fail_on_recompile"))
+    return saved(tmp_path, compiled(duration_s=3.0, function="for|ward"), *rows, *modes, breaks, *calls)
 
 
 def test_whatever_a_program_contains_is_text():
@@ -74,6 +75,7 @@ def test_it_has_environment_plan_and_recompiles(session):
     assert any("dynamic_sources" in block for block in document.blocks)
     assert "SECRET_a" in text and "`train.py:3`: `SECRET(x)`" in text
     assert "Graph breaks: `GB0059` 1x" in text
+    assert "5 refused calls" in text and "Refused calls: `eager_on_recompile` 4x, `fail_on_recompile` 1x" in text
     assert text.index("Not resolved:") < text.index("### Recompiles")
 
 

@@ -26,7 +26,7 @@ from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from compilediag.views.totals import compute_totals
 from tests.unit.session_builder import SECOND, put, recording, saved
-from tests.unit.tables_builder import FORWARD, add_keys, graph, kernel, lookup, tuning
+from tests.unit.tables_builder import FORWARD, add_keys, graph, kernel, lookup, refused, tuning
 
 
 class Page:
@@ -83,6 +83,8 @@ EVENTS = [
     *tuning("1"), *tuning("2", {"mm": 0.2, "triton_mm_1": "out of resource: shared memory"}),
     graph("warmup"), graph("record", 2), graph("rerecord", 3, mismatch="x"), graph("replays", 4, count=7),
     graph("skip", 5, function="g", reason="cpu device"), kernel("triton_poi_0"),
+    refused(actual="6"), refused(actual="7"), refused(actual="6", count=40), refused(actual="6", count=2),
+    refused(compile_key="0.stance", refused_by="skip_guard_eval_unsafe", ran="unchecked", count=None),
 ]  # fmt: skip
 
 
@@ -108,6 +110,7 @@ def test_totals_are_what_the_tables_say(tmp_path):
     assert found["tuning_s"] == pytest.approx(2 * 0.8), "of each run once"
     assert (found["graph_records"], found["graph_rerecords"], found["graph_skips"]) == (1, 1, 1)
     assert found["graph_replays"] == 7
+    assert found["refused_calls"] == session.refused_calls["count"].sum() == 44
     assert found["events"] == sum(len(session.table(table)) for table in BY_TABLE) == len(EVENTS)
     assert found["own_s"] == pytest.approx(session.sources["overhead_s"].sum())
     assert found["own_share"] == pytest.approx(found["own_s"] / found["compile_s"])
@@ -158,6 +161,8 @@ def test_rows_are_the_tables_with_times_in_ms(tmp_path):
         if table in MADE_OF or table == "functions":  # the explorer alone reads these
             continue
         table_frame = getattr(session, table)
+        if table == "refused_calls":  # The page adds further calls of a kind to its row.
+            table_frame = table_frame.drop_duplicates("compile_key", keep="first")
         names = [column["name"] for column in snapshot["columns"][table]]
         assert [n for n in names if n not in ("part_of", "explained")] == list(table_columns(table))
         assert sorted(table_frame.columns) == sorted(table_columns(table))
@@ -340,6 +345,26 @@ def test_lost_seconds_come_later_as_the_same_row_again(tmp_path):
     assert [row[column] for row in page.rows["recompiles"].values()] == [0.5]
     assert page.parts["totals"]["lost_s"] == 0.5
     recorder.close()
+
+
+def test_refused_calls_are_one_row_that_grows_with_their_count(tmp_path):
+    session, recorder, _ = recording(tmp_path)
+    model, page = ViewModel(session.data), Page()
+    page.apply(model.snapshot())
+    unchecked = refused(compile_key="0.stance", refused_by="skip_guard_eval_unsafe", ran="unchecked", count=None)
+    put(recorder, refused(actual="6"), refused(actual="7"), unchecked)
+    page.apply(model.patch())
+    put(recorder, refused(actual="6", count=40, time_ns=2 * SECOND), refused(actual="6", count=2, time_ns=3 * SECOND))
+    patch = model.patch()
+    page.apply(patch)
+    recorder.close()
+    assert len(patch["rows"]["refused_calls"]) == 1
+    time, count = (list(table_columns("refused_calls")).index(name) for name in ("time", "count"))
+    rows = list(page.rows["refused_calls"].values())
+    assert [(row[count], row[time]) for row in rows] == [(43, 3000), (1, 1000), (None, 1000)]
+    ids = {finding["rule"]: finding["evidence"] for finding in ViewModel(session.data).snapshot()["findings"]}
+    assert {rows[0][0], rows[1][0]} == set(ids["refused_calls"]), "its evidence are rows of the page"
+    assert [rows[2][0]] == ids["unchecked_guards"]
 
 
 def test_a_table_whose_source_was_not_active_is_not_collected(tmp_path):

@@ -17,6 +17,7 @@ TOTALS = {
     "cache_hits": 3,
     "cache_misses": 11,
     "cache_saved_s": 9.8,
+    "refused_calls": 0,
     "graph_breaks": 1,
     "limit_hits": 0,
     "own_s": 0.06,
@@ -106,6 +107,14 @@ def test_tuning_and_cuda_graphs_have_a_line_where_there_were_any():
     assert text_of(**tuned, **graphs).splitlines()[2:4] == [line, "skipped, 1,234x replayed"]
     assert "tuning" not in text_of() and "CUDA" not in text_of()
     assert text_of(graph_skips=1).splitlines()[2] == "CUDA graphs: 1x skipped"
+
+
+def test_refused_calls_have_a_line_where_there_were_any():
+    assert text_of(refused_calls=1200).splitlines()[2] == "1,200 refused calls"
+    assert text_of(source("refusals", "unavailable", "no such hook"), refused_calls=1).splitlines()[2] == (
+        "at least 1 refused call"
+    )
+    assert "refused" not in text_of()
 
 
 def test_entries_that_were_used_once_and_eager_calls_have_a_line_where_calls_were_counted():

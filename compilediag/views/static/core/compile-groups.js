@@ -29,7 +29,7 @@ export class CompileGroups {
 
   /** Updates the functions of compiles; cheap when the tables have not changed. */
   refresh() {
-    const tables = [this.store.table("compiles"), this.store.table("recompiles")];
+    const tables = ["compiles", "recompiles", "refused_calls"].map((name) => this.store.table(name));
     const shape = tables.map((table) => table.version).join(" ");
     if (this.tables === this.store.tables && shape === this.shape) return;
     this.tables = this.store.tables;
@@ -45,7 +45,7 @@ export class CompileGroups {
   noteFunction(table, row) {
     const key = this.keyOf(table, row);
     const get = table.reader(row);
-    if (key === null || (this.functions.has(key) && get("function") === null)) return;
+    if (key === null || get("function") === null) return;
     this.functions.set(key, describeFunction(get("function"), get("file"), get("line")));
   }
 

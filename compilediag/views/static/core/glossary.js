@@ -15,6 +15,8 @@ const MEANINGS = {
   graph_records: "A CUDA graph is a recording of GPU work that is started as a whole.",
   graph_functions: "A CUDA graph is a recording of GPU work that is started as a whole.",
   kernels: "The pieces of machine code that Inductor builds, for the GPU or the CPU.",
+  refused_calls:
+    "Calls that no compiled version fits, while a stance (torch.compiler.set_stance) or aot_compile allows no new one.",
   graph_breaks: "Code that torch cannot trace splits a function: the part before and the part after are compiled separately.",
   dynamic_decisions: "Sizes and numbers that torch stopped treating as constants, because they changed.",
   symbolic_shapes: "A symbol such as s0 stands for a size that may vary. Guards on it limit its values.",
@@ -29,6 +31,8 @@ const MEANINGS = {
   lost: "Compile time of this recompile.",
   guard: "A condition on an input that torch checks before it uses a compiled version.",
   "expected → actual": "The value that the compiled version is for, and the one that came.",
+  times: "How many calls were refused for this reason.",
+  ran: "What ran instead: eager (the function itself), aot_eager (that backend), raised (an exception), or unchecked (guards are skipped).",
   trigger: "What started the compile: a call (dynamo), the first backward (lazy_backward), aot_compile, or precompile.",
   Dynamo: "Traces Python code into a graph and writes its guards. Its time includes the backend.",
   "backend time": "Everything below Dynamo: AOTAutograd, Inductor, building kernels.",

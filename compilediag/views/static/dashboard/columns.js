@@ -32,6 +32,12 @@ export const COMPILE = {
 };
 
 /** @type {TabColumn} */
+export const GUARD = { label: "guard", text: (get) => get("guard_source") ?? get("guard_kind"), isCode: true };
+
+/** @type {TabColumn} */
+export const CHANGE = { label: "expected → actual", text: (get) => writeChange(get("expected"), get("actual")), isCode: true };
+
+/** @type {TabColumn} */
 export const LINE = {
   label: "line",
   text: (get) => formatPlace(get("user_file"), get("user_line")) ?? formatPlace(get("file"), get("line")),

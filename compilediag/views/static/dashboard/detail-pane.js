@@ -11,7 +11,7 @@ import { makeGraphAction } from "./cudagraph-details.js";
 import { DERIVED_PANELS } from "./derived-panels.js";
 import { makeLookup } from "./lookup-details.js";
 import { findTracedGraphs } from "./provenance-links.js";
-import { makeCause, makeFailures, makeReason } from "./recompile-details.js";
+import { makeCause, makeFailures, makeReason, makeRefusal } from "./recompile-details.js";
 import { makeTuningLine } from "./tuning-details.js";
 /** @import { CompileGroups } from "../core/compile-groups.js" */
 /** @import { Child } from "../core/dom.js" */
@@ -34,10 +34,11 @@ const TITLE = 200; // characters of a title
 const STACKS = new Set(["user_stack", "torch_stack", "stack"]); // keys, which are shown as the stacks that they name
 /** @type {[string, string][]} label, column */
 const STACK_LABELS = [["your stack", "user_stack"], ["torch's stack", "torch_stack"], ["stack", "stack"]];
-const LED_BY_THE_TOP = new Set(["recompiles", "compiles"]); // sections that come first anyway
+const LED_BY_THE_TOP = new Set(["refused_calls", "recompiles", "compiles"]); // sections that come first anyway
 
 /** @type {[name: string, heading: string, isUsual: boolean][]} sections of a compile; most compiles have the usual ones */
 const SECTIONS = [
+  ["refused_calls", "Refused calls", false],
   ["recompiles", "Why it recompiled", false],
   ["compiles", "Time", true],
   ["cache_lookups", "Cache lookups", true],
@@ -151,13 +152,14 @@ export class DetailPane {
   paintCompile(key) {
     const rows = new Map(MEMBERS.map((name) => [name, this.groups.members(name, key)]));
     if (!this.hasChanged([...[...rows.values()].flat(), this.store.texts.size, this.store.tables])) return;
-    this.paintTitle(key, rows.get("compiles") ?? []);
+    const refused = rows.get("refused_calls") ?? [];
+    this.paintTitle(key, rows.get("compiles") ?? [], refused);
     const parts = SECTIONS.map(([name, heading, isUsual]) => {
       const list = rows.get(name) ?? [];
-      if (!list.length) return this.makeGap(name, heading, isUsual);
+      if (!list.length) return this.makeGap(name, heading, isUsual && !refused.length);
       return makeSection(name, heading, ...buildSome(list, (some) => this.makeItems(name, some, rows)));
     });
-    parts.splice(2, 0, this.makeCallStack(rows.get("compiles") ?? []));
+    parts.splice(3, 0, this.makeCallStack(rows));
     const isEmpty = parts.every((part) => part === null);
     this.replaceBody(isEmpty ? [makeDim("nothing recorded about this compile yet")] : parts);
   }
@@ -165,12 +167,14 @@ export class DetailPane {
   /**
    * @param {string} key
    * @param {Cells[]} compiles
+   * @param {Cells[]} refused a stance that skips guards is not of any function
    */
-  paintTitle(key, compiles) {
+  paintTitle(key, compiles, refused) {
     const owner = this.groups.functionOf(key);
     const flight = this.store.now.find((candidate) => keyOfFlight(candidate) === key);
     const id = compiles.length ? this.store.table("compiles").get(compiles[0], "compile_id") : this.findCompileId(key);
-    this.title.textContent = `${owner?.name ?? formatFunction(flight?.function) ?? "compile"} ${id ?? flight?.compile_id ?? ""}`;
+    const by = refused.length ? this.store.table("refused_calls").get(refused[0], "refused_by") : null;
+    this.title.textContent = `${owner?.name ?? formatFunction(flight?.function) ?? by ?? "compile"} ${id ?? flight?.compile_id ?? ""}`;
     const file = owner?.file ?? flight?.file;
     this.sub.textContent = oneLine(file ? `${file}:${owner?.line ?? flight?.line ?? ""}` : "", PATH);
   }
@@ -206,8 +210,10 @@ export class DetailPane {
   makeItems(name, list, rows) {
     const { store } = this;
     switch (name) {
+      case "refused_calls":
+        return this.makeWhy(name, list, rows, makeRefusal);
       case "recompiles":
-        return this.makeRecompiles(list, rows.get("guard_failures") ?? []);
+        return this.makeWhy(name, list, rows, (get) => makeCause(get, this.actions.explore));
       case "compiles":
         return list.flatMap((row) => makeCompile(store.table(name).reader(row)));
       case "cache_lookups":
@@ -236,27 +242,33 @@ export class DetailPane {
   }
 
   /**
+   * Why code was compiled again, or was not: the cause, and every guard that failed.
+   * @param {string} name
    * @param {Cells[]} list
-   * @param {Cells[]} failures
+   * @param {Map<string, Cells[]>} rows of all sections
+   * @param {(get: Get<any>) => Child[]} makeLead
    */
-  makeRecompiles(list, failures) {
-    const [recompiles, guards] = [this.store.table("recompiles"), this.store.table("guard_failures")];
-    const readers = list.map((row) => recompiles.reader(row));
+  makeWhy(name, list, rows, makeLead) {
+    const guards = this.store.table("guard_failures");
+    const failures = rows.get("guard_failures") ?? [];
+    const readers = list.map((row) => this.store.table(name).reader(row));
     const isBlind = !failures.length && this.store.observed.guard_failures === false;
     return [
-      ...readers.flatMap((get) => makeCause(get, this.actions.explore)),
+      ...readers.flatMap(makeLead),
       ...(isBlind ? [makeDim("failing guards: not collected")] : makeFailures(failures.map((row) => guards.reader(row)))),
       ...readers.map((get) => get("reason")).filter((reason) => reason !== null).map(makeReason),
     ];
   }
 
   /**
-   * The call stack that ends in the compiled function.
-   * @param {Cells[]} compiles
+   * The call stack that ends in the function that was compiled, or that was called.
+   * @param {Map<string, Cells[]>} rows of all sections
    */
-  makeCallStack(compiles) {
-    const table = this.store.table("compiles");
-    const key = compiles.map((row) => table.get(row, "stack")).find((found) => found !== null);
+  makeCallStack(rows) {
+    const stacks = ["compiles", "refused_calls"].flatMap((name) => {
+      return (rows.get(name) ?? []).map((row) => this.store.table(name).get(row, "stack"));
+    });
+    const key = stacks.find((found) => found !== null);
     const frames = key ? this.stacks.framesOf(key) : [];
     return frames.length ? makeSection("stacks", "Called from", makeStack(frames)) : null;
   }

@@ -27,6 +27,7 @@ const MADE_FROM = {
   cache_hits: "compile_caches",
   cache_misses: "compile_caches",
   cache_saved_s: "compile_caches",
+  refused_calls: "refused_calls",
   graph_breaks: "graph_breaks",
   tuning_s: "autotune",
   tuning_runs: "autotune",
@@ -54,6 +55,7 @@ const TILES = [
     details: [["graph_rerecords", "re-recorded"], ["graph_skips", "skipped"], ["graph_replays", "replay", "replays"]],
   },
   { main: ["graph_breaks", "graph break", "graph breaks"], details: [] },
+  { main: ["refused_calls", "refused call", "refused calls"], details: [] },
   {
     main: ["eager_calls", "eager call", "eager calls"],
     details: [["eager_s", ""], ["used_once", "entry called once", "entries called once"], ["used_once_s", ""]],
@@ -65,6 +67,7 @@ const TILES = [
 const RARE = {
   tuning_s: ["tuning_runs", "tuning_s"],
   graph_records: ["graph_records", "graph_rerecords", "graph_skips"],
+  refused_calls: ["refused_calls"],
   eager_calls: ["eager_calls", "used_once"],
 };
 

@@ -9,7 +9,7 @@ import { tabName, writeCell } from "./columns.js";
 
 const MOST_ROWS = 1000; // of one table
 const PAPER_WIDTH = 900; // px of a screen that shows as many columns as a page of paper
-const USUAL = ["recompiles", "compiles", "failures", "graph_breaks"];
+const USUAL = ["recompiles", "compiles", "failures", "refused_calls", "graph_breaks"];
 
 export class PrintTables {
   /**

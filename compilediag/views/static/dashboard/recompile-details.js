@@ -1,11 +1,19 @@
-// Details of a recompile: what changed, and every guard that failed.
+// Details of a recompile and of a refused call: what changed, and every guard that failed.
 import { joinKnown, longText, makeCodeLine, makeDim, MOST, whenKnown } from "../core/blocks.js";
 import { make, makeButton } from "../core/dom.js";
 import { explain } from "../core/glossary.js";
 import { makeTerm } from "../core/hints.js";
-import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, MISSING } from "../core/format.js";
+import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, lookUp, MISSING } from "../core/format.js";
 /** @import { Get, Place } from "../core/page-types" */
-/** @import { GuardFailuresRow, RecompilesRow } from "../core/rows" */
+/** @import { GuardFailuresRow, RecompilesRow, RefusedCallsRow } from "../core/rows" */
+
+/** @type {Record<string, string>} what ran instead of compiled code */
+const RAN = {
+  eager: "ran eagerly",
+  aot_eager: "ran with aot_eager",
+  raised: "raised an exception",
+  unchecked: "guards are not checked",
+};
 
 /**
  * The cause of a recompile, with a link to its guard.
@@ -26,6 +34,25 @@ export function makeCause(get, explore) {
     makeCodeLine(get, formatPlace(get("user_file"), get("user_line"))),
     makeDim(facts),
     explore ? makeButton("cdiag-link", "explore this guard ›", () => explore({ event })) : null,
+  ];
+}
+
+/**
+ * What refused a call, what ran instead, and the guard of the closest entry that failed, if there is an entry.
+ * @param {Get<RefusedCallsRow>} get
+ */
+export function makeRefusal(get) {
+  const facts = joinKnown(
+    whenKnown(get("closest_compile_id"), (id) => `closest entry ${id}`),
+    whenKnown(get("entries_checked"), (count) => `${formatAmount(count, "entry", "entries")} checked`),
+  );
+  const setAt = whenKnown(formatPlace(get("set_file"), get("set_line")), (place) => `set at ${place}`);
+  const ran = [lookUp(RAN, get("ran") ?? MISSING), whenKnown(get("count"), formatTimes)].filter(Boolean).join(" ");
+  return [
+    make("p", "cdiag-lead", joinKnown(ran, get("refused_by"), setAt)),
+    get("guard_kind") === null ? null : make("div", "cdiag-cause", makeChange(get)),
+    makeCodeLine(get, formatPlace(get("user_file"), get("user_line"))),
+    facts ? makeDim(facts) : null,
   ];
 }
 

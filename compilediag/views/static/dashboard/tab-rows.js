@@ -1,6 +1,5 @@
 // Which rows of its table a tab shows, how many there are, and what is said where there are none.
 import { tabName } from "./columns.js";
-import { explainGap } from "./tabs.js";
 /** @import { Cells } from "../core/page-types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Filter, FilterResult } from "./filter.js" */
@@ -103,4 +102,19 @@ export class TabRows {
     const isFiltered = this.filter.isActive && table.rows.length > 0;
     return isFiltered ? { note: "nothing matches", isWarning: false } : { note: tab.empty, isWarning: Boolean(tab.note) };
   }
+}
+
+/**
+ * Why a table has nothing to show: its own sources that are not active (`feeds`), else all that are not active.
+ * @param {string[]} feeds
+ * @param {Store} store
+ */
+function explainGap(feeds, store) {
+  const sources = store.table("sources");
+  const readers = sources.rows.map((row) => sources.reader(row)).filter((get) => get("status") !== "active");
+  const own = readers.filter((get) => feeds.includes(get("name") ?? ""));
+  const reasons = (own.length ? own : readers).map((get) => {
+    return `${get("name")} is ${get("status")}: ${get("reason") ?? "no reason given"}`;
+  });
+  return reasons.join(" · ") || "no source for it was active";
 }

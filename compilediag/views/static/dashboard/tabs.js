@@ -1,6 +1,6 @@
 // The tabs of the dashboard: which table each shows, in which columns, and what it says while it is empty.
 import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
-import { COMPILE, countColumn, FUNCTION, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
+import { CHANGE, COMPILE, countColumn, FUNCTION, GUARD, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
 /** @import { Get } from "../core/page-types" */
 /** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/rows" */
@@ -96,16 +96,8 @@ export const TABS = [
     columns: [
       TIME,
       COMPILE,
-      {
-        label: "guard",
-        text: (get) => get("guard_source") ?? get("guard_kind"),
-        isCode: true,
-      },
-      {
-        label: "expected → actual",
-        text: (get) => writeChange(get("expected"), get("actual")),
-        isCode: true,
-      },
+      GUARD,
+      CHANGE,
       LINE,
       secondsColumn("lost", "lost_s"),
     ],
@@ -252,6 +244,23 @@ export const TABS = [
     ],
   }),
   defineTab({
+    table: "refused_calls",
+    label: "Refused calls",
+    empty: "no refused calls so far: a stance (torch.compiler.set_stance) or aot_compile can refuse to compile",
+    sort: ["time", -1],
+    columns: [
+      TIME,
+      { ...FUNCTION, text: (get, owner) => FUNCTION.text?.(get, owner) ?? "all functions" }, // of a stance that skips guards
+      { label: "refused by", name: "refused_by", type: "text", from: 860 },
+      { label: "ran", name: "ran", type: "text", from: 480 },
+      countColumn("times", "count"),
+      GUARD,
+      CHANGE,
+      LINE,
+      { label: "set at", text: (get) => formatPlace(get("set_file"), get("set_line")), isCode: true, from: 980 },
+    ],
+  }),
+  defineTab({
     table: "graph_breaks",
     label: "Graph breaks",
     empty: "no graph breaks so far: each compiled function is one graph",
@@ -371,19 +380,4 @@ export const SEARCHED = ["cache_lookups", "autotune", "cudagraphs", ...new Set(T
  */
 export function allTabs(store) {
   return [...TABS, ...panelTabs(store)];
-}
-
-/**
- * Why a table has nothing to show: its own sources that are not active (`feeds`), else all that are not active.
- * @param {string[]} feeds
- * @param {Store} store
- */
-export function explainGap(feeds, store) {
-  const sources = store.table("sources");
-  const readers = sources.rows.map((row) => sources.reader(row)).filter((get) => get("status") !== "active");
-  const own = readers.filter((get) => feeds.includes(get("name") ?? ""));
-  const reasons = (own.length ? own : readers).map((get) => {
-    return `${get("name")} is ${get("status")}: ${get("reason") ?? "no reason given"}`;
-  });
-  return reasons.join(" · ") || "no source for it was active";
 }
