@@ -12,6 +12,7 @@ import compilediag as cd
 from compilediag.decode.guards.failed_guards import FailedEntry
 from compilediag.sources.dynamo import recompiles, torch_api
 from compilediag.sources.guards.closest_entries import EntryIndex
+from compilediag.sources.guards.deferred_failures import DeferredFailure, complete
 from compilediag.sources.guards.guard_tree import failing_guards, first_failing_guard
 from tests.live import programs
 
@@ -20,6 +21,13 @@ MANY = {"recompile_limit": 512, "accumulated_recompile_limit": 512, "automatic_d
 
 class Pad:
     """An object whose parts are guarded."""
+
+
+class Labelled(torch.nn.Module):
+    label = None
+
+    def forward(self, x):
+        return x.sin() if self.label == "a" else x.cos()
 
 
 def scale(x, pad, n, names):
@@ -97,6 +105,32 @@ def test_a_value_that_another_entry_has_shown_is_not_read_again_and_is_the_same(
     assert len({guard.kind for guard in compared}) >= 3
 
 
+def test_what_is_described_in_the_writers_thread_is_the_same(failed_calls):
+    deferred = []
+
+    def compare(failed):
+        closest = failed.entries[0].guard_manager
+        at_once = failing_guards(closest, failed.f_locals)
+        later = failing_guards(closest, failed.f_locals, defers=True)
+        for entry in failed.entries[1:]:
+            first = first_failing_guard(entry.guard_manager, failed.f_locals, at_once)
+            first_later = first_failing_guard(entry.guard_manager, failed.f_locals, later)
+            assert complete(first_later) == first
+            deferred.append(isinstance(first_later, DeferredFailure))
+        deferred.extend(isinstance(failure, DeferredFailure) for failure in later)
+        assert [complete(failure) for failure in later] == list(at_once)
+
+    compare_each_failed_call(failed_calls, compare)
+    model = Labelled()
+    function = torch.compile(model, backend=CompileCounter())
+    with torch._dynamo.config.patch(MANY):
+        for label in (1, 2, 2.5, 1e-7, "a", "it's", 'a "b" == c', "x  # y.py:3 in z", "\\", True, None, -3, 10**30):
+            model.label = label
+            function(torch.ones(4))
+    assert sum(deferred) >= 10
+    assert not all(deferred)
+
+
 def describe_findings(session):
     return [(f.kind, f.source, f.what_changed, f.count, f.changes) for f in session.findings()]
 
@@ -143,7 +177,7 @@ def test_in_full_a_rare_second_cause_is_found_among_many_entries(monkeypatch):
 def test_in_lean_of_many_entries_only_the_latest_is_analyzed(monkeypatch):
     asked = []
     original = recompiles.failing_guards
-    monkeypatch.setattr(recompiles, "failing_guards", lambda *args: asked.append(args) or original(*args))
+    monkeypatch.setattr(recompiles, "failing_guards", lambda *args, **kw: asked.append(args) or original(*args, **kw))
     session = run_storm("lean", 20, recompiles.MAX_ANALYZED, of_more=1)
     assert len(asked) == 19
     found = session.guard_failures.groupby("compile_id")["entry_compile_id"].agg(set)

@@ -15,10 +15,11 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailedEntry, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
-from ...recording import Recorder
+from ...recording import Made, Recorder
 from ..guards.closest_entries import EntryIndex
+from ..guards.deferred_failures import complete
 from ..guards.guard_scope import GuardScope
-from ..guards.guard_tree import failing_guards, first_failing_guard
+from ..guards.guard_tree import FailingGuards, failing_guards, first_failing_guard
 from ..guards.torch_api import FOR_GUARDS
 from ..hooks.caller_frames import is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -70,7 +71,7 @@ class Recompiles(Source):
         compile_id, key = compile_keys(self.recorder).current()
         where = (code.co_name, code.co_filename, code.co_firstlineno)
         rest = (key, len(entries), torch_api.current_region())
-        self.emit(make_recompile_events, time.time_ns(), compile_id, where, found, closest, is_torch_file, *rest)
+        self.emit(_make_rows, time.time_ns(), compile_id, where, found, closest, *rest)
 
     def _order_by_distance(self, failed: FailedCall) -> list[int]:
         """The positions of the entries, the closest first if there are too many to analyze all."""
@@ -90,13 +91,14 @@ class Recompiles(Source):
         entry, reason = failed.entries[at], failed.reasons[at]
         compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
         if closest is None:
-            guards = list(failing_guards(entry.guard_manager, failed.f_locals))
+            later = {"defers": True} if self.detail == "lean" else {}
+            guards = failing_guards(entry.guard_manager, failed.f_locals, **later)
         else:
             first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards)
-            guards = [first] if first else []
+            guards = FailingGuards([first] if first else [])
         if not guards and reason:
             # The guards themselves do not show another backend or an entry that was dropped: torch's text does.
-            guards = [make_first_failure(parse_guard(reason))]
+            guards = FailingGuards([make_first_failure(parse_guard(reason))])
         return FailedEntry(compile_id, failed.ages[at], guards, reason or None, key)
 
 
@@ -123,3 +125,18 @@ def _find_reason(reasons: Sequence[str], at: int, entry: Any) -> str:
     if at < len(reasons) and reasons[at].startswith(start):
         return reasons[at]
     return next((reason for reason in reasons if reason.startswith(start)), "")
+
+
+def _make_rows(
+    time_ns: int,
+    compile_id: str | None,
+    where: tuple[str, str, int],
+    entries: list[FailedEntry],
+    closest: FailedEntry,
+    key: str | None,
+    checked: int,
+    region: int | None,
+) -> Made:
+    for entry in entries:
+        entry.guards = list(map(complete, entry.guards))
+    return make_recompile_events(time_ns, compile_id, where, entries, closest, is_torch_file, key, checked, region)

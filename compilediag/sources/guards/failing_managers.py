@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -67,22 +68,32 @@ def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
 def _copy_without(root: Any, source: str) -> tuple[Any, Managers] | None:
     """As `_copy_tree`, for one source, with a filter that is no Python function: it is called for every manager.
 
-    None if the source has no manager on its own path, or several. If it has another one elsewhere, that is in the copy:
-    where it fails too, C++ names the source again.
+    What C++ has checked before is left out too: it holds. None if the source has no manager on its own path, or
+    several. If it has another one elsewhere, that is in the copy: where it fails too, C++ names the source again.
     """
     found = list(_find_on_path(root, source))
     if len(found) != 1:
         return None
-    return root.clone_manager(functools.partial(operator.is_not, found[0])), [(source, found[0])]
+    manager, passed = found[0]
+    is_kept: Callable[[Any], bool] = functools.partial(operator.is_not, manager)
+    if passed:
+        # `True.__bool__` returns True: what the dict does not have is kept.
+        is_kept = defaultdict(True.__bool__, dict.fromkeys((*passed, manager), False)).__getitem__
+    return root.clone_manager(is_kept), [(source, manager)]
 
 
-def _find_on_path(manager: Any, source: str) -> Iterator[Any]:
+def _find_on_path(manager: Any, source: str) -> Iterator[tuple[Any, list[Any]]]:
+    """The managers of a source on its own path, each with those that C++ checks before it."""
+    before: list[Any] = []
     for child in manager.get_child_managers():
         name = child.get_source()
         if name == source:
-            yield child
+            yield child, before[:]
         elif source.startswith(name.removesuffix(".__dict__")):
-            yield from _find_on_path(child, source)
+            for found, passed in _find_on_path(child, source):
+                yield found, before + passed
+        if not is_dict(manager):  # A dict checks its keys and values in an order of its own.
+            before.append(child)
 
 
 def _are_sure(failing: set[str], managers: Managers) -> bool:

@@ -46,7 +46,8 @@ class GuardScope:
         return {**self._plain, **torch_api.marking_names(), **self.closure_vars}
 
     @functools.cached_property
-    def _own_file(self) -> str | None:
+    def own_file(self) -> str | None:
+        """The file of the function that the entry is for."""
         entry = self._manager.cache_entry
         return entry.code.co_filename if entry is not None else None
 
@@ -80,11 +81,14 @@ class GuardScope:
 
     def full_path(self, short: str | None) -> str | None:
         """The whole path of a file: torch removes the part that it shares with torch's own path."""
-        if not short or os.path.isabs(short):
-            return short
-        if self._own_file and self._own_file.endswith(short):
-            return self._own_file
-        return _found_path(short)
+        return short if not short or os.path.isabs(short) else find_full_path(short, self.own_file)
+
+
+def find_full_path(short: str | None, own_file: str | None) -> str | None:
+    """The whole path of a file that a guard names. `own_file`: the file of the compiled function."""
+    if not short or os.path.isabs(short):
+        return short
+    return own_file if own_file and own_file.endswith(short) else _found_path(short)
 
 
 @functools.lru_cache(maxsize=8192)

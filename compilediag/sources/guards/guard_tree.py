@@ -22,6 +22,7 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from .deferred_failures import DeferredFailure, complete, defer_same
 from .guard_scope import GuardScope, find_user_line
 from .guard_walk import Deadline, FailingGuards, GuardWalk, find_duplicates, find_state_failures, make_failure
 
@@ -33,10 +34,13 @@ BUDGET_S = 0.05
 _SAME_VALUE = frozenset({"value", "length", "tensor_size", "tensor_stride", "tensor_rank", "tensor_dtype"})
 
 
-def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S) -> FailingGuards:
+def failing_guards(
+    guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S, *, defers: bool = False
+) -> FailingGuards:
     """All failing guards of one cache entry against `f_locals`; empty if they all pass.
 
     `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds of this thread after which the search stops.
+    `defers`: `complete` is called for each of them, in the writer's thread.
     """
     if dead := _find_dead_reference(guard_manager):
         return FailingGuards([dead])
@@ -45,8 +49,8 @@ def failing_guards(guard_manager: Any, f_locals: dict[str, Any], budget_s: float
         return FailingGuards()
     scope = GuardScope(guard_manager, f_locals)
     deadline = Deadline(budget_s)
-    walk = GuardWalk(guard_manager, scope, deadline)
-    found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline).run()
+    walk = GuardWalk(guard_manager, scope, deadline, defers)
+    found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline, defers).run()
     _mark_first(found, debug, guard_manager, scope)
     return found
 
@@ -75,13 +79,20 @@ def first_failing_guard(
 def _use_known(debug: Any, known: Sequence[FailingGuard]) -> FailingGuard | None:
     """Torch's first failure, if another entry has failed at the same value with a guard of the same kind."""
     parts = debug.verbose_code_parts
-    parsed = parse_guard(parts[0]) if len(parts) == 1 else None
-    if parsed is None or parsed.kind not in _SAME_VALUE:
+    if len(parts) != 1:
         return None
+    stack = getattr(debug, "user_stack", None)
+    for guard in known:
+        if later := defer_same(parts[0], guard, stack):
+            return later
+    parsed = parse_guard(parts[0])
+    if parsed.kind not in _SAME_VALUE:
+        return None
+    known = list(map(complete, known))
     same = next((guard for guard in known if guard.source == parsed.source and guard.kind == parsed.kind), None)
     if same is None:
         return None
-    place: tuple[str, int | None, str | None] | None = find_user_line(getattr(debug, "user_stack", None))
+    place: tuple[str, int | None, str | None] | None = find_user_line(stack)
     if place is None and parsed.user_file and (same.user_file or "").endswith(parsed.user_file):
         place = same.user_file or "", parsed.user_line, parsed.user_code
     if place is None:
@@ -150,10 +161,13 @@ def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: Gua
     place: tuple[str, int | None, str | None] | None
     parts = debug.verbose_code_parts
     same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
-    if same:
+    if same and isinstance(same[0], DeferredFailure):
+        same[0].stack, place = getattr(debug, "user_stack", None), None
+    elif same:
         place = find_user_line(getattr(debug, "user_stack", None))
     else:
         first = _make_first(debug, guard_manager, scope)
+        found[:] = map(complete, found)
         same = [f for f in found if f.kind == first.kind and first.source in (f.source, None)]
         if not same:
             found.insert(0, first)

@@ -9,6 +9,7 @@ from typing import Any
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from . import torch_api
+from .deferred_failures import defer_failure
 from .failing_managers import find_failing_managers, has_dicts
 from .guard_scope import FUNCTION_PARTS, NOTHING, GuardScope, describe_guard
 from .guard_state import find_state_changes, read_mode_types, read_state
@@ -103,12 +104,13 @@ def find_duplicates(guard_manager: Any, scope: GuardScope) -> list[FailingGuard]
 
 
 class GuardWalk:
-    """One walk; `found` is its result."""
+    """One walk; `found` is its result. `defers`: what can be described later is."""
 
-    def __init__(self, guard_manager: Any, scope: GuardScope, deadline: Deadline):
+    def __init__(self, guard_manager: Any, scope: GuardScope, deadline: Deadline, defers: bool = False):
         self.guard_manager = guard_manager
         self.scope = scope
         self.deadline = deadline
+        self.defers = defers
         self.found = FailingGuards()
         self.path = [guard_manager.root.get_source()]
         self.checks = PartialChecks(guard_manager, scope.f_locals)
@@ -250,7 +252,9 @@ class GuardWalk:
     def report(self, leaf: Any, name: str, value: Any, fail_count: int) -> bool:
         """Keep one failing leaf; True if the walk may go on."""
         parts = list(leaf.verbose_code_parts())
-        if name == "GLOBAL_STATE":
+        if self.defers and len(parts) == 1 and (later := defer_failure(parts[0], value, fail_count, self.scope)):
+            self.found.append(later)
+        elif name == "GLOBAL_STATE":
             self.found.extend(find_state_failures(leaf, fail_count))
         elif name == "TENSOR_MATCH" and (check := TensorCheck.parse(parts[0])):
             return self.keep_tensor(parse_guard(parts[0], name), check, value, fail_count)
