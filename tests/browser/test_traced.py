@@ -138,6 +138,11 @@ def test_frames_of_the_kernel_are_left_out_and_can_be_shown(recorded, open_widge
     expect(frames.filter(has_text="run_code")).to_have_count(1)
     page.click("text=hide the frames above your code")
     expect(frames.filter(has_text="run_code")).to_have_count(0)
+    chips(page).first.click()
+    stack = page.locator('[data-section="stacks"]')
+    expect(stack.locator(".cdiag-frame-line:visible").first).to_contain_text("Cell In[3]:1")
+    stack.locator("text=… 3 frames above your code").click()
+    expect(stack.locator(".cdiag-frame-line:visible", has_text="run_code")).to_have_count(1)
 
 
 def test_symbolic_shapes_with_both_stacks(session, open_widget):

@@ -5,7 +5,7 @@ import { formatAmount, formatFunction, formatPlace } from "./format.js";
 /** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
-/** @typedef {{isTorch: boolean, frames: Frame[]}} Run consecutive frames that are shown together */
+/** @typedef {{folded: string | null, frames: Frame[]}} Run consecutive frames that are shown together; `folded`: which they are, if they are folded */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 // What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
@@ -97,30 +97,31 @@ export function makeFrame(frame) {
 }
 
 /**
- * Splits frames into runs: consecutive frames of torch together, each frame of the user alone.
+ * Splits frames into runs: what runs the program, consecutive frames of torch, and each frame of the user alone.
  * @param {Frame[]} frames
+ * @param {number} [hosts] how many of the outermost frames belong to what runs the program
  */
-export function splitRuns(frames) {
+export function splitRuns(frames, hosts = 0) {
   /** @type {Run[]} */
   const runs = [];
-  for (const frame of frames) {
-    const isTorch = isTorchFrame(frame);
+  for (const [at, frame] of frames.entries()) {
+    const folded = at < hosts ? "above your code" : isTorchFrame(frame) ? "of torch or Python" : null;
     const last = runs.at(-1);
-    if (isTorch && last?.isTorch) last.frames.push(frame);
-    else runs.push({ isTorch, frames: [frame] });
+    if (folded && last?.folded === folded) last.frames.push(frame);
+    else runs.push({ folded, frames: [frame] });
   }
   return runs;
 }
 
 /**
- * A run as elements; torch's frames are shown on request.
+ * A run as elements; frames that are not the user's are shown on request.
  * @param {Run} run
  */
 export function makeRun(run) {
-  if (!run.isTorch) return run.frames.map(makeFrame);
+  if (!run.folded) return run.frames.map(makeFrame);
   const hidden = make("div", "cdiag-frames-hidden", ...run.frames.map(makeFrame));
   setShown(hidden, false);
-  const fold = makeButton("cdiag-fold", `… ${formatAmount(run.frames.length, "frame")} of torch or Python`, () => {
+  const fold = makeButton("cdiag-fold", `… ${formatAmount(run.frames.length, "frame")} ${run.folded}`, () => {
     setShown(hidden, hidden.hidden === true);
     fold.setAttribute("aria-expanded", String(!hidden.hidden));
   });
@@ -133,7 +134,7 @@ export function makeRun(run) {
  * @param {Frame[]} frames
  */
 export function makeStack(frames) {
-  return make("div", "cdiag-stack", ...splitRuns(frames).flatMap(makeRun));
+  return make("div", "cdiag-stack", ...splitRuns(frames, countHostFrames(frames)).flatMap(makeRun));
 }
 
 /**
