@@ -27,6 +27,8 @@ MOST_LENGTH = 1_000_000_000
 STEPS = 20_000
 #: No row of a session takes less.
 ROW_BYTES = 8
+#: Statements that a connection keeps parsed; Python's own number.
+STATEMENTS = 128
 
 
 class _Clock:
@@ -103,13 +105,19 @@ class GuardedConnection(sqlite3.Connection):
             )
 
 
-def connect(uri: str, path: Path, is_guarded: bool) -> GuardedConnection:
-    """Connect to a session file; `is_guarded` if somebody else may have written it.
+def connect(uri: str, path: Path, is_guarded: bool, statements: int = STATEMENTS) -> GuardedConnection:
+    """Connect to a session file; `is_guarded` if somebody else may have written it. `statements` are kept for later.
 
     sqlite3.DatabaseError if it can't be read.
     """
     connection = sqlite3.connect(
-        uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False, factory=GuardedConnection
+        uri,
+        uri=True,
+        timeout=30,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=GuardedConnection,
+        cached_statements=statements,
     )
     try:
         if is_guarded:

@@ -28,6 +28,9 @@ OF_THE_FILE = {
     *(sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL),
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOTADB),
 }
+#: Statements that are kept parsed: those of every batch. The others have some kB of text each and are mostly never used
+#: again, because they differ in the number of rows.
+STATEMENTS = 24
 #: Those after which the file is no session any more.
 FINAL = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -80,7 +83,9 @@ class SessionWriter:
             self.lose(self._describe(error))
 
     def _open_store(self) -> Store:
-        return Store.open(self.path, writable=True) if self._meta is None else Store.create(self.path, self._meta)
+        if self._meta is None:
+            return Store.open(self.path, writable=True, statements=STATEMENTS)
+        return Store.create(self.path, self._meta, statements=STATEMENTS)
 
     def write(self, batch: Batch) -> list[tuple[int, BaseException]]:
         """Write a batch. What could not be written: how many events, and the error."""

@@ -20,7 +20,7 @@ from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
 from .accepted_files import Tables, check_file, check_version, read_schema
 from .cells import is_process_id, read_facts, read_state
-from .guarded_connection import GuardedConnection, connect, forbid_schema_changes
+from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
 from .session_files import FileKey, create_private, find_file_key, remove
@@ -58,14 +58,15 @@ def _schema() -> Iterable[str]:
 class Store:
     """One connection to a session file. Used by one thread at a time; the caller holds the lock."""
 
-    def __init__(self, uri: str, path: Path, is_guarded: bool = False):
+    def __init__(self, uri: str, path: Path, is_guarded: bool = False, statements: int = STATEMENTS):
         self.uri = uri
         self.path = path
         self._is_guarded = is_guarded
+        self._statements = statements
         self.schema_version = SCHEMA_VERSION
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
-        self._connection = connect(uri, path, is_guarded)
+        self._connection = connect(uri, path, is_guarded, statements)
         self._is_released = False
         self.file_key = self._find_file_key()
         self._is_bulk = False
@@ -123,20 +124,20 @@ class Store:
         if not self.is_in_place:
             raise sqlite3.OperationalError(f"{self.path} was removed or replaced")
         self._connection.close()
-        self._connection = connect(self.uri, self.path, self._is_guarded)
+        self._connection = connect(self.uri, self.path, self._is_guarded, self._statements)
         self._is_released = False
         self._connection.execute(NORMAL)
         self._connection.execute(CHECKPOINT)
 
     @classmethod
-    def create(cls, path: Path, meta: dict[str, Any], passing: bool = False) -> Store:
+    def create(cls, path: Path, meta: dict[str, Any], passing: bool = False, statements: int = STATEMENTS) -> Store:
         """Make a new file that only its owner can read; `path` must not exist. OSError or sqlite3.DatabaseError if it
         can't be written.
 
-        `passing`: the file is read once and then removed, so it need not survive a crash.
+        `passing`: the file is read once and then removed, so it need not survive a crash. `statements` are kept parsed.
         """
         create_private(path)
-        store = cls(f"{path.absolute().as_uri()}?mode=rw", path)
+        store = cls(f"{path.absolute().as_uri()}?mode=rw", path, statements=statements)
         try:
             # The tables are in the file before its WAL begins: a file that loses its -wal is still a session.
             for setting in ("PRAGMA journal_mode=MEMORY", OFF, f"PRAGMA application_id={secrets.randbits(31)}"):
@@ -179,14 +180,14 @@ class Store:
             insert_facts(db, {"schema_version": SCHEMA_VERSION, **meta})
 
     @classmethod
-    def open(cls, path: Path, writable: bool = False) -> Store:
+    def open(cls, path: Path, writable: bool = False, statements: int = STATEMENTS) -> Store:
         """Open an existing file. NotASession or NewerSchema, in one line, if it can't be opened."""
         check_file(path, writable)
         uri = path.absolute().as_uri()
         try:
             # A file in a folder that can't be written has no place for WAL's side files: `immutable` needs none.
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
-            store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes])
+            store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes], statements)
         except (sqlite3.DatabaseError, ValueError) as error:
             raise NotASession(f"{path} is not a compilediag session ({error})") from None
         try:
@@ -324,10 +325,10 @@ def insert_facts(db: sqlite3.Connection, facts: dict[str, Any]) -> None:
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
 
 
-def _first_that_reads(path: Path, uris: list[str]) -> tuple[Store, Tables, object]:
+def _first_that_reads(path: Path, uris: list[str], statements: int) -> tuple[Store, Tables, object]:
     for cut_off in (False, True):
         for uri in uris:
-            store = Store(uri, path, is_guarded=True)
+            store = Store(uri, path, is_guarded=True, statements=statements)
             try:
                 if cut_off:
                     # SQLite refuses a file that is shorter than its header says, unless writable_schema is set.

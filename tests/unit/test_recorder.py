@@ -5,6 +5,7 @@ import resource
 import sqlite3
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -106,6 +107,24 @@ def test_a_flood_is_cut_counted_and_takes_no_memory(running):
 
 def _phase(n):
     return [Phase(time_ns=n)]
+
+
+def test_batches_of_many_sizes_leave_no_statements_in_memory(running):
+    _, recorder, _ = running
+
+    def write(sizes):
+        for size in sizes:
+            put(recorder, *(Phase(time_ns=n, name="p") for n in range(size)))
+            recorder.flush()
+
+    write((20, 100, 20))
+    tracemalloc.start()
+    try:
+        write(range(20, 100))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
 
 
 def test_the_payload_budget_holds_and_what_is_beyond_is_counted(tmp_path):
