@@ -154,7 +154,7 @@ def run_storm(detail, count, analyzed, of_more=None):
 def test_in_full_a_rare_second_cause_is_found_among_many_entries(monkeypatch):
     asked = []
     original = recompiles.failing_guards
-    monkeypatch.setattr(recompiles, "failing_guards", lambda *args: asked.append(args) or original(*args))
+    monkeypatch.setattr(recompiles, "failing_guards", lambda *args, **kw: asked.append(args) or original(*args, **kw))
     session = run_storm("full", 30, recompiles.MAX_ANALYZED)
     # Analyses per recompile stay the same however many entries there are.
     assert len(asked) == sum(min(n, recompiles.MAX_ANALYZED) for n in range(1, 30))

@@ -91,8 +91,7 @@ class Recompiles(Source):
         entry, reason = failed.entries[at], failed.reasons[at]
         compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
         if closest is None:
-            later = {"defers": True} if self.detail == "lean" else {}
-            guards = failing_guards(entry.guard_manager, failed.f_locals, **later)
+            guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean")
         else:
             first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards)
             guards = FailingGuards([first] if first else [])
