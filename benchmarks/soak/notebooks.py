@@ -49,7 +49,7 @@ errors = [(row["name"], row["reason"]) for row in session.status() if row["reaso
 print("errors:", errors, "hooks:", sources.list_hooks(), "compiles:", len(session.compiles))
 """
 #: JupyterLab's own error if it has just asked the kernel for a subshell.
-RESTARTED = "Canceled future for create_subshell_request"
+RESTARTED = ("Error: Canceled future for create_subshell_request",)
 #: Each dashboard's number of compiles.
 TOTALS = "() => [...document.querySelectorAll('[data-total=compiles]')].map((total) => Number(total.dataset.value))"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"

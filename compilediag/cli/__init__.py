@@ -59,7 +59,7 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return its exit code: 0, 2 for what the user has to change, 130, or the command's own."""
+    """Run one subcommand; return its exit code: its own, 2 for what the user has to change, or 130 after Ctrl-C."""
     args = make_parser().parse_args(argv)
     command: Command = args.command
     try:

@@ -190,16 +190,16 @@ def _wait_until_up(root: Path, token: str, server: subprocess.Popen[bytes]) -> L
 
 
 @contextlib.contextmanager
-def lab_page(browser: Browser, lab: Lab, expected: str = "none") -> Iterator[Page]:
-    """A page that may talk to this JupyterLab and to nothing else, and in which nothing may go wrong but the error
-    `expected`.
+def lab_page(browser: Browser, lab: Lab, expected: tuple[str, ...] = ()) -> Iterator[Page]:
+    """A page that may talk to this JupyterLab and to nothing else, and in which nothing may go wrong but errors
+    that begin with one of `expected`.
     """
     context = browser.new_context(viewport={"width": 1300, "height": 1250})
     page = context.new_page()
     page.set_default_timeout(MOST_MS)
     troubles: list[str] = []
     own = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
-    page.on("pageerror", lambda e: str(e).startswith(f"Error: {expected}") or troubles.append(f"page error: {e}"))
+    page.on("pageerror", lambda e: str(e).startswith(expected) or troubles.append(f"page error: {e}"))
     page.on("request", lambda r: r.url.startswith(own) or troubles.append(f"request: {r.url}"))
     page.on("websocket", lambda w: w.url.startswith(own) or troubles.append(f"websocket: {w.url}"))
     yield page

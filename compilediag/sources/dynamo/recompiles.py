@@ -13,13 +13,13 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from ...decode.guards.failed_guards import FailedEntry, make_first_failure, make_recompile_events
+from ...decode.guards.failed_guards import FailedEntry, FailingGuard, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
 from ...recording import Made, Recorder
 from ..guards.closest_entries import EntryIndex
 from ..guards.deferred_failures import complete
 from ..guards.guard_scope import GuardScope
-from ..guards.guard_tree import FailingGuards, failing_guards, first_failing_guard
+from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.torch_api import FOR_GUARDS
 from ..hooks.caller_frames import is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -90,14 +90,15 @@ class Recompiles(Source):
         """One entry with all of its failing guards; with the first of them if the closest entry is already known."""
         entry, reason = failed.entries[at], failed.reasons[at]
         compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
+        guards: list[FailingGuard]
         if closest is None:
             guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean")
         else:
             first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards)
-            guards = FailingGuards([first] if first else [])
+            guards = [first] if first else []
         if not guards and reason:
             # The guards themselves do not show another backend or an entry that was dropped: torch's text does.
-            guards = FailingGuards([make_first_failure(parse_guard(reason))])
+            guards = [make_first_failure(parse_guard(reason))]
         return FailedEntry(compile_id, failed.ages[at], guards, reason or None, key)
 
 

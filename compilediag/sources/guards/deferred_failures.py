@@ -17,7 +17,7 @@ from .guard_scope import GuardScope, find_full_path, find_user_line
 
 #: Types of values that cannot change.
 _CONSTANTS = (int, str, bool, float, type(None))
-#: Characters of a text, which are all searched for its parts.
+#: Longer texts, in characters, are not searched for their parts.
 _MAX_TEXT = 2_000
 _CONSTANT = r"[\w.+-]+|'[^'\"\\]*'"
 _SOURCE = r"[LG]\['[^'\"\\]*'\](?:\.\w+|\['[^'\"\\]*'\]|\[\d+\])*"
@@ -47,10 +47,14 @@ def defer_failure(text: str, value: Any, fail_count: int | None, scope: GuardSco
     # Where the text does not name the user's line, other guards of the entry are asked for it.
     if found is None or parse_user_line(found["comment"][2:].rstrip(), "")[0] is None:
         return None
-    failure = DeferredFailure(text.strip(), found["source"], "value", None, None, fail_count=fail_count)
-    failure.value, failure.own_file = value, scope.own_file
-    failure.head, failure.comment = text[: found.start("constant")], found["comment"]
-    return failure
+    return DeferredFailure(
+        *(text.strip(), found["source"], "value", None, None),
+        fail_count=fail_count,
+        value=value,
+        own_file=scope.own_file,
+        head=text[: found.start("constant")],
+        comment=found["comment"],
+    )
 
 
 def defer_same(text: str, known: FailingGuard, stack: Any) -> DeferredFailure | None:
@@ -61,9 +65,8 @@ def defer_same(text: str, known: FailingGuard, stack: Any) -> DeferredFailure | 
         return None
     if _ONE_CONSTANT.fullmatch(text, len(known.head), len(text) - len(known.comment)) is None:
         return None
-    failure = DeferredFailure(text.strip(), known.source, known.kind, None, None, is_first=True)
-    failure.value, failure.own_file, failure.stack = known.value, known.own_file, stack
-    return failure
+    about = (text.strip(), known.source, known.kind, None, None)
+    return DeferredFailure(*about, is_first=True, value=known.value, own_file=known.own_file, stack=stack)
 
 
 def complete(failure: FailingGuard) -> FailingGuard:

@@ -81,7 +81,7 @@ class GuardScope:
 
     def full_path(self, short: str | None) -> str | None:
         """The whole path of a file: torch removes the part that it shares with torch's own path."""
-        return short if not short or os.path.isabs(short) else find_full_path(short, self.own_file)
+        return find_full_path(short, self.own_file)
 
 
 def find_full_path(short: str | None, own_file: str | None) -> str | None:

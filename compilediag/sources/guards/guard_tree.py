@@ -40,7 +40,7 @@ def failing_guards(
     """All failing guards of one cache entry against `f_locals`; empty if they all pass.
 
     `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds of this thread after which the search stops.
-    `defers`: `complete` is called for each of them, in the writer's thread.
+    `defers`: some of them are completed later, by `complete` in the writer's thread.
     """
     if dead := _find_dead_reference(guard_manager):
         return FailingGuards([dead])

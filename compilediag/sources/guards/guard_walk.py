@@ -104,7 +104,7 @@ def find_duplicates(guard_manager: Any, scope: GuardScope) -> list[FailingGuard]
 
 
 class GuardWalk:
-    """One walk; `found` is its result. `defers`: what can be described later is."""
+    """One walk; `found` is its result. With `defers`, some guards are described later."""
 
     def __init__(self, guard_manager: Any, scope: GuardScope, deadline: Deadline, defers: bool = False):
         self.guard_manager = guard_manager

@@ -5,7 +5,7 @@ import { formatAmount, formatFunction, formatPlace } from "./format.js";
 /** @import { Store, Table } from "./store.js" */
 
 /** @typedef {{key: string, caller: string | null, file: string | null, line: number | null, name: string | null, code: string | null}} Frame */
-/** @typedef {{folded: string | null, frames: Frame[]}} Run consecutive frames that are shown together; `folded`: which they are, if they are folded */
+/** @typedef {{folded: string | null, frames: Frame[]}} Run consecutive frames that are shown together; `folded`: what a fold says of them; null if they are shown */
 
 const TORCH_FILE = /(?:site|dist)-packages[\\/]torch[\\/]|[\\/]pytorch[\\/]torch[\\/]|^<frozen /;
 // What starts a program or runs a cell: notebook kernels, event loops, launchers and test runners.
