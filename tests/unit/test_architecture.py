@@ -10,8 +10,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compilediag"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-MAX_FUNCTION, MAX_MODULE = 60, 400
-
 #: What a part of the package may import of the package, beside itself. Nothing else.
 MAY_IMPORT = {
     "errors": set(),
@@ -63,26 +61,6 @@ MAY_IMPORT = {
 }
 #: What every part may use.
 EVERYWHERE = {"formatting", "words"}
-#: Past participles that do not end in -ed, and words in -ed that are none.
-PARTICIPLES = {
-    *(
-        "details",
-        "made",
-        "found",
-        "kept",
-        "given",
-        "shown",
-        "known",
-        "taken",
-        "begun",
-        "written",
-        "built",
-        "read",
-        "sent",
-    ),
-    *("left", "lost", "held", "put", "drawn", "seen", "met", "bound", "gone", "done", "said", "won", "run", "paid"),
-}
-NO_PARTICIPLES = {"embed", "feed", "need", "put", "read", "run", "seed", "settled", "speed"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
@@ -220,22 +198,6 @@ def test_class_names_are_unique():
     assert {name: where for name, where in names.items() if len(where) > 1} == {}
 
 
-def is_participle(name):
-    """True for a name of one word that is a past participle: it says what a result is, not what the function does."""
-    word = name.strip("_")
-    return "_" not in word and (word.endswith("ed") or word in PARTICIPLES) and word not in NO_PARTICIPLES
-
-
-@each_module
-def test_functions_are_not_named_by_a_bare_participle(module):
-    functions = [n for n in nodes_of(module) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    assert [f.name for f in functions if is_participle(f.name) and not is_property(f)] == []
-
-
-def is_property(function):
-    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
-
-
 def modules_of_ours(path):
     """Name in a module -> the file of the module of ours that it was imported as."""
     package = path.parent
@@ -363,18 +325,6 @@ def importer_waits(path, target):
 
 
 @each_module
-def test_functions_are_short(module):
-    functions = [n for n in nodes_of(module) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    long = {f.name: f.end_lineno - f.lineno + 1 for f in functions if f.end_lineno - f.lineno + 1 > MAX_FUNCTION}
-    assert long == {}
-
-
-@each_module
-def test_modules_are_short(module):
-    assert len(module.read_text().splitlines()) <= MAX_MODULE
-
-
-@each_module
 def test_nothing_is_left_to_do_and_nothing_is_swallowed(module):
     for node in nodes_of(module):
         if isinstance(node, ast.Raise) and node.exc is not None:
@@ -392,16 +342,3 @@ def is_constant(statement):
 @each_module
 def test_every_module_says_what_it_is(module):
     assert ast.get_docstring(tree_of(module)) or not module.read_text(), "no docstring"
-
-
-def test_every_test_can_fail():
-    def checks(function):
-        calls = [ast.unparse(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)]
-        words = ("assert", "raises", "warns", "expect", "check", "verify", "compare")
-        asserts = any(isinstance(n, (ast.Assert, ast.Raise)) for n in ast.walk(function))
-        return asserts or any(word in call.lower() for call in calls for word in words)
-
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    tests = [(f.name, n) for f in files for n in nodes_of(f) if isinstance(n, ast.FunctionDef)]
-    idle = [(file, n.name) for file, n in tests if n.name.startswith("test") and not checks(n)]
-    assert len(tests) > 20 and idle == []
