@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib
 import os
 import re
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from ..errors import CompilediagError
 from ..source_files import open_without_waiting
@@ -23,7 +25,8 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: Reading a compressed file stops after this many bytes and this many times its own size. Logs compress by a factor
 #: of ten to thirty.
 MAX_UNPACKED, MAX_RATIO = 256 << 20, 250
-BLOCK = 1 << 20
+#: Bytes of logs that are compared at once.
+PIECE = 4 << 10
 
 
 @dataclass(frozen=True)
@@ -158,46 +161,91 @@ def _make_unpacker(file: BinaryIO, path: Path) -> tuple[Any, tuple[type[BaseExce
 
 
 def separate_copies(logs: list[LogFile]) -> tuple[list[LogFile], list[LogFile]]:
-    """Return (logs to read, logs that are copies of one of them, even if compressed or truncated)."""
-    by_begin: dict[bytes, list[LogFile]] = defaultdict(list)
-    for log in logs:
-        with open_log(log.path) as stream:
-            by_begin[_read_begin(stream)].append(log)
-    copies = [copy for begin, alike in by_begin.items() if begin for copy in _find_copies(alike)]
-    return [log for log in logs if log not in copies], copies
+    """Return (logs to read, logs whose bytes are the start of another one's, even if compressed or truncated).
+
+    Of logs that are the same the first is read. An empty log is no copy. Each log is opened at most three times: for
+    its first piece, for the rest if that piece is another log's too, and for what follows where another log ends.
+    """
+    traces = [_trace(log, most=1) for log in logs]
+    begins = Counter(trace.digests[-1] for trace in traces)
+    traces = [trace if trace.is_whole or begins[trace.digests[-1]] == 1 else _trace(trace.log) for trace in traces]
+    copies = set(_find_copies(traces))
+    return [log for log in logs if log.path not in copies], [log for log in logs if log.path in copies]
 
 
-def _read_begin(stream: LogStream) -> bytes:
-    """Return the first line of a log, at most 1000 bytes of it."""
-    begin = b""
-    while len(begin) < 1000 and b"\n" not in begin and (more := stream.read(4096)):
-        begin += more
-    return begin.partition(b"\n")[0][:1000]
+@dataclass(frozen=True)
+class _Trace:
+    """What is known of a log's bytes: a digest of its first 0, 1, 2 ... pieces, and what follows the last of them.
+
+    `is_whole`: it was read to its end, so that `rest` is less than a piece.
+    """
+
+    log: LogFile
+    digests: list[bytes]
+    rest: bytes = b""
+    is_whole: bool = False
 
 
-def _find_copies(alike: list[LogFile]) -> list[LogFile]:
-    """Return the logs whose bytes are the start of another one's; of two that are the same the later one."""
-    copies: list[LogFile] = []
-    for number, log in enumerate(alike):
-        for other_number, other in enumerate(alike):
-            if other is log or other in copies:
-                continue
-            shorter = _find_shorter(log, other)
-            if shorter == "first" or (shorter == "same" and other_number < number):
-                copies.append(log)
-                break
-    return copies
+def _trace(log: LogFile, most: int | None = None) -> _Trace:
+    """Trace a log; at most its first `most` pieces."""
+    hashed = hashlib.blake2b(digest_size=16)
+    digests = [hashed.digest()]
+    with open_log(log.path) as stream:
+        for piece in _read_pieces(stream):
+            if len(piece) < PIECE:
+                return _Trace(log, digests, piece, is_whole=True)
+            hashed.update(piece)
+            digests.append(hashed.digest())
+            if len(digests) - 1 == most:
+                return _Trace(log, digests)
+    return _Trace(log, digests, is_whole=True)
 
 
-def _find_shorter(first: LogFile, second: LogFile) -> Literal["first", "second", "same"] | None:
-    """Return which of two logs is the start of the other; None if neither is."""
-    with open_log(first.path) as one, open_log(second.path) as two:
-        held, other = b"", b""
-        while True:
-            held, other = held or one.read(BLOCK), other or two.read(BLOCK)
-            if not held or not other:
-                return "same" if held == other else "first" if not held else "second"
-            length = min(len(held), len(other))
-            if held[:length] != other[:length]:
-                return None
-            held, other = held[length:], other[length:]
+def _read_pieces(stream: LogStream) -> Iterator[bytes]:
+    """Read pieces of `PIECE` bytes; the last one is shorter."""
+    held = b""
+    while more := stream.read(PIECE):
+        held += more
+        if len(held) >= PIECE:
+            yield held[:PIECE]
+            held = held[PIECE:]
+    if held:
+        yield held
+
+
+def _find_copies(traces: list[_Trace]) -> Iterator[Path]:
+    """Find the logs whose bytes are the start of another one's; of those that are the same, all but the first.
+
+    In a sorted list, what a text is the start of comes right behind it.
+    """
+    ended: dict[bytes, list[_Trace]] = defaultdict(list)
+    for trace in traces:
+        if trace.is_whole and (trace.rest or trace.digests[1:]):
+            ended[trace.digests[-1]].append(trace)
+    following = _read_following(traces, ended.keys())
+    for digest, ends in ended.items():
+        ordered = sorted({*(trace.rest for trace in ends), *following[digest]})
+        starts = {first for first, second in pairwise(ordered) if second.startswith(first)}
+        first_of: dict[bytes, Path] = {}
+        for trace in ends:
+            path = trace.log.path
+            if trace.rest in starts or first_of.setdefault(trace.rest, path) != path:
+                yield path
+
+
+def _read_following(traces: list[_Trace], ends: Collection[bytes]) -> dict[bytes, list[bytes]]:
+    """Return the different whole pieces that follow where logs end; `ends` are the digests there."""
+    wanted: dict[Path, dict[int, bytes]] = defaultdict(dict)
+    seen: set[bytes] = set()
+    for trace in traces:
+        for at, (digest, following) in enumerate(pairwise(trace.digests)):
+            if digest in ends and following not in seen:
+                seen.add(following)
+                wanted[trace.log.path][at] = digest
+    found: dict[bytes, list[bytes]] = defaultdict(list)
+    for path, places in wanted.items():
+        with open_log(path) as stream:
+            for at, piece in zip(range(max(places) + 1), _read_pieces(stream), strict=False):
+                if at in places:
+                    found[places[at]].append(piece)
+    return found
