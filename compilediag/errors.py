@@ -23,7 +23,7 @@ class CompilediagError(Exception):
 
 
 class NotASession(CompilediagError):
-    """A file is not a compilediag session, or it is damaged."""
+    """A file is not a compilediag session, it is damaged, or an older compilediag wrote it."""
 
 
 class NewerSchema(CompilediagError):

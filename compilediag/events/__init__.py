@@ -80,7 +80,7 @@ __all__ = [
     "list_sources",
 ]
 
-#: Version of all tables together; session files of an older one are upgraded when they are opened.
+#: Version of all tables together; session files of another one are refused.
 #: 2: autotune, cudagraphs and kernels; more columns of cache_lookups.
 #: 3: stacks, symbolic shapes, export problems and collectives.
 #: 4: compile keys.

@@ -53,8 +53,8 @@ def _check_side_file(file: Path) -> None:
         raise NotASession(f"{file} is not a regular file; remove it")
 
 
-def check_version(path: Path, version: object, tables: Tables, writable: bool) -> int:
-    """The schema version of a file. NotASession or NewerSchema, in one line, if this compilediag can't read it."""
+def check_version(path: Path, version: object, tables: Tables) -> None:
+    """NotASession or NewerSchema, in one line, if this compilediag can't read a file of this schema version."""
     if type(version) is not int or version < 1:
         raise NotASession(f"{path} is not a compilediag session")
     if version > SCHEMA_VERSION:
@@ -63,15 +63,15 @@ def check_version(path: Path, version: object, tables: Tables, writable: bool) -
             " upgrade compilediag"
         )
     if version < SCHEMA_VERSION:
-        if writable:
-            raise NotASession(f"{path} was written by an older compilediag (schema {version}): choose another path")
-        return version
+        raise NotASession(
+            f"{path} was written by an older compilediag (schema {version}, this one reads schema {SCHEMA_VERSION}); "
+            "record it again, or ingest its log again"
+        )
     for table, kind in BY_TABLE.items():
         wanted = [field.name for field in dataclasses.fields(kind) if field.metadata]
         missing = [name for name in wanted if table in tables and name not in tables[table]]
         if missing:
             raise NotASession(f"{path} is damaged: its table {table} has no column {missing[0]}; ask for a new copy")
-    return version
 
 
 def read_schema(connection: sqlite3.Connection, path: Path) -> Tables:

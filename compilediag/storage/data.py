@@ -20,7 +20,6 @@ from .store import Store
 from .table_properties import TableProperties
 from .tables import fetch_rows, find_last_id, unless_damaged
 from .texts import inflate
-from .upgrade import open_current
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +48,7 @@ class SessionData(TableProperties):
 
     def __init__(self, path: Path, flush: Flush | None = None, store: Store | None = None):
         self.path = path
-        self.store = store or open_current(path)
+        self.store = store or Store.open(path)
         self.lock = threading.RLock()
         self._application_id = self.store.application_id
         self._last_states: Sequence[SourceStatus] = ()

@@ -1,7 +1,7 @@
 """Several session files as one: rows of one file after the other, each with the ids that come next.
 
-SQLite copies the rows itself, and nothing in a file is executed. Files of an older schema are upgraded first. Compile
-keys stay as they are; where two files use the same ones, those of the later file are renamed.
+SQLite copies the rows itself, and nothing in a file is executed. Compile keys stay as they are;
+where two files use the same ones, those of the later file are renamed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..events import KINDS
 from .guarded_connection import measure
 from .rows import COMMON, own_fields
 from .store import Store, insert_facts
-from .upgrade import open_current
 
 #: Pages that a session's file may grow by with a part: so many, and so many times the size of the part.
 LEAST_PAGES, GROWTH = 1_000, 16
@@ -54,7 +53,7 @@ def add_news(
     Another process may be writing to the part. `after` and errors are those of `add_part`.
     """
     db = store.connection
-    current = open_current(part)
+    current = Store.open(part)
     current.connection.close()
     try:
         # As it could be opened: a process that is killed while it ends can leave a file that only reads as immutable.

@@ -63,7 +63,6 @@ class Store:
         self.path = path
         self._is_guarded = is_guarded
         self._statements = statements
-        self.schema_version = SCHEMA_VERSION
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
         self._connection = connect(uri, path, is_guarded, statements)
@@ -191,7 +190,7 @@ class Store:
         except (sqlite3.DatabaseError, ValueError) as error:
             raise NotASession(f"{path} is not a compilediag session ({error})") from None
         try:
-            store.schema_version = check_version(path, version, tables, writable)
+            check_version(path, version, tables)
         except BaseException:
             store.connection.close()
             raise

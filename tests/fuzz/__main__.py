@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0, help="of the first case")
     parser.add_argument("--cases", type=int, help="how many, instead of --minutes")
-    parser.add_argument("--way", choices=("cells", "bytes", "old", "log"))
+    parser.add_argument("--way", choices=("cells", "bytes", "log"))
     parser.add_argument("--amount", type=int, default=6, help="commands of each case, of about 20")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()

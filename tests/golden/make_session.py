@@ -1,10 +1,8 @@
-"""Writes tests/golden/schema-N.cdiag: a small session as the code of that schema recorded it, with neutral paths.
+"""Writes tests/golden/schema-N.cdiag, a small session of the current schema with neutral paths.
 
-    git worktree add /tmp/old COMMIT && cd /tmp/old && PYTHONPATH=. python .../tests/golden/make_session.py OUT
+    PYTHONPATH=. python tests/golden/make_session.py tests/golden/schema-N.cdiag
 
-COMMIT is f81d8c3^ for schema 1, cc726a7^ for schema 2, 48f627d for schema 3. The files of schema 4 to 7 are made by
-the first commits in which sources give compile keys, fill all columns of schema 5, count analyzed entries, and record
-refused calls. The program recompiles, fails more than one guard, compiles a backward, is refused a recompile by a
+The program recompiles, fails more than one guard, compiles a backward, is refused a recompile by a
 stance, and begins again after `torch._dynamo.reset()`, so that torch's ids come twice.
 """
 

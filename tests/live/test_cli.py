@@ -286,20 +286,18 @@ def test_report_of_what_is_no_session_is_one_line(python, tmp_path, kind):
     assert not (tmp_path / "out.html").exists()
 
 
-def test_report_of_a_newer_session_says_so(python, saved, tmp_path):
-    newer = tmp_path / "newer.cdiag"
-    newer.write_bytes(saved.read_bytes())
-    with closing(sqlite3.connect(newer)) as connection, connection:
-        assert bump_schema(connection), "no schema_version was found to change"
-    done = python("-m", "compilediag", "report", newer, "-o", tmp_path / "out.html")
+@pytest.mark.parametrize(("version", "writer"), [(SCHEMA_VERSION + 1, "newer"), (SCHEMA_VERSION - 1, "older")])
+def test_report_of_a_session_of_another_schema_says_so(version, writer, python, saved, tmp_path):
+    other = tmp_path / "other.cdiag"
+    other.write_bytes(saved.read_bytes())
+    with closing(sqlite3.connect(other)) as connection, connection:
+        query = "UPDATE meta SET value = ? WHERE key = 'schema_version'"
+        assert connection.execute(query, (str(version),)).rowcount, "no schema_version was found to change"
+    done = python("-m", "compilediag", "report", other, "-o", tmp_path / "out.html")
     assert done.returncode == 2
-    assert "newer" in done.stderr and done.stderr.count("\n") == 1
+    assert f"{writer} compilediag" in done.stderr and f"schema {version}" in done.stderr
+    assert str(other) in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "out.html").exists()
-
-
-def bump_schema(connection):
-    query = "UPDATE meta SET value = ? WHERE key = 'schema_version'"
-    return connection.execute(query, (str(SCHEMA_VERSION + 1),)).rowcount
 
 
 @pytest.mark.parametrize("command", ["report", "help"])

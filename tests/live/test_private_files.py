@@ -34,7 +34,7 @@ import torch
 import compilediag as cd
 from compilediag.views.page_exports import ENDINGS, answer_export
 
-root, log, old = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+root, log = Path(sys.argv[1]), sys.argv[2]
 mask = os.umask(0)
 found, done = {}, threading.Event()
 def keep_looking():
@@ -69,7 +69,6 @@ with cd.watch(f"{out}/ranks/") as ranked:
 folder = cd.load(f"{out}/ranks")
 read = cd.ingest(log, out=out / "log.cdiag")
 unnamed = cd.ingest(log)
-upgraded = cd.load(old)
 session.report(out / "report.html")
 session.report(out / "redacted.html", redact=True)
 session.save(out / "saved.cdiag")
@@ -160,7 +159,7 @@ def test_what_a_watch_its_exports_and_live_folders_create_is_private(python, spa
     root, environment = spaces
     log = tmp_path / "torch.log.gz"
     shutil.copy(ROOT / "tests/golden/torch-2.13-rank0.log.gz", log)
-    seen = run_private(python, root, environment, WRITE, log, ROOT / "tests/golden/schema-1.cdiag")
+    seen = run_private(python, root, environment, WRITE, log)
     found = seen["found"]
     print_modes(found)
     assert list_others({path: modes for path, modes in found.items() if path not in ("out", "tmp", "cache")}) == {}

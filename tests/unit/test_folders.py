@@ -7,12 +7,12 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
-from compilediag.events import SCHEMA_VERSION, Artifact, Compile
+from compilediag.events import SCHEMA_VERSION, Artifact, Compile, Phase, Recompile
 from compilediag.recording import Recorder
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
 
-from .session_builder import META, SECOND, Feed, put
+from .session_builder import META, SECOND, Feed, put, saved
 from .tables_builder import compiled, recompile
 
 
@@ -67,21 +67,37 @@ def test_a_folder_without_sessions_and_one_without_any_that_can_be_read(tmp_path
         cd.load(tmp_path)
 
 
-def test_a_session_of_a_newer_version_is_left_out(folder):
+@pytest.mark.parametrize(("version", "writer"), [(SCHEMA_VERSION + 1, "newer"), (SCHEMA_VERSION - 1, "older")])
+def test_a_session_of_another_version_is_left_out(version, writer, folder):
     with closing(sqlite3.connect(folder / "rank-2.cdiag")) as db, db:
-        db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (SCHEMA_VERSION + 1,))
+        db.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (version,))
     session = cd.load(folder)
-    assert (
-        set(session.compiles["rank"]) == {10} and "newer compilediag" in set(session.sources["reason"].dropna()).pop()
-    )
+    assert set(session.compiles["rank"]) == {10}
+    assert f"{writer} compilediag" in set(session.sources["reason"].dropna()).pop()
 
 
-def test_what_an_older_file_lacks_is_missing(folder):
-    with closing(sqlite3.connect(folder / "rank-2.cdiag")) as db, db:
-        db.execute("ALTER TABLE compiles DROP COLUMN backend")
-        db.execute("DROP TABLE kernels")
-        db.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
-    assert cd.load(folder).compiles["backend"].isna().all()
+def test_merged_keys_stay_unique(tmp_path):
+    parts = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        events = [
+            Recompile(time_ns=SECOND, compile_key="0a.1", closest_compile_key="0a.0"),
+            Compile(time_ns=SECOND, compile_key="0a.1", duration_s=1.0),
+            Phase(time_ns=SECOND),
+        ]
+        parts.append(saved(tmp_path / name, *events).path)
+    store = Store.create(tmp_path / "all.cdiag", {})
+    for part in parts:
+        add_part(store, part)
+    store.close()
+    data = cd.load(tmp_path / "all.cdiag").data
+    first, second = (row.compile_key for row in data.rows(Compile))
+    assert first == "0a.1" != second and second.endswith(".1")
+    assert [row.compile_key for row in data.rows(Recompile)] == [first, second]
+    assert [row.compile_key for row in data.rows(Phase)] == [None, None]
+    closest = [row.closest_compile_key for row in data.rows(Recompile)]
+    assert closest == ["0a.0", second.replace(".1", ".0")]
+    assert [row.lost_s for row in data.rows(Recompile)] == [1.0, 1.0]
 
 
 def test_a_view_in_somebody_elses_file_runs_nothing(folder):

@@ -20,7 +20,7 @@ def test_every_command_ends_well_with_an_honest_session(originals, tmp_path):
     assert {command[0]: problems for command in commands if (problems := find_problems(command))} == {}
 
 
-@pytest.mark.parametrize("way", ["cells", "bytes", "old", "log"])
+@pytest.mark.parametrize("way", ["cells", "bytes", "log"])
 def test_every_command_ends_with_a_result_or_one_line(originals, tmp_path, way):
     found = [run_case(seed, originals, tmp_path / "case", way, COMMANDS) for seed in range(CASES)]
     assert [problem for problems in found for problem in problems] == []

@@ -110,16 +110,6 @@ def test_a_version_of_the_future_is_refused(base, tmp_path):
         load(path)
 
 
-def test_an_older_version_with_any_values_is_upgraded(base, tmp_path):
-    odd = [("UPDATE events SET time_ns = 'x' WHERE id % 7 = 0",), ("UPDATE events SET duration_s = 'x', rank = 'y'",)]
-    odd += [
-        ("UPDATE events SET compile_id = x'00' WHERE id % 5 = 0",),
-        ("UPDATE meta SET value = '3' WHERE key = 'schema_version'",),
-    ]
-    session = load(spoil(base, tmp_path / "a.cdiag", *odd))
-    assert len(session.compiles) > 10 and session.compiles["duration_s"].isna().all() and session.summary()
-
-
 # What is not a file, and what lies beside one
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -24,10 +25,14 @@ from compilediag.events import (
 )
 from compilediag.session import load
 from compilediag.storage.store import Store
-from compilediag.storage.tables import EVENT_COLUMNS
+from compilediag.storage.tables import EVENT_COLUMNS, frame_columns
 from compilediag.storage.texts import clean, digest_of, inflate
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import META, SECOND, put, recording, saved
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests/golden/schema-7.cdiag"
+SESSIONS = [GOLDEN, *sorted((ROOT / "notebooks/data").glob("*.cdiag"))]
 
 HOSTILE = {
     "lone surrogate": "a\ud800b",
@@ -143,6 +148,40 @@ def test_the_file_has_its_schema_version_and_a_newer_one_is_refused_in_one_line(
     with pytest.raises(NewerSchema, match=r"newer compilediag .*upgrade") as error:
         Store.open(store.path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_an_older_file_is_refused_in_one_line_that_says_what_to_do(store, writable):
+    store.set_meta(schema_version=SCHEMA_VERSION - 1)
+    store.close()
+    before = store.path.read_bytes()
+    with pytest.raises(NotASession) as error:
+        Store.open(store.path, writable)
+    message = str(error.value)
+    assert str(store.path) in message and f"schema {SCHEMA_VERSION - 1}" in message and "\n" not in message
+    assert "record it again, or ingest its log again" in message
+    assert store.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("file", SESSIONS, ids=lambda file: file.name)
+def test_the_sessions_of_this_repository_open_and_stay_as_they_are(file, tmp_path):
+    copy = shutil.copy(file, tmp_path / file.name)
+    before = copy.read_bytes()
+    session = load(copy)
+    assert session.meta["schema_version"] == SCHEMA_VERSION and session.summary() and len(session.compiles) > 0
+    for table in BY_TABLE:
+        assert list(getattr(session, table).columns) == list(frame_columns(table))
+    assert copy.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [copy.name]
+
+
+def test_the_keys_of_a_recording_join_what_ids_and_times_join():
+    session = load(GOLDEN)
+    recompiles, compiles = session.recompiles, session.compiles
+    forward = compiles[compiles["trigger"] == "dynamo"]
+    assert forward["compile_key"].is_unique and forward["compile_id"].duplicated().any()
+    assert set(recompiles["closest_compile_key"]) <= set(forward["compile_key"])
+    assert set(session.guard_failures["entry_compile_key"]) <= set(forward["compile_key"])
+    assert session.events.query("compile_id.notna()")["compile_key"].notna().all()
 
 
 NOT_SESSIONS = {

@@ -184,3 +184,17 @@ def test_an_id_that_comes_again_has_another_key_and_a_cost_of_its_own(tmp_path):
 
 
 # Speed
+
+
+def test_two_threads_with_one_id_are_distinguished(tmp_path):
+    """torch counts the entries of a code object: two threads that compile it at once may be given the same id."""
+    both = {"compile_id": "0/1", "function": "f"}
+    events = [
+        Recompile(time_ns=1, compile_key="0a.1", closest_compile_key="0a.0", **both),
+        Recompile(time_ns=2, compile_key="0a.2", closest_compile_key="0a.0", **both),
+        Compile(time_ns=3, compile_key="0a.2", duration_s=4.0, **both),
+        Compile(time_ns=4, compile_key="0a.1", duration_s=1.0, **both),
+    ]
+    session = saved(tmp_path, *events)
+    assert [row.lost_s for row in session.data.rows(Recompile)] == [1.0, 4.0]
+    assert session.recompiles["lost_s"].tolist() == [1.0, 4.0]
