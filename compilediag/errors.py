@@ -28,3 +28,7 @@ class NotASession(CompilediagError):
 
 class NewerSchema(CompilediagError):
     """A session was written by a newer compilediag than this one."""
+
+
+class WrongInput(NotASession):
+    """A path is not what a command or a function reads; the message says what it is and what to use instead."""

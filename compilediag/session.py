@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompilediagError
 from .events import SourceStatus
 from .storage.data import SessionData
-from .storage.session_files import create_private, is_session, remove_temporary
+from .storage.session_files import create_private, is_replaceable, remove_temporary
 from .storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
@@ -40,8 +40,16 @@ def load(path: str | os.PathLike[str]) -> Session:
 
     All session files of a folder are one session: the ranks of a job that each watched into it, or the partitions that
     a Dask cluster wrote. While ranks are recording, the session keeps up with them, and with ranks that begin later.
-    NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows that can.
+    WrongInput, NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows
+    that can.
     """
+    from .inputs import InputKind, check_input
+
+    check_input(path, InputKind.SESSION)
+    return _load(path)
+
+
+def _load(path: str | os.PathLike[str]) -> Session:
     if not Path(path).is_dir():
         return Session(Path(path))
     from .logs import open_folder
@@ -69,10 +77,13 @@ def ingest(
     `group_ranks`: scan all logs for what their ranks compiled, and read those of one rank of each group of ranks that
     compiled the same. The tables then have rows of these ranks only; `ranks()` and `rank_members` have all ranks, each
     with its own seconds. By default, 257 or more logs are grouped.
-    UnreadRecords, at the end, if `strict` and something could not be read; CompilediagError if there are no logs.
+    UnreadRecords, at the end, if `strict` and something could not be read; WrongInput for a path that is not a log.
     """
+    from .inputs import check_logs
     from .logs import read_logs, read_logs_with_dask
 
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    check_logs(paths)
     if dask is not None:
         return load(read_logs_with_dask(paths, out, strict, dask)[0])
     file, _ = read_logs(paths, out, strict, processes, group_ranks)
@@ -81,10 +92,11 @@ def ingest(
 
 def load_any(path: str | os.PathLike[str]) -> Session:
     """Open a session file or a folder of them as `load` does; read logs into a temporary session as `ingest` does."""
-    from .logs import has_sessions
+    from .inputs import InputKind, check_input
+    from .logs import read_logs
 
-    file = Path(path)
-    return load(file) if is_session(file) or has_sessions(file) else ingest(file)
+    found = check_input(path, InputKind.SESSION, InputKind.LOGS)
+    return _load(path) if found.kind is InputKind.SESSION else _open_temporary(read_logs(path)[0])
 
 
 def _open_temporary(file: Path) -> Session:
@@ -321,11 +333,13 @@ class Session(TableProperties):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a copy of this session to one file, whole or not at all; a running recording continues in its own file.
 
-        CompilediagError if the path can't be written.
+        CompilediagError if the path can't be written, or is a file that is not a session.
         """
         target = Path(path).absolute()
         self.flush()
         try:
+            if target.is_file() and not is_replaceable(target):
+                raise CompilediagError(f"{target} already exists and is not a session; choose another path")
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
                 copy = Path(folder) / target.name
                 create_private(copy)

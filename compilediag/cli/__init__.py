@@ -22,6 +22,7 @@ from .export_command import ExportCommand
 from .help_format import CommandHelpFormatter
 from .ingest_command import IngestCommand
 from .live_command import LiveCommand
+from .output_errors import ends_with_output, open_closed_streams
 from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
 from .report_command import ReportCommand
@@ -59,8 +60,19 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return its exit code: its own, 2 for what the user has to change, or 130 after Ctrl-C."""
-    args = make_parser().parse_args(argv)
+    """Run one subcommand; return its exit code: its own, 2 for what the user has to change, 130 after Ctrl-C, or 141 if
+    nobody reads its output any more.
+    """
+    with ends_with_output():
+        args = make_parser().parse_args(argv)
+    if isinstance(args.command, RunCommand):
+        return _run(args)  # The streams are the script's.
+    open_closed_streams()
+    with ends_with_output():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     command: Command = args.command
     try:
         return command.run(args)

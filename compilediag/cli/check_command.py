@@ -68,9 +68,11 @@ class CheckCommand:
 
 def _load_or_run(paths: list[str], file: Path, calls: bool) -> tuple[Session, int]:
     """Return the session to check, and the exit code of the script, if PATH is one. `calls`: count its calls."""
+    from compilediag.inputs import InputKind, check_input
     from compilediag.session import ingest, load, load_any
 
-    if not paths[0].endswith(".py"):
+    found = check_input(paths[0], InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)
+    if found.kind is not InputKind.SCRIPT:
         return (load_any(paths[0]) if len(paths) == 1 else ingest(paths)), 0
     options = ["--quiet", *(["--calls"] if calls else []), "--save", os.fspath(file)]
     command = [sys.executable, "-m", "compilediag", "run", *options, *paths]

@@ -45,9 +45,11 @@ class IngestCommand:
         parser.add_argument("--quiet", action="store_true", help="print no summary")
 
     def run(self, args: argparse.Namespace) -> int:
+        from compilediag.inputs import check_logs
         from compilediag.logs import read_logs, read_logs_with_dask
 
         try:
+            check_logs(args.paths)
             if args.dask:
                 file, description = read_logs_with_dask(args.paths, args.output, args.strict, args.dask)
             else:

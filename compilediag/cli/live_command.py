@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compilediag.errors import INTERRUPTED, CompilediagError, NotASession
+from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 
 if TYPE_CHECKING:
     from compilediag.logs import FollowedFiles
@@ -63,6 +63,7 @@ def _require_rich() -> None:
 
 def _open(path: Path, wait: bool) -> FollowedFiles:
     """Open what is recorded at `path`; wait until there is something, if asked to."""
+    from compilediag.inputs import InputKind, check_input, identify_input
     from compilediag.logs import FollowedFiles, find_sessions
 
     def find() -> list[Path]:
@@ -71,9 +72,13 @@ def _open(path: Path, wait: bool) -> FollowedFiles:
     is_announced = False
     while True:
         try:
-            if path.is_dir() and not find():
-                raise NotASession(f"{path} has no session files (*.cdiag) yet; --wait waits for them")
+            found = identify_input(path)
+            if found.kind in (InputKind.MISSING, InputKind.EMPTY, InputKind.FOLDER):
+                raise NotASession(f"{path} {found.what}; --wait waits until the job begins to record")
+            check_input(path, InputKind.SESSION)
             return FollowedFiles(path.name, find)
+        except (WrongInput, NewerSchema):
+            raise  # Waiting does not help.
         except CompilediagError as error:
             if not wait:
                 raise

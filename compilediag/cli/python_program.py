@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any
 
 from compilediag.errors import CompilediagError
+from compilediag.inputs import InputKind, check_input
 
 _HERE = os.path.dirname(__file__)
 
@@ -62,7 +63,8 @@ def execute(program: PythonProgram, on_error: Callable[[BaseException], None]) -
 
 
 def find_script(script: str) -> PythonProgram:
-    """Return the program in a file. CompilediagError if it can't be read."""
+    """Return the program in a file. CompilediagError, in one line, if it can't be read or is no program."""
+    check_input(script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY, InputKind.STREAM)
     file = os.path.abspath(script)
     try:
         with io.open_code(file) as stream:

@@ -14,6 +14,7 @@ from compilediag.errors import CompilediagError
 from compilediag.files import check_output
 from compilediag.program import announce_program
 
+from .output_errors import drop_unwritten
 from .python_program import execute, find_module, find_script
 
 if TYPE_CHECKING:
@@ -87,26 +88,34 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     stop_all()
     is_quiet = args.quiet or sys.stderr is None
     if not is_quiet:
-        print(session.summary(), file=sys.stderr)
+        _print_line(session.summary())
     if args.report:
         try:
             session.report(args.report, redact=args.redact)
         except (CompilediagError, OSError) as error:
-            print(f"compilediag: the report was not written: {error}", file=sys.stderr)
+            _print_line(f"compilediag: the report was not written: {error}")
     if not is_quiet:
         if args.report and os.path.exists(args.report):
-            print(f"compilediag: wrote {args.report}", file=sys.stderr)
-        _print_closing_line(session, args.session)
+            _print_line(f"compilediag: wrote {args.report}")
+        _print_line(_format_closing_line(session, args.session))
     if any(issubclass(error, KeyboardInterrupt) for error in _endings):
         _end_by_interrupt()
 
 
-def _print_closing_line(session: Session, path: str | None) -> None:
+def _print_line(text: str) -> None:
+    """Print to stderr. If nobody reads that any more, the exit code stays the script's."""
+    try:
+        print(text, file=sys.stderr)
+    except OSError:
+        drop_unwritten(sys.stderr)
+
+
+def _format_closing_line(session: Session, path: str | None) -> str:
     from compilediag.views.closing_line import format_closing_line
     from compilediag.views.text_layout import escape_unprintable
 
     line = format_closing_line(session.data, path, _describe_ending())
-    print(escape_unprintable(line, sys.stderr.encoding), file=sys.stderr)
+    return escape_unprintable(line, sys.stderr.encoding)
 
 
 def _describe_ending() -> str | None:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.files import check_output
 from compilediag.formatting import format_seconds
+from compilediag.inputs import InputKind, check_input
 from compilediag.views.text_layout import wrap
-
-from .python_program import find_script
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
@@ -60,7 +59,7 @@ class TryCommand:
         if args.save:
             check_output(args.save)
         if not args.is_module:
-            find_script(args.script)
+            check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
         plan, detail = _load_plan(args)
         try:
             with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:

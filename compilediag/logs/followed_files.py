@@ -77,7 +77,7 @@ class FollowedFiles(SessionData):
     def __init__(self, title: str, find: Callable[[], Sequence[Path]]):
         self.files: dict[Path, FollowedFile] = {}
         self._find = find
-        self._unread: dict[Path, tuple[Signature, str]] = {}
+        self._unread: dict[Path, tuple[Signature, Exception]] = {}
         self._reported: tuple[object, ...] = ()
         self._due = 0.0
         self._refreshing = threading.RLock()
@@ -89,7 +89,8 @@ class FollowedFiles(SessionData):
         try:
             self._copy_news()
             if not self.files:
-                raise CompilediagError(next((why for _, why in self._unread.values()), f"{title} has no session files"))
+                why = next((error for _, error in self._unread.values()), f"{title} has no session files")
+                raise why if isinstance(why, CompilediagError) else CompilediagError(str(why))
             if not self.is_live:
                 self._writer.close()
             super().__init__(file)
@@ -149,7 +150,7 @@ class FollowedFiles(SessionData):
         try:
             self._read_file(file)
         except (CompilediagError, sqlite3.Error) as error:
-            self._unread[path] = (signature, str(error))
+            self._unread[path] = (signature, error)
             return False
         file.signature = signature
         self._unread.pop(path, None)
@@ -188,7 +189,7 @@ class FollowedFiles(SessionData):
     def _report_files(self) -> None:
         """Store which files were read, and what all of them have in common, if that has changed."""
         metas = [file.meta for file in self.files.values()]
-        unread = [why for _, why in self._unread.values()]
+        unread = [str(error) for _, error in self._unread.values()]
         count = len(self.files.keys() | self._unread.keys())
         report = (len(metas), *unread, self.is_live)
         if not metas or report == self._reported:

@@ -64,7 +64,7 @@ def find_logs(paths: Iterable[str | os.PathLike[str]]) -> list[LogFile]:
         if given.is_file():
             logs = [given]
         elif given.is_dir():
-            logs = sorted(_walk_logs(given))
+            logs = sorted(walk_logs(given))
         else:
             raise CompilediagError(f"{given} does not exist")
         if not logs:
@@ -76,7 +76,8 @@ def find_logs(paths: Iterable[str | os.PathLike[str]]) -> list[LogFile]:
     return [_make_log(path) for path in found.values()]
 
 
-def _walk_logs(folder: Path) -> Iterator[Path]:
+def walk_logs(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder, at any depth, that are named like logs."""
     for base, _, names in os.walk(folder):
         yield from (Path(base, name) for name in names if NAME.fullmatch(name) and Path(base, name).is_file())
 

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..errors import NewerSchema, NotASession
+from ..errors import NewerSchema, NotASession, WrongInput
 from ..events import BY_TABLE, SCHEMA_VERSION
 from ..formatting import format_line
 
@@ -56,7 +56,7 @@ def _check_side_file(file: Path) -> None:
 def check_version(path: Path, version: object, tables: Tables) -> None:
     """NotASession or NewerSchema, in one line, if this compilediag can't read a file of this schema version."""
     if type(version) is not int or version < 1:
-        raise NotASession(f"{path} is not a compilediag session")
+        raise NotASession(f"{path} is not a compilediag session; pass a session (.cdiag)")
     if version > SCHEMA_VERSION:
         raise NewerSchema(
             f"{path} was written by a newer compilediag (schema {version}, this one reads up to {SCHEMA_VERSION});"
@@ -80,6 +80,8 @@ def read_schema(connection: sqlite3.Connection, path: Path) -> Tables:
     objects = connection.execute(query).fetchall()
     if len(objects) > MAX_OBJECTS:
         raise NotASession(f"{path} has more tables than any compilediag session; it was not opened")
+    if objects and not {"meta", "events"} & {name for _, name, _ in objects}:
+        raise WrongInput(f"{path} is a SQLite file of another program; pass a session (.cdiag)")
     return dict(_read_tables(objects, path))
 
 

@@ -188,7 +188,7 @@ class Store:
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
             store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes], statements)
         except (sqlite3.DatabaseError, ValueError) as error:
-            raise NotASession(f"{path} is not a compilediag session ({error})") from None
+            raise NotASession(f"{path} is not a compilediag session ({error}); pass a session (.cdiag)") from None
         try:
             check_version(path, version, tables)
         except BaseException:

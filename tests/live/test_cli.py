@@ -219,8 +219,8 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.py"], "can't run none.py: No such file or directory"),
-        (["."], "can't run .: Is a directory"),
+        (["none.py"], "none.py does not exist; pass a Python script"),
+        (["."], ". is a folder without sessions and logs; pass a Python script"),
         (["-m", "no.such.module"], "can't run no.such.module: no such module"),
         (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
         (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),

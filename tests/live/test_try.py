@@ -296,9 +296,9 @@ def test_nothing_to_try_is_no_failure(run_try, script):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.py"], "compilediag: can't run none.py: No such file or directory\n"),
+        (["none.py"], "compilediag: none.py does not exist; pass a Python script\n"),
         (["-m", "no.such.module"], "compilediag: can't run no.such.module: no such module\n"),
-        (["--plan", "none.cdiag", "train.py"], "none.cdiag does not exist\n"),
+        (["--plan", "none.cdiag", "train.py"], "none.cdiag does not exist; pass a session (.cdiag)\n"),
         (["--save", "no/run.cdiag", "train.py"], "compilediag: can't write no/run.cdiag: there is no folder no\n"),
         (["--runs", "0", "train.py"], "'0' is not a number from 1 to 100\n"),
         (["--timeout", "-1", "train.py"], "'-1' is not a positive number of seconds\n"),

@@ -60,7 +60,7 @@ def test_a_file_that_can_not_be_read_is_left_out_and_said_to_be(folder):
 
 
 def test_a_folder_without_sessions_and_one_without_any_that_can_be_read(tmp_path):
-    with pytest.raises(NotASession, match="contains neither session files"):
+    with pytest.raises(NotASession, match="contains no logs and no sessions"):
         cd.load(tmp_path)
     (tmp_path / "a.cdiag").write_text("no session")
     with pytest.raises(CompilediagError, match="a.cdiag is not a compilediag session"):

@@ -163,7 +163,7 @@ def test_a_job_that_has_ended_is_summed_up(job, tmp_path, capsys):
 
 
 def test_what_can_not_be_followed_is_one_line(tmp_path, capsys):
-    for path, message in ((tmp_path, "no session files (*.cdiag) yet"), (tmp_path / "x.cdiag", "does not exist")):
+    for path, message in ((tmp_path, "no sessions (*.cdiag)"), (tmp_path / "x.cdiag", "does not exist")):
         assert main(["live", str(path)]) == 2
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1

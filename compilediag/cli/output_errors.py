@@ -1,0 +1,98 @@
+"""What happens if a command can't write its output: its reader has ended, it was closed, or a disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+#: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
+CLOSED_PIPE = 141
+#: The exit code if the output can't be written for another reason.
+NOT_WRITTEN = 2
+#: Errors of a disk: it is full, it fails, or the file is too large.
+_OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
+
+
+@contextlib.contextmanager
+def ends_with_output() -> Iterator[None]:
+    """Write all that the block prints before it is left. If its reader has ended, as in `compilediag plan x | head -1`,
+    the process ends quietly with `CLOSED_PIPE`; if it can't be written otherwise, with one line and `NOT_WRITTEN`.
+    """
+    try:
+        try:
+            yield
+        finally:
+            _flush()
+    except OSError as error:
+        problem = _find_output_error(error)
+        if problem is None:
+            raise
+        drop_unwritten(sys.stdout, sys.stderr)
+        if isinstance(problem, BrokenPipeError):
+            raise SystemExit(CLOSED_PIPE) from None
+        print(f"compilediag: can't write the output: {problem.strerror or problem}", file=sys.stderr)
+        raise SystemExit(NOT_WRITTEN) from None
+
+
+def open_closed_streams() -> None:
+    """Open the standard streams that were closed when the process began (`>&-`); what is written to them is lost.
+
+    Otherwise the next file that is opened, such as a session, gets the number of the standard output.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None and not _is_open(number):
+            # The lowest free number is this one: those below it are open. Child processes inherit it.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _find_output_error(error: OSError) -> OSError | None:
+    """The error of a standard stream; None if `error` has another origin, such as the pipe of a worker process."""
+    try:
+        _flush()  # What could not be written is still in the buffer, if there is one (`python -u` has none).
+    except OSError as found:
+        return found
+    if isinstance(error, BrokenPipeError):
+        return error if any(map(_has_no_reader, (1, 2))) else None
+    return error if error.errno in _OF_A_DISK and error.filename is None else None
+
+
+def _has_no_reader(number: int) -> bool:
+    poll = select.poll()
+    poll.register(number, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def drop_unwritten(*streams: TextIO) -> None:
+    """Let the interpreter, which writes all buffers when it ends, write those that can't be written to nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        with contextlib.suppress(OSError):
+            try:
+                stream.flush()
+                is_lost = _has_no_reader(stream.fileno())
+            except OSError:
+                is_lost = True
+            if is_lost:
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,0 +1,119 @@
+"""A command whose output nobody reads, or can't be written, ends quietly with the code that a shell expects."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from compilediag.cli import COMMANDS
+from compilediag.cli.output_errors import CLOSED_PIPE, NOT_WRITTEN
+
+from .log_builder import compile_
+from .session_builder import saved
+from .tables_builder import compiled, sizes
+
+#: Command -> arguments with which it prints to the standard output.
+PRINTING = {
+    "live": ["live", "run.cdiag", "--plain"],
+    "plan": ["plan", "run.cdiag"],
+    "ranks": ["ranks", "run.cdiag"],
+    "diff": ["diff", "run.cdiag", "run.cdiag"],
+    "check": ["check", "run.cdiag", "--max-recompiles", "9"],
+    "export": ["export", "run.cdiag", "--format", "markdown"],
+    "example": ["example", "size_changes"],
+    "doctor": ["doctor"],
+    "help": ["--help"],
+    "help of a command": ["plan", "--help"],
+    "log": ["plan", "a.log"],
+}
+#: Commands that print to the standard error, and write files.
+WRITING = {
+    "report": ["report", "run.cdiag", "-o", "run.html"],
+    "ingest": ["ingest", "a.log", "-o", "a.cdiag"],
+    "try": ["try", "absent.py"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("closed")
+    saved(folder, compiled(), *sizes("4", "6", "9"))
+    (folder / "a.log").write_text(compile_())
+    return folder
+
+
+def run(folder, arguments, redirection="", unbuffered="", **options):
+    shell = ["bash", "-c", f'exec "$@" {redirection}', "bash"]
+    command = [*shell, sys.executable, "-m", "compilediag", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    options = {"stderr": subprocess.PIPE, "env": environment, **options}
+    return subprocess.run(command, cwd=folder, text=True, timeout=600, **options)
+
+
+@pytest.fixture
+def closed_pipe():
+    """The end of a pipe that is written to; nobody has the other one."""
+    read, write = os.pipe()
+    os.close(read)
+    yield write
+    os.close(write)
+
+
+def test_every_command_but_run_is_in_the_tables():
+    names = {line[0] for line in [*PRINTING.values(), *WRITING.values()]}
+    assert {command.name for command in COMMANDS} - {"run"} == names - {"--help"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRINTING)
+def test_a_closed_pipe_ends_a_command_quietly(name, folder, closed_pipe):
+    done = run(folder, PRINTING[name], stdout=closed_pipe)
+    assert (done.returncode, done.stderr) == (CLOSED_PIPE, "")
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_without_a_buffer(folder, closed_pipe):
+    done = run(folder, PRINTING["plan"], unbuffered="1", stdout=closed_pipe)
+    assert (done.returncode, done.stderr) == (CLOSED_PIPE, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PRINTING, *WRITING])
+def test_a_standard_output_that_is_closed_at_the_start_changes_nothing(name, folder):
+    arguments = PRINTING.get(name) or WRITING[name]
+    done, usual = run(folder, arguments, ">&- <&-"), run(folder, arguments, ">/dev/null")
+    # argparse prints help to the standard error then.
+    assert (done.returncode, done.stderr) == (usual.returncode, done.stderr if "help" in name else usual.stderr)
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plan", *WRITING])
+def test_messages_that_nobody_reads_end_a_command_quietly(name, folder, closed_pipe):
+    arguments = PRINTING.get(name) or WRITING[name]
+    done = run(folder, arguments, stdout=subprocess.PIPE, stderr=closed_pipe)
+    assert done.returncode == (0 if name == "plan" else CLOSED_PIPE)
+    assert run(folder, arguments, "2>&-", stdout=subprocess.PIPE).returncode == (2 if name == "try" else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(unbuffered, folder):
+    done = run(folder, PRINTING["plan"], ">/dev/full", unbuffered)
+    assert done.returncode == NOT_WRITTEN
+    assert done.stderr.startswith("compilediag: can't write the output: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_script_keeps_its_own_behavior_and_its_report_is_written(folder, closed_pipe, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.stdout is None)\n")
+    options = ["run", "--report", tmp_path / "run.html", script]
+    done = run(folder, options, stdout=subprocess.PIPE, stderr=closed_pipe)
+    assert (done.returncode, done.stdout) == (0, "False\n") and (tmp_path / "run.html").exists()
+    script.write_text("import sys\nsys.exit(3 if sys.stdout is None else 4)\n")
+    assert run(folder, ["run", "--quiet", script], ">&-").returncode == 3
+    script.write_text("print('to nobody')\n")
+    done = run(folder, ["run", "--quiet", script], stdout=closed_pipe)
+    assert done.returncode == 120 and done.stderr.count("BrokenPipeError") == 1, "as Python itself"
