@@ -119,7 +119,7 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path):
     (tmp_path / "zero.cdiag").symlink_to("/dev/zero")
     (tmp_path / "nothing.cdiag").symlink_to(tmp_path / "missing")
     for name in ("fifo", "zero", "nothing"):
-        assert is_refused(tmp_path / f"{name}.cdiag", "is a (named pipe|device)|does not exist")
+        assert is_refused(tmp_path / f"{name}.cdiag", "is a (named pipe|device)|not a regular file|does not exist")
     assert is_refused(tmp_path, "contains no logs and no sessions|is a folder")
 
 
