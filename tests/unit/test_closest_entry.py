@@ -4,7 +4,7 @@ import pytest
 
 from compilediag.decode.guards.failed_guards import FailedEntry, FailingGuard, make_recompile_events
 from compilediag.decode.guards.guard_text import parse_guard
-from compilediag.decode.guards.source_names import format_source
+from compilediag.decode.guards.path import format_source
 
 WRAPPER = ("inner", "/site-packages/torch/_dynamo/external_utils.py", 67)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilediag.decode.guards.guard_text import parse_guard
-from compilediag.decode.guards.source_names import format_source
+from compilediag.decode.guards.path import format_source
 from compilediag.events import GUARD_KINDS
 
 KEYS = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
@@ -404,7 +404,7 @@ def test_closure_variable_gets_its_name_from_the_hint():
         "L['fn'].__closure__[0].cell_contents.n == 2    # return x * s  # f.py:3 in g (HINT: guard on \"s\".n)"
     )
     assert (parsed.source, parsed.expected) == ("s.n", "2")
-    assert parsed.operands == ("L['fn'].__closure__[0].cell_contents.n",)
+    assert [path.torch_text for path in parsed.operands] == ["L['fn'].__closure__[0].cell_contents.n"]
 
 
 @pytest.mark.parametrize(

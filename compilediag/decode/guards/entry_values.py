@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from .cpp_names import parse_class_name
 from .guard_text import ParsedGuard, parse_guard
-from .source_names import format_source, parse_class_name
+from .path import format_source, scan_source
+from .tensor_text import TensorCheck
 
 #: (source, kind of guard) -> value.
 Values = dict[tuple[str | None, str], str]
@@ -23,8 +25,7 @@ MAX_TENSORS = 1_000
 #: A leaf of the guard tree as torch prints it, after a line end: `^` is ten times slower.
 _LEAF = re.compile(r"\n[| +-]*\+- (?P<leaf>[A-Z_0-9]+): (?P<code>.*)")
 _TENSOR_LEAF = re.compile(r"\n[| +-]*\+- TENSOR_MATCH: (.*)")
-_TENSOR = re.compile(r"check_tensor\((?P<source>.+?), .* size=\[(?P<size>[^\]]*)\]")
-_MANAGER = re.compile(r"Manager: source=(?P<source>[^\n]+?), [^\n]*type=(?P<type><class '[^'\n]+'>)")
+_MANAGER = re.compile(r"Manager: source=")
 _LAST_NAME = re.compile(r"\w+(?=\W*$)")
 #: Kinds of guards that name a size or a number by its source.
 _BY_SOURCE = ("symbolic_shape", "tensor_size", "value")
@@ -35,8 +36,11 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
     names = {found[0] for source in sources if source and (found := _LAST_NAME.search(_remove_items(source)))}
     values: Values = {}
     for manager in _MANAGER.finditer(text):
-        if any(name in manager["source"] for name in names) and (type_name := parse_class_name(manager["type"])):
-            values[format_source(manager["source"]), "type"] = type_name
+        end = scan_source(text, manager.end())
+        source, line_end = text[manager.end() : end], text.find("\n", end)
+        type_name = parse_class_name(text[end : line_end if line_end >= 0 else None].rpartition(" type=")[2])
+        if type_name and any(name in source for name in names):
+            values[format_source(source), "type"] = type_name
     for leaf, code in _split_guards(text):
         if not any(name in code for name in names):
             continue
@@ -44,11 +48,10 @@ def read_guard_values(text: str, sources: Iterable[str | None]) -> Values:
         # Of ShapeEnv's guards only an equality with a number has the value.
         if guard.expected is not None and (guard.kind != "symbolic_shape" or guard.expected.lstrip("-").isdecimal()):
             values[guard.source, guard.kind] = guard.expected
-        if tensor := _TENSOR.match(code):
-            source = format_source(tensor["source"])
-            for dim, size in enumerate(filter(None, map(str.strip, tensor["size"].split(",")))):
-                if size.isdecimal():
-                    values.update({(f"{source}.size()[{dim}]", kind): size for kind in _BY_SOURCE})
+        if tensor := TensorCheck.parse(code):
+            for dim, size in enumerate(tensor.size):
+                if size is not None:
+                    values.update({(f"{tensor.name}.size()[{dim}]", kind): str(size) for kind in _BY_SOURCE})
     return values
 
 
@@ -68,8 +71,8 @@ def find_tensor_guards(text: str) -> list[str]:
 def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard | None:
     """Return the guard on the tensor of `source`: `x.size()[0]`, `x.dtype` or `x`."""
     for code in guards:
-        found = _TENSOR.match(code)
-        name = format_source(found["source"]) if found else None
+        tensor = TensorCheck.parse(code)
+        name = tensor.name if tensor else None
         if name and source and (source == name or source.startswith((f"{name}.", f"{name}["))):
             return parse_guard(code, "TENSOR_MATCH")
     return None

@@ -1,29 +1,18 @@
-"""The forms of torch's guard texts, one entry each. They are tried in order, and the first match counts.
+"""The forms of torch's guard texts. Most are Python expressions, and `ast` reads them; the rest is prose of C++.
 
-Groups of a pattern: `src` is the guarded source, `exp` and `act` what was expected and found; groups whose
-name begins with `type` or `dtype` are turned into a class name or a torch dtype.
+GuardBuilder in torch/_dynamo/guards.py and torch/csrc/dynamo/guards.cpp make them, read at torch 2.11, 2.13 and 2.15.
+Prose is a table of beginnings, so a text costs one comparison per row and no search.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
-from .guard_expressions import Parts, parse_equality, parse_shape
-from .source_names import PATH, format_dtype, format_source, parse_class_name
-from .special_forms import (
-    parse_backend,
-    parse_contains,
-    parse_current_stream,
-    parse_dim_ranges,
-    parse_dispatch_keys,
-    parse_duplicates,
-    parse_hasattr,
-    parse_is,
-    parse_overlapping,
-    parse_requires_grad,
-    parse_same_object,
-)
+from .cpp_names import compare_dispatch_keys, format_dtype, parse_class_name
+from .path import MAX_PARSED, Expression, Path, Step, format_source, parse_expression, parse_path, scan_source
 
 #: C++ class of a guard -> its kind, for texts that match no form.
 LEAF_KINDS = {
@@ -60,241 +49,615 @@ LEAF_KINDS = {
 }
 
 
-def _make_form(
-    pattern: str,
-    kind: str,
-    source: str = "{src}",
-    expected: str = "{exp}",
-    actual: str | None = None,
-    operand: str = "{src}",
-) -> Callable[[str], Parts | None]:
-    """Make a form from a pattern and templates over its groups (`operand`: over the unformatted groups)."""
-    compiled = re.compile(pattern, re.S)
+class Check(NamedTuple):
+    """What a guard checks. `operands` are the guarded values."""
 
-    def parse(text: str) -> Parts | None:
-        found = compiled.match(text)
-        if not found:
+    kind: str
+    source: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    operands: tuple[Path, ...] = ()
+
+
+#: Kind of a text that is none of the forms.
+OTHER = Check("other")
+_PRESENT, _ABSENT = "present", "absent"
+
+
+def read_check(code: str, is_shape: bool = False) -> Check:
+    """Read a guard text without its comment; kind "other" for an unknown one. `is_shape`: the guard is ShapeEnv's.
+
+    A text over `MAX_PARSED` characters is read as far as its beginning goes.
+    """
+    if not code.startswith(("L['", "G['")):
+        for beginning, read in _PROSE:
+            if code.startswith(beginning):
+                return read(code[len(beginning) :]) or OTHER
+    if len(code) > MAX_PARSED:
+        return _read_beginning(code)
+    # A check of a type ends with `, type=<class ...>`, which is no part of the expression.
+    end = scan_source(code)
+    cls = parse_class_name(code[end:]) if code.startswith(", type=", end) else None
+    expression = parse_expression(code[:end] if code.startswith(", type=", end) else code)
+    if expression is None:
+        return _read_beginning(code)
+    if is_shape and (check := _read_is(expression, expression.node) or _read_shape(expression)):
+        return check
+    check = _read_expression(expression) or _read_shape(expression) or OTHER
+    return check if cls is None else _add_class(check, cls)
+
+
+def _add_class(check: Check, cls: str) -> Check:
+    if check.kind == "type":
+        return check._replace(expected=cls)
+    is_object = check.expected == "the same object"
+    return check._replace(expected=f"the same object (type {cls})") if is_object else check
+
+
+# ---- expressions ----
+
+
+def _read_expression(expression: Expression) -> Check | None:
+    node, negated = expression.node, False
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node, negated = node.operand, not negated
+    match node:
+        case ast.IfExp(_, body):
+            return _read_marking(expression, body)
+        case ast.BoolOp(ast.And(), [_, ast.Call(ast.Name("__math_isnan" | "__numpy_isnan"), [value])]):
+            return _read_value(expression, value, "nan")
+        case ast.Compare(ast.Call(ast.Name("hasattr")) as call, [ast.Eq()], [ast.Constant(False)]):
+            return _read_call(expression, call, not negated)
+        case ast.Compare(_, [ast.Is() | ast.IsNot()], [_]):
+            return _read_is(expression, node)
+        case ast.Compare(left, [ast.Eq() | ast.NotEq() as operator], [right]) if not negated:
+            return _read_equality(expression, left, right, isinstance(operator, ast.NotEq))
+        case ast.Call():
+            return _read_call(expression, node, negated)
+    path = expression.read_path(node)
+    if negated and path is not None:
+        return Check("length", f"len({path.text})", "0", None, (path,))
+    return None
+
+
+def _read_value(expression: Expression, node: ast.expr, expected: str) -> Check | None:
+    path = expression.read_path(node)
+    return None if path is None else Check("value", path.text, expected, None, (path,))
+
+
+def _read_is(expression: Expression, node: ast.expr) -> Check | None:
+    match node:
+        case ast.Compare(left, [ast.Is() | ast.IsNot() as operator], [right]):
+            path, other = expression.read_path(left), expression.read_path(right)
+        case _:
             return None
-        groups = {name: _format_group(name, value or "") for name, value in found.groupdict().items()}
-        operands = (operand.format(**found.groupdict()),) if "src" in groups else ()
-        return (
-            kind,
-            source.format(**groups) or None,
-            expected.format(**groups) or None,
-            actual and actual.format(**groups),
-            operands,
+    if path is None:
+        return None
+    negated = isinstance(operator, ast.IsNot)
+    if isinstance(right, ast.Constant) and right.value is None:
+        kind = "dead_reference" if negated and path.steps[-1:] == (Step("call"),) else "value"
+        return Check(kind, path.text, "not None" if negated else "None", "None" if negated else None, (path,))
+    if other is None:
+        return None
+    same = f"the same object as {other.text}"
+    texts = (f"not {same}", same) if negated else (same, "another object")
+    return Check("alias", path.text, *texts, (path, other))
+
+
+#: Function on the left of an equality -> kind of guard, and how its value is written.
+_COMPARED = {
+    **dict.fromkeys(("len", "dict.__len__", "set.__len__", "frozenset.__len__"), ("length", "len({0})")),
+    **dict.fromkeys(("___tuple_iterator_len", "___list_reverseiterator_len"), ("length", "len({0})")),
+    **dict.fromkeys(("___normalize_range_iter", "___normalize_count_iter"), ("value", "{0}")),
+    **dict.fromkeys(("int", "float", "str", "bool", "complex", "bytes"), ("value", "{0}")),
+    "___dict_version": ("value", "{0}"),
+}
+#: State that is not reached from the frame -> kind of guard, and its name.
+_AMBIENT = {
+    "utils_device.CURRENT_DEVICE": ("default_device", "torch.get_default_device()"),
+    "torch.autograd.forward_ad._current_level": ("global_state", "forward AD level"),
+}
+
+
+def _read_equality(expression: Expression, left: ast.expr, right: ast.expr, negated: bool) -> Check | None:
+    expected = expression.get_text(right)
+    match left, right:
+        case ast.Call(ast.Name("list"), [inner]), _:
+            keys = expression.read_path(inner)
+            if keys is not None and keys.text.endswith(".keys()"):
+                return Check("dict_keys", keys.text, expected, None, (keys.parent,))
+        case ast.Call(function, [value]), _ if (known := _COMPARED.get(ast.unparse(function))) is not None:
+            path = expression.read_path(value)
+            if path is None or (negated and known[0] != "length"):
+                return None
+            if ast.unparse(function) == "___dict_version":
+                expected = f"unchanged since (version {expected})"
+            return Check(known[0], known[1].format(path.text), expected, None, (path,))
+        case ast.Call(ast.Attribute(value, "raw_repr")), ast.Call(ast.Attribute(ast.Call(_, keys), "raw_repr")):
+            path = expression.read_path(value)
+            listed = ", ".join(map(expression.get_text, keys))
+            return None if path is None else Check("dispatch_keys", path.text, listed, None, (path,))
+        case _, ast.Call(ast.Name("___get_current_stream"), [ast.Call(_, [ast.Constant(str() as device), *_])]):
+            path = expression.read_path(left)
+            name = "" if path is None else path.text
+            found = ("another stream", name) if negated else (name, "another stream")
+            return Check("global_state", f"current {device} stream", *found)
+    path = expression.read_path(left)
+    if path is None or negated:
+        return None
+    if path.text in _AMBIENT:
+        kind, name = _AMBIENT[path.text]
+        return Check(kind, name, expected)
+    if _is_key_of_dict(path):
+        return Check("dict_keys", path.text, expected, None, (path,))
+    if path.is_dimension or any(other.scope or other.is_dimension for _, other in expression.list_paths(right)):
+        return None
+    return Check("value", path.text, expected, None, (path,))
+
+
+def _is_key_of_dict(path: Path) -> bool:
+    """True for `list(dict.keys(d))[0]`."""
+    *_, keys, listed, item = (Step(""), Step(""), Step(""), *path.steps)
+    return (keys[:2], listed[:2], item.kind) == (("function", "dict.keys"), ("function", "list"), "item")
+
+
+def _read_call(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    function = ast.unparse(call.func)
+    read = _CALLS.get(function)
+    if read is not None:
+        return read(expression, call, negated)
+    return next((check for beginning, check in _NAMED_BY_COMPILE if function.startswith(beginning)), None)
+
+
+def _read_same_type(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    path = expression.read_path(call.args[0]) if call.args else None
+    return None if path is None else Check("type", path.text, None, None, (path,))
+
+
+def _read_same_object(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    path = expression.read_path(call.args[0]) if call.args else None
+    if path is None:
+        return None
+    if path.steps[-1:] == (Step("attr", "__code__"),):
+        # CLOSURE_MATCH: a function is the same if its code is.
+        return Check("identity", path.parent.text, "the same function", None, (path,))
+    return Check("identity", path.text, "the same object", None, (path,))
+
+
+def _read_same_key(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    path = expression.read_path(call.args[0]) if call.args else None
+    return None if path is None else Check("dict_keys", path.text, "the same object", None, (path,))
+
+
+def _read_contains(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    match call.args:
+        case [key, ast.Attribute(value, "__dict__")] if (owner := expression.read_path(value)) is not None:
+            kind, name = "hasattr", f"{owner.text}.{_get_constant_text(expression, key)}"
+        case [key, value] if (owner := expression.read_path(value)) is not None:
+            kind, name = "dict_keys", f"{owner.text}[{expression.spell(key)}]"
+        case _:
+            return None
+    found = (_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)
+    # The value of `owner.__dict__` is not read: the object is what the name says.
+    return Check(kind, name, *found, (owner,))
+
+
+def _get_constant_text(expression: Expression, node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else expression.get_text(node)
+
+
+def _read_set_contains(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    path = expression.read_path(call.args[0]) if len(call.args) == 2 else None
+    if path is None:
+        return None
+    item = expression.get_text(call.args[1])
+    expected, actual = ("without", "contains") if negated else ("contains", "without")
+    return Check("value", path.text, f"{expected} {item}", f"{actual} {item}", (path,))
+
+
+def _read_hasattr(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    match call.args:
+        case [value, ast.Constant(str() as name)] if (path := expression.read_path(value)) is not None:
+            kind = "symbolic_shape" if name.startswith("_dynamo_") else "hasattr"
+            return Check(
+                kind, f"{path.text}.{name}", *((_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)), (path,)
+            )
+    return None
+
+
+def _read_tensor(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    path = expression.read_path(call.args[0]) if call.args else None
+    if path is None or not call.args[1:]:
+        return None
+    # Its other arguments as torch prints them, without the closing parenthesis.
+    start = call.args[1].col_offset
+    return Check("tensor_size", path.text, expression.restore(expression.text[start:-1]), None, (path,))
+
+
+def _read_copy_on_write(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    match call.args:
+        case [value, ast.Constant(bool() as expected)] if (path := expression.read_path(value)) is not None:
+            return Check("value", f"torch._C._is_cow_tensor({path.text})", str(expected), str(not expected), (path,))
+    return None
+
+
+def _read_no_aliasing(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    return _make_duplicates(tuple(path for argument in call.args for _, path in expression.list_paths(argument)))
+
+
+def _make_duplicates(paths: tuple[Path, ...]) -> Check:
+    names = ", ".join(path.text for path in paths) or None
+    return Check("alias", names, "different tensors", "the same tensor", paths)
+
+
+def _read_overlapping(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    groups = {keyword.arg: expression.list_paths(keyword.value) for keyword in call.keywords}
+    overlapping = ", ".join(path.text for _, path in groups.get("overlapping", []))
+    paths = tuple(path for found in groups.values() for _, path in found)
+    names = ", ".join(path.text for path in paths) or None
+    return Check("alias", names, f"overlapping storage: {overlapping or 'none'}", None, paths)
+
+
+def _read_functorch(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
+    return Check("mode_stack", "functorch levels", ", ".join(map(expression.get_text, call.args)))
+
+
+#: Function -> the reader of a guard that calls it.
+_CALLS: dict[str, Callable[[Expression, ast.Call, bool], Check | None]] = {
+    "___check_type_id": _read_same_type,
+    "___check_fake_script_type": _read_same_type,
+    "TYPE_MISMATCH": _read_same_type,
+    "___check_obj_id": _read_same_object,
+    "__check_obj_id": _read_same_key,
+    "___dict_contains": _read_contains,
+    "set.__contains__": _read_set_contains,
+    "hasattr": _read_hasattr,
+    "check_tensor": _read_tensor,
+    "___cow_tensor_matches": _read_copy_on_write,
+    "check_no_aliasing": _read_no_aliasing,
+    "check_overlapping": _read_overlapping,
+    "___check_torch_function_mode_stack": lambda *_: Check("mode_stack", "torch function modes", "the same modes"),
+    "___check_global_state": lambda *_: Check("global_state", "global state"),
+    "torch._functorch.pyfunctorch.compare_functorch_state": _read_functorch,
+}
+#: Guard functions whose names end in numbers of the compile.
+_METADATA = Check("value", None, "the same tensor subclass metadata", "other metadata")
+_DTENSOR_SPEC = Check("value", None, "the same DTensor spec", "another spec")
+_OPAQUE_GUARD = Check("value", None, "the same values of its guard_fn", "other values")
+_NAMED_BY_COMPILE = (
+    ("___check_metadata_", _METADATA),
+    ("__dtensor_spec_", _DTENSOR_SPEC),
+    ("___check_opaque_guard_fn_", _OPAQUE_GUARD),
+)
+
+
+def _read_marking(expression: Expression, body: ast.expr) -> Check | None:
+    """Read the guards on marks of dimensions: `(marks.issubset({0})) if hasattr(x, marks) else True`."""
+    match body:
+        case ast.Call(ast.Attribute(marks, "issubset"), [allowed]):
+            path, expected = _read_mark(expression, marks), f"within {expression.get_text(allowed)}"
+        case ast.Compare(marks, [ast.Eq()], [right]):
+            path, expected = _read_mark(expression, marks), expression.get_text(right)
+        case _:
+            return None
+    if path is None:
+        return None
+    if path.steps[-1].value == "_dynamo_dynamic_range":
+        expected = format_dim_ranges(expected)
+    return Check("symbolic_shape", path.text, expected, None, (path,))
+
+
+def _read_mark(expression: Expression, marks: ast.expr) -> Path | None:
+    """The path of `x._dynamo_dynamic_indices`, however torch reads it."""
+    match marks:
+        case ast.Call(ast.Name("getattr"), [value, ast.Constant(str() as name), _]):
+            owner = expression.read_path(value)
+            return None if owner is None else owner.then("attr", name)
+    return expression.read_path(marks)
+
+
+_RANGE = re.compile(r"_DimRange\(dim=(\d+), min=(\w+), max=(\w+)\)")
+
+
+def format_dim_ranges(text: str) -> str:
+    """Format the ranges that mark_dynamic got: `{_DimRange(dim=0, min=2, max=16)}` -> `dim 0: 2 to 16`."""
+    ranges = sorted((int(dim), low, high) for dim, low, high in _RANGE.findall(text))
+    bounds = (
+        f"dim {dim}: {'any' if low == 'None' else low} to {'any' if high == 'None' else high}"
+        for dim, low, high in ranges
+    )
+    return ", ".join(bounds) or "no range"
+
+
+#: Functions in ShapeEnv's guards, from sympy's printer.
+_SHAPE_FUNCTIONS = ("Eq", "Ne", "Mod", "Max", "Min", "And", "Or")
+
+
+def _read_shape(expression: Expression) -> Check | None:
+    """Read an expression over sizes and ints, from ShapeEnv.produce_guards_verbose; None for anything else."""
+    node = expression.node
+    match node:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()) | ast.BinOp(_, ast.Mod() | ast.FloorDiv()):
+            pass
+        case ast.Call(ast.Name(name)) if name in _SHAPE_FUNCTIONS:
+            pass
+        case _:
+            return None
+    found = [path for _, path in expression.list_paths(node)]
+    # Where torch left the scopes out, all names are sources.
+    paths = [path for path in found if path.scope or path.is_dimension] or [
+        p for p in found if p.root not in _NO_VALUES
+    ]
+    if not paths:
+        return None
+    paths = sorted(dict.fromkeys(paths), key=lambda path: not path.is_dimension)
+    bound = _format_bound(expression) if len(paths) == 1 else None
+    names = ", ".join(dict.fromkeys(path.text for path in paths))
+    return Check("symbolic_shape", names, bound or expression.spell(), None, tuple(paths))
+
+
+_NO_VALUES = frozenset({"inf", "math", "sympy", "torch"})
+_MIRRORED = {ast.Lt: ">", ast.LtE: ">="}
+_OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.NotEq: "!=", ast.Eq: ""}
+
+
+def _format_bound(expression: Expression) -> str | None:
+    """Format what an expression requires of its only source, if it has a simple form: `2 <= n` -> `>= 2`."""
+    match expression.node:
+        case ast.Compare(low, [lower], [value]) if (number := _read_int(low)) is not None:
+            if expression.read_path(value) is not None and type(lower) in _MIRRORED:
+                return f"{_MIRRORED[type(lower)]} {number}"
+        case ast.Compare(low, [lower, upper], [value, high]) if expression.read_path(value) is not None:
+            ends = _read_int(low), _read_int(high)
+            if None not in ends and type(lower) in _MIRRORED and type(upper) in _MIRRORED:
+                return f"{_MIRRORED[type(lower)]} {ends[0]} and {_OPERATORS[type(upper)]} {ends[1]}"
+        case ast.Compare(value, [operator], [high]) if expression.read_path(value) is not None:
+            if (number := _read_int(high)) is not None and type(operator) in _OPERATORS:
+                return f"{_OPERATORS[type(operator)]} {number}".strip()
+        case ast.Call(ast.Name("Eq" | "Ne" as name), [value, high]) if expression.read_path(value) is not None:
+            if (number := _read_int(high)) is not None:
+                return str(number) if name == "Eq" else f"!= {number}"
+    return None
+
+
+def _read_int(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(int() as number):
+            return number
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as number)):
+            return -number
+    return None
+
+
+# ---- texts that are no expression ----
+
+_CALL_NAME = re.compile(r"(?:not )?([\w.]+)\(")
+#: Function -> kind, for a check whose arguments Python cannot read: they contain what an object prints of itself.
+_UNREADABLE = {
+    **dict.fromkeys(("___check_type_id", "___check_fake_script_type"), "type"),
+    "___check_obj_id": "identity",
+    "___dict_contains": "dict_keys",
+    "set.__contains__": "value",
+    "check_tensor": "tensor_size",
+    "len": "length",
+    "hasattr": "hasattr",
+}
+
+
+def _read_beginning(code: str) -> Check:
+    """Read a text as far as its beginning goes: `source == ...`, where the value is too long or no expression."""
+    beginning = code[:MAX_PARSED]
+    end = scan_source(beginning)
+    path = parse_path(beginning[:end]) if end else None
+    if path is not None and beginning.startswith(" == ", end):
+        if beginning.startswith("list(") and path.text.endswith(".keys())"):
+            name = path.text.removeprefix("list(").removesuffix(")")
+            return Check("dict_keys", name, code[end + 4 :].strip(), None, (path.parent.parent,))
+        return Check("value", path.text, code[end + 4 :].strip(), None, (path,))
+    found = _CALL_NAME.match(beginning)
+    return Check(_UNREADABLE.get(found[1], "other")) if found else OTHER
+
+
+def _read_quoted(text: str) -> tuple[Path | None, str] | None:
+    """A source in quotes and the text after it; None if the text does not begin so."""
+    end = scan_source(text)
+    if not text.startswith("'", end):
+        return None
+    return parse_path(text[:end]), text[end + 1 :]
+
+
+#: What C++ says of a tensor, after its name: kind, property, expected, actual.
+_OF_TENSORS: tuple[tuple[re.Pattern[str], str, str, str, str], ...] = tuple(
+    (re.compile(pattern), kind, named, expected, actual)
+    for pattern, kind, named, expected, actual in (
+        (
+            r" size mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
+            *("tensor_size", "{src}.size()[{i}]", "{exp}", "{act}"),
+        ),
+        (
+            r" stride mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
+            *("tensor_stride", "{src}.stride()[{i}]", "{exp}", "{act}"),
+        ),
+        (
+            r" rank mismatch\. expected (?P<exp>\d+), actual (?P<act>\d+)",
+            *("tensor_rank", "{src}.dim()", "{exp}", "{act}"),
+        ),
+        (
+            r" dtype mismatch\. expected (?P<dtype>\w+), actual (?P<dtype_now>\w+)",
+            *("tensor_dtype", "{src}.dtype", "{dtype}", "{dtype_now}"),
+        ),
+        (
+            r" Tensor device index mismatch\. Expected device index to be (?P<exp>-?\d+), actual (?P<act>-?\d+)",
+            *("tensor_device", "{src}.device", "device index {exp}", "device index {act}"),
+        ),
+    )
+)
+_REQUIRES_GRAD = re.compile(r" requires_grad mismatch\. expected requires_grad=(\w+)")
+_KEYS = r"DispatchKeySet\(([^)]*)\)"
+_DISPATCH_KEYS = re.compile(rf" dispatch key set mismatch\. expected {_KEYS}, actual {_KEYS}")
+
+
+def _read_tensor_prose(text: str) -> Check | None:
+    quoted = _read_quoted(text)
+    if quoted is None:
+        return None
+    path, rest = quoted
+    name, operands = ("", ()) if path is None else (path.text, (path,))
+    for pattern, kind, named, expected, actual in _OF_TENSORS:
+        if found := pattern.match(rest):
+            groups = {k: format_dtype(v) if k.startswith("dtype") else v for k, v in found.groupdict().items()}
+            source, old, new = (one.format(src=name, **groups) for one in (named, expected, actual))
+            return Check(kind, source, old, new, operands)
+    if found := _REQUIRES_GRAD.match(rest):
+        is_wanted = found[1] not in ("0", "False")
+        return Check("requires_grad", f"{name}.requires_grad", str(is_wanted), str(not is_wanted), operands)
+    if found := _DISPATCH_KEYS.match(rest):
+        is_device, old, new = compare_dispatch_keys(found[1], found[2])
+        return Check(
+            *(("tensor_device", f"{name}.device") if is_device else ("dispatch_keys", name)), old, new, operands
         )
-
-    return parse
-
-
-def _format_group(group: str, value: str) -> str:
-    if group.startswith("src"):
-        return format_source(value)
-    if group.startswith("type"):
-        return parse_class_name(value) or value
-    if group.startswith("dtype"):
-        return format_dtype(value)
-    return value.strip()
+    return None
 
 
-_SRC = r"(?P<src>.+)"
-_parse_raw_repr = _make_form(
-    rf"{_SRC}\.raw_repr\(\) == DispatchKeySet\((?P<exp>.*)\)\.raw_repr\(\)$", "dispatch_keys", expected="{exp}"
-)
-_FORMS: tuple[Callable[[str], Parts | None], ...] = (
-    # TensorCheck::check_verbose and TENSOR_MATCH, guards.cpp
-    _make_form(
-        rf"tensor '{_SRC}' size mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
-        "tensor_size",
-        "{src}.size()[{i}]",
-        actual="{act}",
-    ),
-    _make_form(
-        rf"tensor '{_SRC}' stride mismatch at index (?P<i>\d+)\. expected (?P<exp>-?\w+), actual (?P<act>-?\w+)",
-        "tensor_stride",
-        "{src}.stride()[{i}]",
-        actual="{act}",
-    ),
-    _make_form(
-        rf"tensor '{_SRC}' rank mismatch\. expected (?P<exp>\d+), actual (?P<act>\d+)",
-        "tensor_rank",
-        "{src}.dim()",
-        actual="{act}",
-    ),
-    _make_form(
-        rf"tensor '{_SRC}' dtype mismatch\. expected (?P<dtype>\w+), actual (?P<dtype_now>\w+)",
-        "tensor_dtype",
-        "{src}.dtype",
-        "{dtype}",
-        "{dtype_now}",
-    ),
-    _make_form(
-        rf"tensor '{_SRC}' Tensor device index mismatch\. Expected device index to be (?P<exp>-?\d+), "
-        r"actual (?P<act>-?\d+)",
-        "tensor_device",
-        "{src}.device",
-        "device index {exp}",
-        "device index {act}",
-    ),
-    parse_requires_grad,
-    parse_dispatch_keys,
-    # torch 2.14 or 2.15 and later name the type.
-    _make_form(
-        rf"expected type of '{_SRC}' to be (?P<type><.*>), but found (?P<type_now><.*>)",
-        "type",
-        expected="{type}",
-        actual="{type_now}",
-    ),
-    _make_form(
-        rf"expected type of '{_SRC}' to be a tensor type, (?:'? ?but found (?P<type><.*>)|.*)",
-        "type",
-        expected="a tensor",
-        actual="{type}",
-    ),
-    _make_form(rf"check_tensor\({_SRC}, (?P<exp>\w+, DispatchKeySet\(.*)\)$", "tensor_size"),
-    _make_form(r"tensor has too few dimensions", "tensor_rank", "", ""),
-    _make_form(r"not a tensor(?: - grad field is accessed )?(?P<src>.*)", "type", expected="a tensor"),
-    # GuardBuilder.TYPE_MATCH, ID_MATCH, ...
-    _make_form(
-        rf"___check_(?:type_id|fake_script_type)\({_SRC}, \d+\)(?:, type=(?P<type>.*))?",
-        "type",
-        expected="{type}",
-    ),
-    _make_form(rf"__check_obj_id\({_SRC}, \d+\)", "dict_keys", expected="the same object"),
-    parse_same_object,
-    _make_form(rf"___dict_version\({_SRC}\) == (?P<v>\d+)", "value", expected="unchanged since (version {v})"),
-    parse_contains,
-    _make_form(
-        r"set\.__contains__\((?P<src>.+), (?P<exp>.+)\)$", "value", expected="contains {exp}", actual="without {exp}"
-    ),
-    _make_form(
-        r"not set\.__contains__\((?P<src>.+), (?P<exp>.+)\)$",
-        "value",
-        expected="without {exp}",
-        actual="contains {exp}",
-    ),
-    _make_form(
-        r"\(\(getattr\((?P<src>.+?), '(?P<a>\w+)', set\(\)\)\.issubset\((?P<exp>.*?)\)\).*",
-        "symbolic_shape",
-        "{src}.{a}",
-        "within {exp}",
-        operand="{src}.{a}",
-    ),
-    _make_form(
-        r"\(\((?P<src>.+?)\.(?P<a>_dynamo\w+)\.issubset\((?P<exp>.*?)\)\).*",
-        "symbolic_shape",
-        "{src}.{a}",
-        "within {exp}",
-        operand="{src}.{a}",
-    ),
-    parse_dim_ranges,
-    _make_form(
-        r"\(\(getattr\((?P<src>.+?), '(?P<a>\w+)', None\) == (?P<exp>.*?)\) if hasattr.*",
-        "symbolic_shape",
-        "{src}.{a}",
-        operand="{src}.{a}",
-    ),
-    # DIMENSION_DYNAMIC_MARKING_GUARD of torch 2.13, which does not name the tensor
-    _make_form(
-        r"(?P<a>_\w+):? not a subset: runtime (?P<act>.*) is not a subset of compiled (?P<exp>.*)",
-        "symbolic_shape",
-        "",
-        "{a} within {exp}",
-        "{act}",
-    ),
-    _make_form(
-        r"(?P<a>_\w+) (?:should be absent but is present|is present on runtime tensor but was absent).*",
-        "symbolic_shape",
-        "",
-        "{a} absent",
-        "present",
-    ),
-    _make_form(
-        r"(?P<a>_\w+):? (?:mismatch: )?expected (?P<exp>.*?)(?:,| but) (?P<act>actual .*|attribute is absent.*)",
-        "symbolic_shape",
-        "",
-        "{a} {exp}",
-        "{act}",
-    ),
-    _make_form(r"(?P<a>_\w+):? mismatch: expected (?P<exp>.*)", "symbolic_shape", "", "{a} {exp}"),
-    parse_hasattr,
-    _parse_raw_repr,
-    _make_form(r"\(type\((?P<src>.+?)\) is (?:float|complex) and .*", "value", expected="nan"),
-    _make_form(rf"___(?:tuple_iterator|list_reverseiterator)_len\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
-    _make_form(rf"(?:frozen)?set\.__len__\({_SRC}\) == (?P<exp>\d+)", "length", "len({src})"),
-    # torch 2.15: whether a tensor is one that torch._lazy_clone made and that nobody has written to
-    _make_form(rf"___cow_tensor_matches\({_SRC}, True\)", "value", "torch._C._is_cow_tensor({src})", "True", "False"),
-    _make_form(rf"___cow_tensor_matches\({_SRC}, False\)", "value", "torch._C._is_cow_tensor({src})", "False", "True"),
-    _make_form(rf"___normalize_(?:range|count)_iter\({_SRC}\) == (?P<exp>.*)", "value"),
-    _make_form(rf"len\({_SRC}\) (?:==|!=) (?P<exp>\d+)$", "length", "len({src})"),
-    _make_form(rf"not (?P<src>(?=\w){PATH})$", "length", "len({src})", "0"),
-    _make_form(r"list\((?:dict\.keys\()?(?P<src>.+?)(?:\.keys\(\)|\))\) == (?P<exp>.*)", "dict_keys", "{src}.keys()"),
-    _make_form(
-        r"list\(dict\.keys\((?P<src>.+)\)\)\[(?P<i>\d+)\] == (?P<exp>.*)",
-        "dict_keys",
-        "list({src}.keys())[{i}]",
-        operand="list(dict.keys({src}))[{i}]",
-    ),
-    _make_form(rf"(?:int|float|str|bool|complex|bytes)\((?P<src>{PATH})\) == (?P<exp>.*)", "value"),
-    _make_form(r"___check_metadata_\d+.*", "value", "", "the same tensor subclass metadata", "other metadata"),
-    _make_form(r"__dtensor_spec_\d+.*", "value", "", "the same DTensor spec", "another spec"),
-    _make_form(r"___check_opaque_guard_fn_\d+.*", "value", "", "the same values of its guard_fn", "other values"),
-    # the ambient state: GuardBuilder.GLOBAL_STATE, DEFAULT_DEVICE, ...
-    _make_form(r"GLOBAL_STATE changed: (?P<what>.*)", "global_state", "{what}", "unchanged", "changed"),
-    _make_form(r"___check_global_state\(\)(?: against (?P<exp>.*))?", "global_state", "global state"),
-    _make_form(r"___check_torch_function_mode_stack\(\)", "mode_stack", "torch function modes", "the same modes"),
-    _make_form(
-        r"torch\._functorch\.pyfunctorch\.compare_functorch_state\((?P<exp>.*)\)", "mode_stack", "functorch levels"
-    ),
-    _make_form(r"utils_device\.CURRENT_DEVICE == (?P<exp>.*)", "default_device", "torch.get_default_device()"),
-    _make_form(r"torch\.autograd\.forward_ad\._current_level == (?P<exp>.*)", "global_state", "forward AD level"),
-    _make_form(
-        r"torch\._functorch\.\w+\.utils\.top_saved_tensors_hooks ids == (?P<exp>.*)",
-        "global_state",
-        "saved tensors hooks",
-    ),
-    # accessors that fail to reach the value, guards.cpp
-    _make_form(r"getattr failed on source (?P<src>.*)", "hasattr", expected="present", actual="missing"),
-    _make_form(r"KeyError on (?P<src>.*)", "dict_keys", expected="present", actual="missing"),
-    _make_form(r"IndexError on (?P<src>.*)", "length", expected="present", actual="missing"),
-    _make_form(r"IndexError TupleIteratorGetItemAccessor.*", "length", "", "present", "missing"),
-    _make_form(r"TYPE_MISMATCH\((?P<src>.*)\)", "type", expected=""),
-    _make_form(r"Not a weakref (?:obj )?(?P<src>.*)", "dead_reference", expected="a weak reference"),
-    _make_form(r"Weakref_GetRef failed (?P<src>.*)", "dead_reference", expected="a weak reference"),
-    _make_form(
-        r"\w+GuardAccessor(?:\(.*?\))?: Not a function on (?P<src>.*)\.__\w+__$", "type", expected="a Python function"
-    ),
-    _make_form(r"null type dict on .*", "type", "", ""),
-    _make_form(r"Non (?:tuple|integer|float|integer index) found!|symbolic values found", "symbolic_shape", "", ""),
-    _make_form(r'"?Shape guard failed with values: (?P<act>[^"]*)"?', "symbolic_shape", "", "", "{act}"),
-    # the rest
-    parse_duplicates,
-    parse_overlapping,
-    parse_backend,
-    _make_form(
-        r"Cache line invalidated because (?P<src>.*) got deallocated",
-        "dead_reference",
-        expected="alive",
-        actual="deallocated",
-    ),
-    parse_is,
-    parse_current_stream,
-    parse_equality,
-    parse_shape,
+_TYPE_FOUND = re.compile(r" to be (?:(?P<old><[^<>]*>)|a tensor type)(?:, '? ?but found (?P<new><[^<>]*>))?")
+
+
+def _read_type_prose(text: str) -> Check | None:
+    quoted = _read_quoted(text)
+    found = _TYPE_FOUND.match(quoted[1].replace("<locals>", "locals")) if quoted else None
+    if quoted is None or found is None:
+        return None
+    path = quoted[0]
+    old = "a tensor" if found["old"] is None else parse_class_name(found["old"])
+    new = parse_class_name(found["new"]) if found["new"] else None
+    return Check("type", path.text if path else None, old, new, (path,) if path else ())
+
+
+def _about(kind: str, expected: str | None, actual: str | None = None, end: str = "") -> Callable[[str], Check | None]:
+    """A reader of a text that is all source, but for `end`."""
+
+    def read(text: str) -> Check | None:
+        source = text.strip().removesuffix(end)
+        path = parse_path(source)
+        return Check(kind, (source and format_source(source)) or None, expected, actual, (path,) if path else ())
+
+    return read
+
+
+def _constantly(kind: str, expected: str | None = None, actual: str | None = None) -> Callable[[str], Check]:
+    """A reader of a text that names no value."""
+    return lambda _: Check(kind, None, expected, actual)
+
+
+_MARKS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern, re.S), expected, actual)
+    for pattern, expected, actual in (
+        (r"(\w+):? not a subset: runtime (.*?) is not a subset of compiled (.*)", "{0} within {2}", "{1}"),
+        (
+            r"(\w+) (?:should be absent but is present|is present on runtime tensor but was absent)",
+            "{0} absent",
+            _PRESENT,
+        ),
+        (r"(\w+):? (?:mismatch: )?expected (.*?)(?:,| but) (actual .*|attribute is absent.*)", "{0} {1}", "{2}"),
+        (r"(\w+):? mismatch: expected (.*)", "{0} {1}", ""),
+    )
 )
 
 
-#: Forms of a text that begins with a source. These are the most frequent ones, so the other forms are not tried.
-_SOURCE_FIRST = (_parse_raw_repr, parse_is, parse_current_stream, parse_equality, parse_shape)
-_SHAPE_FIRST = (parse_is, parse_shape, *_FORMS)
+def _read_mark_prose(text: str) -> Check | None:
+    """Read the guards of torch 2.13 and later on marks of dimensions, whose texts do not name the tensor."""
+    for pattern, expected, actual in _MARKS:
+        if found := pattern.match(f"_{text}"):
+            groups = [group or "" for group in found.groups()]
+            if groups[0] == "_dynamo_dynamic_range" and "mismatch: expected" in text:
+                groups[1] = format_dim_ranges(groups[1])
+            return Check(
+                "symbolic_shape", None, expected.format(*groups).strip(), actual.format(*groups).strip() or None
+            )
+    return None
 
 
-def match_form(code: str, is_shape: bool = False) -> Parts:
-    """Parse a guard text without its comment; kind "other" if no form matches. `is_shape`: the guard is ShapeEnv's."""
-    forms = _SOURCE_FIRST if code.startswith(("L['", "G['")) else _FORMS
-    for form in _SHAPE_FIRST if is_shape else forms:
-        parts = form(code)
-        if parts:
-            return parts
-    return "other", None, None, None, ()
+_BACKENDS = re.compile(r"Cached backend: ([^\n]*?)\. New backend: ([^\n]*?)\. If this is unexpected")
+
+
+def _read_backend(text: str) -> Check | None:
+    found = _BACKENDS.search(text[:MAX_PARSED])
+    # torch 2.11 does not name the backends.
+    old, new = found.groups() if found else ("the backend it was compiled with", "another backend")
+    return Check("backend", "backend", old, new)
+
+
+def _read_duplicates(text: str) -> Check | None:
+    listed = parse_expression(text.removeprefix(":"))
+    if listed is not None and isinstance(listed.node, ast.List):
+        names = [one.value for one in listed.node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    else:
+        rest = text.removeprefix(" where not expected!").strip()
+        names = [rest[: scan_source(rest)].removesuffix("should")]
+    return _make_duplicates(tuple(path for name in names if (path := parse_path(name)) is not None))
+
+
+def _read_not_a_function(text: str) -> Check | None:
+    _, found, source = text.partition("Not a function on ")
+    head, dot, last = source.strip().rpartition(".")
+    if not found or not dot or not last.startswith("__"):
+        return None
+    path = parse_path(head)
+    return Check("type", format_source(head), "a Python function", None, (path,) if path else ())
+
+
+def _read_global_state(text: str) -> Check:
+    return Check("global_state", "global state", text.strip() or None)
+
+
+#: How a text that is no expression begins, and what reads the rest.
+_PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
+    # TensorCheck::check_verbose, guards.cpp
+    ("tensor '", _read_tensor_prose),
+    ("expected type of '", _read_type_prose),  # torch 2.14 or 2.15 and later
+    ("tensor has too few dimensions", _constantly("tensor_rank")),
+    ("not a tensor - grad field is accessed ", _about("type", "a tensor")),
+    ("not a tensor", _about("type", "a tensor")),
+    ("_dynamo_", lambda text: _read_mark_prose(f"dynamo_{text}")),
+    ("_has_dynamo_", lambda text: _read_mark_prose(f"has_dynamo_{text}")),
+    ("_mark_", lambda text: _read_mark_prose(f"mark_{text}")),
+    # accessors that fail to reach the value
+    ("getattr failed on source ", _about("hasattr", _PRESENT, "missing")),
+    ("KeyError on ", _about("dict_keys", _PRESENT, "missing")),
+    ("IndexError on ", _about("length", _PRESENT, "missing")),
+    ("IndexError TupleIteratorGetItemAccessor", _constantly("length", _PRESENT, "missing")),
+    ("Not a weakref obj ", _about("dead_reference", "a weak reference")),
+    ("Not a weakref ", _about("dead_reference", "a weak reference")),
+    ("Weakref_GetRef failed ", _about("dead_reference", "a weak reference")),
+    ("CodeGuardAccessor", _read_not_a_function),
+    ("FuncDefaultsGuardAccessor", _read_not_a_function),
+    ("FuncKwDefaultsGuardAccessor", _read_not_a_function),
+    ("ClosureGuardAccessor", _read_not_a_function),
+    ("null type dict on ", _constantly("type")),
+    ("Non tuple found!", _constantly("symbolic_shape")),
+    ("Non integer found!", _constantly("symbolic_shape")),
+    ("Non float found!", _constantly("symbolic_shape")),
+    ("Non integer index found!", _constantly("symbolic_shape")),
+    ("symbolic values found", _constantly("symbolic_shape")),
+    ('"Shape guard failed with values: ', lambda text: Check("symbolic_shape", actual=text.partition('"')[0].strip())),
+    ("Shape guard failed with values: ", lambda text: Check("symbolic_shape", actual=text.strip())),
+    # the ambient state
+    ("GLOBAL_STATE changed: ", lambda text: Check("global_state", text.strip() or None, "unchanged", "changed")),
+    ("___check_global_state() against ", _read_global_state),
+    (
+        "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == ",
+        lambda text: Check("global_state", "saved tensors hooks", text.strip() or None),
+    ),
+    (
+        "torch._functorch._aot_autograd.utils.top_saved_tensors_hooks ids == ",
+        lambda text: Check("global_state", "saved tensors hooks", text.strip() or None),
+    ),
+    # the entry itself
+    ("Duplicate tensors found", _read_duplicates),
+    ("Duplicate tensor found", _read_duplicates),
+    ("BACKEND_MATCH", _read_backend),
+    ("___check_current_backend", _read_backend),
+    ("___skip_backend_check", _read_backend),
+    ("Cache line invalidated because ", _about("dead_reference", "alive", "deallocated", end=" got deallocated")),
+    *((beginning, lambda _, check=check: check) for beginning, check in _NAMED_BY_COMPILE),
+)

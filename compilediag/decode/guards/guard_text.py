@@ -14,22 +14,24 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..call_stacks import find_user_line
-from .guard_forms import LEAF_KINDS, match_form
+from .guard_forms import LEAF_KINDS, Check, read_check
+from .path import MAX_PARSED, STRING, Path, Step
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
-_COMMENT = re.compile(r"\s+# ")
+#: torch's comment after a code part, and the strings before it: "  # " in a string does not begin a comment.
+_STRING_OR_COMMENT = re.compile(rf"{STRING}|\s+# ", re.S)
+#: Where a text is too long to look at all of it: the comment after the end of a constant.
+_COMMENT_AT_END = re.compile(r"""(?<=['"\])}])\s+# """)
 _PLACE = re.compile(r"  # (?P<file>[^\s#:][^#:\n]*(?::\\[^#:\n]*)?):(?P<line>\d{1,9}) in \S+")
 _HINT = re.compile(r"\(HINT: (?P<hint>.*)\)\s*$", re.S)
 _CLOSURE_HINT = re.compile(r'guard on "([^"]+)"(\S*?)(?:,|\)|$)')
-#: Characters of a text that are searched; the whole text is kept.
-_SEARCHED = 20_000
 #: Most characters of expected and actual, which are shown in one line; `text` has all of them.
 _MAX_VALUE = 200
 
 
 class ParsedGuard(NamedTuple):
-    """One guard. `operands` are its sources as torch writes them, which can be evaluated."""
+    """One guard. `operands` are the guarded values."""
 
     source: str | None
     kind: str
@@ -39,7 +41,7 @@ class ParsedGuard(NamedTuple):
     user_line: int | None
     user_code: str | None
     text: str
-    operands: tuple[str, ...] = ()
+    operands: tuple[Path, ...] = ()
 
 
 def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
@@ -56,24 +58,24 @@ def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str, is_shape: bool) -> ParsedGuard:
-    body, _, stack = text[:_SEARCHED].partition(_STACK)
+    body, _, stack = text.partition(_STACK)
     body = _COMPILE_ID.sub("", body, count=1).rstrip()
     code, comment = split_comment(body)
-    hint = _HINT.search(comment)
-    if not comment and (hint := _HINT.search(code)):
+    hint = _HINT.search(comment[-MAX_PARSED:])
+    if not comment and len(code) <= MAX_PARSED and (hint := _HINT.search(code)):
         code = code[: hint.start()]
-    kind, source, expected, actual, operands = match_form(code.strip(), is_shape)
+    check = read_check(code.strip(), is_shape)
     file, line, user_code = parse_user_line(comment, stack)
     return ParsedGuard(
-        source=_name_closure(source, hint),
-        kind=kind,
-        expected=_shorten(expected),
-        actual=_shorten(actual),
+        source=_name_closure(check, hint),
+        kind=check.kind,
+        expected=_shorten(check.expected),
+        actual=_shorten(check.actual),
         user_file=file,
         user_line=line,
         user_code=user_code,
         text=text.strip(),
-        operands=operands,
+        operands=check.operands,
     )
 
 
@@ -83,12 +85,12 @@ def _shorten(value: str | None) -> str | None:
 
 def split_comment(body: str) -> tuple[str, str]:
     """Return the code part and torch's comment after it: the user's line, or why the guard exists."""
-    for mark in _COMMENT.finditer(body):
-        code = body[: mark.start()]
-        # "  # " inside a string of the code part does not start a comment.
-        if code.count("'") % 2 == code.count('"') % 2 == 0:
-            return code, body[mark.end() :]
-    return body, ""
+    if len(body) > MAX_PARSED:
+        start = len(body) - MAX_PARSED
+        found = _COMMENT_AT_END.search(body, start)
+    else:
+        found = next((one for one in _STRING_OR_COMMENT.finditer(body) if one.group()[0] not in "'\""), None)
+    return (body, "") if found is None else (body[: found.start()], body[found.end() :])
 
 
 @lru_cache(maxsize=256)
@@ -109,11 +111,14 @@ def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, s
     return place["file"], int(place["line"]), marked[4 : place.start()].strip() or None
 
 
-def _name_closure(source: str | None, hint: re.Match[str] | None) -> str | None:
+def _name_closure(check: Check, hint: re.Match[str] | None) -> str | None:
     """Return the name of `fn.__closure__[0].cell_contents`, which torch 2.13 writes into the hint."""
     named = _CLOSURE_HINT.search(hint["hint"]) if hint else None
-    if source is None or named is None or ".cell_contents" not in source:
-        return source
-    head, _, tail = source.rpartition(".cell_contents")
-    start = re.split(r"[\w.\]\[']*$", head)[0]
-    return f"{start}{named[1]}{tail}"
+    if check.source is None or named is None or not check.operands:
+        return check.source
+    path = check.operands[0]
+    cells = [at for at, step in enumerate(path.steps) if step == Step("attr", "cell_contents")]
+    if not cells:
+        return check.source
+    cell = Path(path.root, path.scope, path.steps[: cells[-1] + 1])
+    return check.source.replace(cell.text, named[1])

@@ -12,20 +12,20 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .cpp_names import parse_class_name
 from .guard_text import parse_user_line, split_comment
-from .source_names import format_source, parse_class_name
+from .path import format_source, scan_source
+from .tensor_text import format_tensor_check
 
 _LINE = re.compile(r"((?:\| )*)\+- ")
 _MANAGER = re.compile(r"((?:KeyManager: |ValueManager: )?\w*GuardManager)(?:: source=(.*))?", re.S)
-_MANAGER_REST = re.compile(r"(, accessed_by=.*)?, type=(<.*>), tag_safe=\(.*\)$", re.S)
+_MANAGER_REST = re.compile(r"(?:, accessed_by=[^\n]*)?, type=(<[^\n]*>), tag_safe=\([^\n]*\)$")
 _LEAF = re.compile(r"([A-Z][A-Z_0-9]+)(?:: (.*))?", re.S)
-_SAME = re.compile(r"___check_(obj|type)_id\((?P<what>.*), (?P<id>\d+)\)(?:, type=(?P<type>.*))?$", re.S)
+_SAME = re.compile(r"___check_(obj|type)_id\(")
+_SAME_REST = re.compile(r", (?P<id>\d+)\)(?:, type=(?P<type>.*))?$", re.S)
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 #: torch numbers the name of this dict by compile; it is the same dict in all of them.
 _BUILTINS = re.compile(r"__builtins_dict___\d+")
-_TENSOR = re.compile(
-    r"check_tensor\((?P<name>.*?), (?P<cls>\w+), (?P<keys>DispatchKeySet\(.*?\)), (?P<rest>.*), (?P<size>size=.*)\)$"
-)
 #: Most characters of a line; the artifact has the whole line.
 _MAX_LINE = 600
 
@@ -96,10 +96,11 @@ def _describe_manager(rest: str | None, names: ObjectNames) -> str:
     """Describe `L['x'], accessed_by=..., type=<class 'torch.Tensor'>, tag_safe=...` as `x: torch.Tensor`."""
     if rest is None:
         return ""
-    found = _MANAGER_REST.search(rest)
-    source = format_source(rest[: found.start()] if found else rest.partition(", accessed_by=")[0])
+    end = scan_source(rest)
+    found = _MANAGER_REST.match(rest, end)
+    source = format_source(rest[:end] if found else rest.partition(", accessed_by=")[0])
     source = "builtins" if source == "__builtins_dict___0" else source
-    cls = parse_class_name(found[2], module=True) if found else None
+    cls = parse_class_name(found[1], module=True) if found else None
     return names.replace_addresses(f"{source}: {cls}" if cls else source)
 
 
@@ -109,16 +110,17 @@ def _parse_leaf(depth: int, what: str, text: str, names: ObjectNames) -> TreeLin
 
 
 def _describe_check(code: str, names: ObjectNames) -> str:
-    if tensor := _TENSOR.match(code):
-        # What differs most often comes first.
-        return f"{format_source(tensor['name'])}: {tensor['cls']} {tensor['size']}, {tensor['rest']}, {tensor['keys']}"
+    if (tensor := format_tensor_check(code)) is not None:
+        return tensor
     same = _SAME.match(code)
-    if same is None:
+    end = scan_source(code, same.end()) if same else 0
+    rest = _SAME_REST.match(code, end)
+    if same is None or rest is None:
         return names.replace_addresses(format_source(code))
-    source, cls = format_source(same["what"]), parse_class_name(same["type"] or "", module=True)
+    source, cls = format_source(code[same.end() : end]), parse_class_name(rest["type"] or "", module=True)
     if same[1] == "type":
-        return f"type({source}) is {names.name(source, cls or 'class', same['id'])}"
-    return f"{source} is the same object ({names.name(source, cls or 'object', same['id'])})"
+        return f"type({source}) is {names.name(source, cls or 'class', rest['id'])}"
+    return f"{source} is the same object ({names.name(source, cls or 'object', rest['id'])})"
 
 
 def _shorten(line: str) -> str:

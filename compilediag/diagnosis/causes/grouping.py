@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...decode.guards.source_names import format_source
+from ...decode.guards.path import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
 from ..evidence import Place, get_place, group_by
 from .call_instances import CallInstances

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...decode.guards.source_names import format_source
+from ...decode.guards.path import format_source
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
 from ..change import CodeChange

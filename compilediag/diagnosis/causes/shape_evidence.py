@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ...decode.guards.source_names import format_source
+from ...decode.guards.path import format_source
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, Rows, SymbolicShape
 from ...formatting import format_expression, format_line, format_place, is_resumed
 from ..evidence import Place, get_place, group_by

@@ -6,17 +6,13 @@ import re
 from functools import lru_cache
 
 from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.source_names import format_source
+from ...decode.guards.path import Path
 
 _PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requires_grad|layout)(?:\(\))?)$")
 _INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
 _LIST_OF_DICTS = re.compile(r"\[\d+\]\['")
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
-#: A path of attributes and simple subscripts: nothing that `dynamic_sources` would read as more than a name.
-_PATH = r"(?:\.[A-Za-z_]\w*|\[\d+\]|\['[\w.]+'\])*"
-_LOCAL = re.compile(rf"([A-Za-z_]\w*)({_PATH})")
 _DIM = re.compile(r"(.+):(\d{1,3})$")
-_SCOPED = re.compile(rf"[LG]\['\w+'\]{_PATH}")
 
 
 def split_property(source: str) -> tuple[str, str | None, int | None]:
@@ -63,13 +59,12 @@ def find_torch_source(source: str, reason: str | None) -> str | None:
     """
     base = split_property(source)[0]
     operands = parse_guard(reason).operands if reason else ()
-    for operand in operands:
-        raw = split_property(operand)[0]
-        if format_source(raw) == base:
-            return _add_scope(raw)
+    for path in operands:
+        if path.owner.text == base:
+            return path.owner.torch_name
     if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
-        return _add_scope(split_property(operands[0])[0])  # A variable of a function that was passed in.
-    return _add_scope(base) if _NAME.fullmatch(base) else None
+        return operands[0].owner.torch_name  # A variable of a function that was passed in.
+    return Path(base).torch_name
 
 
 def find_listed(setting: str, name: str, dim: int | None) -> str | None:
@@ -89,11 +84,3 @@ def _begins_with(pattern: str, name: str) -> bool:
         return re.match(pattern, name) is not None
     except re.error:
         return False
-
-
-def _add_scope(path: str) -> str | None:
-    """`self._buffers['b']` -> `L['self']._buffers['b']`: torch strips the scope of locals from its reasons."""
-    if _SCOPED.fullmatch(path):
-        return path
-    local = _LOCAL.fullmatch(path)
-    return f"L['{local[1]}']{local[2]}" if local else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...decode.guards.source_names import format_source
+from ...decode.guards.path import format_source
 from ...formatting import format_expression, format_line, format_place
 from ..change import CodeChange
 

@@ -16,14 +16,12 @@ from typing import Any
 
 from ...decode.guards.failed_guards import STRUCTURE
 from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.source_names import SCOPED
+from ...decode.guards.path import parse_expression, read_constant, scan_source
+from ...decode.guards.tensor_text import TensorCheck
 from . import torch_api
 from .guard_scope import GuardScope
-from .tensor_checks import TensorCheck, count_mismatches, read_properties
+from .tensor_checks import count_mismatches, read_properties
 
-_OBJECT = re.compile(r"___check_(?P<by>type|obj)_id\((?P<source>.+), (?P<id>\d+)\)(?:, type=.*)?", re.S)
-_EQUAL = re.compile(rf"(?P<source>(?P<length>len\()?{SCOPED.pattern}(?(length)\))) (?:==|is) (?P<value>.+)", re.S)
-_TENSOR = re.compile(rf"check_tensor\((?P<source>{SCOPED.pattern}), ")
 #: Guards on torch's state have one text for all entries, and expect another state in each. They are checked first, so
 #: torch's reason names them where they fail.
 _STATE = re.compile(r"[\d/_]+: (?:GLOBAL_STATE|___check_global_state|___check_torch_function_mode_stack)")
@@ -46,6 +44,8 @@ class _Slot:
 
     def find_failing(self, scope: GuardScope) -> Iterator[tuple[set[int], bool, int]]:
         """(entries, whether the guard is on structure, number of failing guards in each of them)."""
+        if self.kind == "unknown":
+            return
         if self.kind == "other":
             if scope.is_false(self.source):
                 yield self.entries, self.source.endswith(_NOT_NONE) or parse_guard(self.source).kind in STRUCTURE, 1
@@ -134,19 +134,24 @@ class EntryIndex:
 
 
 def _split_text(text: str) -> tuple[str, str, Hashable]:
-    """(kind, what is compared, what is required). The kind is "other" for a text that is evaluated as a whole."""
-    if found := _TENSOR.match(text):
-        check = TensorCheck.parse(text)
-        return ("tensor", found["source"], check) if check is not None else ("other", text, None)
-    if found := _OBJECT.fullmatch(text):
-        return ("type" if found["by"] == "type" else "object"), found["source"], int(found["id"])
-    if found := _EQUAL.fullmatch(text):
-        try:
-            value = ast.literal_eval(found["value"])
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return "other", text, None
-        if type(value) in _CONSTANTS:
-            return "value", found["source"], (type(value), value)
+    """(kind, what is compared, what is required). The kind is "other" for a text that is decided as a whole."""
+    check = TensorCheck.parse(text)
+    if check is not None:
+        return "tensor", text[len("check_tensor(") : scan_source(text, len("check_tensor("))], check
+    end = scan_source(text)
+    expression = parse_expression(text[:end] if text.startswith(", type=", end) else text)
+    if expression is None:
+        return "unknown", "", None
+    match expression.node:
+        case ast.Call(ast.Name("___check_type_id" | "___check_obj_id" as by), [value, ast.Constant(int() as address)]):
+            return "type" if by == "___check_type_id" else "object", expression.get_text(value), address
+        case ast.Compare(value, [ast.Eq() | ast.Is()], [other]) if expression.read_path(value) is not None:
+            try:
+                constant = read_constant(other)
+            except ValueError:
+                return "other", text, None
+            if type(constant) in _CONSTANTS:
+                return "value", expression.get_text(value), (type(constant), constant)
     return "other", text, None
 
 

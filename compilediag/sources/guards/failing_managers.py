@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from ...decode.guards.source_names import SCOPED
+from ...decode.guards.guard_text import parse_guard
 
 #: Managers that are left out one by one; where more fail the walk is as fast.
 MAX_ROUNDS = 6
@@ -46,9 +46,9 @@ def find_failing_managers(
 
 
 def _find_source(parts: list[str]) -> str | None:
-    """The first source in the only text. If another one failed, the check of its manager shows it."""
-    found = SCOPED.search(parts[0]) if len(parts) == 1 else None
-    return found and found[0]
+    """torch's name of the first value in the only text. If another one failed, the check of its manager shows it."""
+    operands = parse_guard(parts[0]).operands if len(parts) == 1 else ()
+    return operands[0].torch_text if operands else None
 
 
 def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:

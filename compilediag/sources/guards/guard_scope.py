@@ -1,9 +1,10 @@
-"""The current value of a guard's source, evaluated in the scope in which torch evaluates it, as bounded text."""
+"""The current value of a guard's source, read in the scope in which torch evaluates it, as bounded text."""
 
 from __future__ import annotations
 
 import functools
 import linecache
+import operator
 import os
 import re
 import types
@@ -11,14 +12,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ...decode.guards.guard_text import ParsedGuard
-from ...decode.guards.source_names import format_source, parse_class_name
-from ...decode.guards.special_forms import format_dim_ranges
+from ...decode.guards.cpp_names import parse_class_name
+from ...decode.guards.guard_forms import format_dim_ranges
+from ...decode.guards.guard_text import ParsedGuard, split_comment
+from ...decode.guards.path import Path, parse_expression, parse_path
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
-from . import torch_api
 from .describe import code_place, describe, type_name
+from .read_values import FrameReader, Unreadable, read_length
 
-_STEP = re.compile(r"(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]*'|-?\d+)\])+")
 _OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
 #: To search more of them (0.1 us each) is not worth a name.
 _MOST_FINALIZERS = 20_000
@@ -29,21 +30,17 @@ NOTHING = object()
 
 
 class GuardScope:
-    """Evaluates guard sources for one entry and one call: `L` is its locals, `G` its globals."""
+    """Reads the values of guards for one entry and one call."""
 
     def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
         self.f_locals = f_locals
         self._manager = guard_manager
-        self._plain = {"L": f_locals, "G": (guard_manager.global_scope or {}).get("G", {})}
+        f_globals = (guard_manager.global_scope or {}).get("G", {})
+        self._reader = FrameReader(f_locals, f_globals, lambda: self.closure_vars)
 
     @functools.cached_property
     def closure_vars(self) -> dict[str, Any]:
         return self._manager.closure_vars or {}
-
-    @functools.cached_property
-    def _names(self) -> dict[str, Any]:
-        # The order is torch's: get_guard_fail_reason_helper lets the closure variables win.
-        return {**self._plain, **torch_api.marking_names(), **self.closure_vars}
 
     @functools.cached_property
     def own_file(self) -> str | None:
@@ -51,33 +48,37 @@ class GuardScope:
         entry = self._manager.cache_entry
         return entry.code.co_filename if entry is not None else None
 
-    def value(self, source: str) -> tuple[Any, Exception | None]:
-        """(value, None), or (None, the error of its evaluation)."""
-        if ".item()" in source and "___as_tensor(" not in source:
-            return None, ValueError("would wait for the device")
+    def value(self, path: Path | str) -> tuple[Any, Exception | None]:
+        """(value, None), or (None, why it cannot be read). A text is torch's name of the value."""
+        found = parse_path(path) if isinstance(path, str) else path
+        if found is None:
+            return None, Unreadable("its name")
         try:
-            code, is_plain = _compile_source(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            return None, error
-        names = self._plain if is_plain else self._names
-        try:
-            return eval(code, names), None
+            return self._reader.read(found), None
         except Exception as error:
             return None, error
 
-    def step(self, source: str, base: str, base_value: Any) -> tuple[Any, Exception | None]:
-        """As `value`, but from the value of the parent where the source only extends the parent's."""
-        if base and source.startswith(base) and (go := _compile_step(source[len(base) :])):
-            try:
-                return go(base_value), None
-            except Exception as error:
-                return None, error
-        return self.value(source)
+    def step(self, name: str, base: str, base_value: Any) -> tuple[Any, Exception | None]:
+        """As `value`, but from the value of the parent where the name only extends the parent's."""
+        path, parent = parse_path(name), parse_path(base) if base_value is not NOTHING else None
+        steps = path.find_steps_below(parent) if path is not None and parent is not None else None
+        if steps is None:
+            return self.value(path or name)
+        try:
+            return self._reader.walk(base_value, steps), None
+        except Exception as error:
+            return None, error
 
-    def is_false(self, expression: str) -> bool:
-        """True if a code part can be evaluated and is false."""
-        result, error = self.value(expression)
-        return error is None and not isinstance(result, str) and not result
+    def is_false(self, text: str) -> bool:
+        """True if a code part can be decided and is false."""
+        expression = parse_expression(split_comment(text)[0])
+        if expression is None:
+            return False
+        try:
+            result = self._reader.decide(expression)
+        except Exception:
+            return False
+        return not isinstance(result, str) and not result
 
     def full_path(self, short: str | None) -> str | None:
         """The whole path of a file: torch removes the part that it shares with torch's own path."""
@@ -89,17 +90,6 @@ def find_full_path(short: str | None, own_file: str | None) -> str | None:
     if not short or os.path.isabs(short):
         return short
     return own_file if own_file and own_file.endswith(short) else _found_path(short)
-
-
-@functools.lru_cache(maxsize=8192)
-def _compile_source(source: str) -> tuple[types.CodeType, bool]:
-    """The source as code, and whether it needs only the names `L` and `G`: most do."""
-    return compile(source, "<guard>", "eval"), source[:1] in "LG" and _STEP.fullmatch(source, 1) is not None
-
-
-@functools.lru_cache(maxsize=8192)
-def _compile_step(suffix: str) -> Callable[[Any], Any] | None:
-    return eval(f"lambda value: value{suffix}", {}) if _STEP.fullmatch(suffix) else None
 
 
 @functools.cache
@@ -133,8 +123,7 @@ def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
 def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> tuple[str | None, str | None]:
     """(expected, actual): the value that the guard expects and the value now, in the same form."""
     if (parsed.source or "").endswith("._dynamo_dynamic_range"):
-        # torch's own class has a repr with the numbers alone.
-        return parsed.expected, format_dim_ranges(repr(scope.value(parsed.operands[0])[0]))
+        return parsed.expected, _describe_ranges(scope.value(parsed.operands[0])[0])
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
         return parsed.expected, _describe_operands(parsed, scope)
     if value is NOTHING:
@@ -142,19 +131,29 @@ def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING)
             return parsed.expected, None
         value, missing = scope.value(parsed.operands[0])
         if missing is not None:
-            return parsed.expected, f"missing: {type(missing).__name__}"
+            return parsed.expected, _describe_missing(missing)
     describe_kind = _DESCRIBERS.get(parsed.kind)
     return describe_kind(parsed, value) if describe_kind else (parsed.expected, describe(value))
 
 
+def _describe_ranges(marks: Any) -> str:
+    is_torchs = type(marks) is set and all(type_name(type(mark)) == "_DimRange" for mark in marks)
+    # The repr of torch's own class has the numbers alone.
+    return format_dim_ranges(repr(marks) if is_torchs else "")
+
+
+def _describe_missing(error: Exception) -> str | None:
+    """Why a value cannot be read; None if that says nothing of the value."""
+    return None if isinstance(error, Unreadable) else f"missing: {type(error).__name__}"
+
+
 def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     texts = []
-    for source in parsed.operands:
-        value, missing = scope.value(source)
-        texts.append(describe(value) if missing is None else f"missing: {type(missing).__name__}")
-    if len(texts) == 1:
-        return texts[0]
-    return ", ".join(f"{format_source(source)} = {text}" for source, text in zip(parsed.operands, texts, strict=True))
+    for path in parsed.operands:
+        value, missing = scope.value(path)
+        text = describe(value) if missing is None else _describe_missing(missing)
+        texts.append(text if len(parsed.operands) == 1 else f"{path.text} = {text}" if text is not None else None)
+    return ", ".join(text for text in texts if text is not None) or None
 
 
 def _describe_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
@@ -202,20 +201,22 @@ def _find_expected_object(text: str) -> Any:
 
 
 def _describe_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+    if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
+        return parsed.expected, str(operator.length_hint(value)) if type(value) in _ITERATORS else describe(value)
     try:
-        if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
-            return parsed.expected, str(value.__length_hint__())
-        if parsed.text.startswith(("set.__len__", "frozenset.__len__")):
-            return parsed.expected, str((set if isinstance(value, set) else frozenset).__len__(value))
-        return parsed.expected, str(len(value))
-    except Exception:
+        return parsed.expected, str(read_length(value))
+    except Unreadable:
         # An object without a length fails the guard too.
         return parsed.expected, describe(value)
 
 
+#: Iterators whose remaining length is guarded.
+_ITERATORS: tuple[type, ...] = (type(iter(())), type(reversed([1])))
+
+
 def _describe_keys(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
     whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
-    return parsed.expected, describe(list(value) if whole else value)
+    return parsed.expected, describe(list(dict.keys(value) if type(value) is dict else value) if whole else value)
 
 
 _DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {

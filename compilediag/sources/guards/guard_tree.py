@@ -143,14 +143,15 @@ def _find_line(mgr: Any, parsed: ParsedGuard, scope: GuardScope) -> tuple[str, i
     """The user's line from the guard's own text, for tensors, where the text of C++ lacks it."""
     if not parsed.operands:
         return None
+    wanted = parsed.operands[0].torch_text
     for child in mgr.get_child_managers():
         source = child.get_source()
-        if source == parsed.operands[0]:
+        if source == wanted:
             for leaf in child.get_leaf_guards():
                 guard = parse_guard(next(iter(leaf.verbose_code_parts()), ""), type(leaf).__name__)
                 if (file := scope.full_path(guard.user_file)) and guard.user_line:
                     return file, guard.user_line, guard.user_code
-        leads_there = parsed.operands[0].startswith(source.removesuffix(".__dict__")) or source == "G"
+        leads_there = wanted.startswith(source.removesuffix(".__dict__")) or source == "G"
         if leads_there and (place := _find_line(child, parsed, scope)):
             return place
     return None

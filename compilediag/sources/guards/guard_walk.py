@@ -99,7 +99,9 @@ def find_duplicates(guard_manager: Any, scope: GuardScope) -> list[FailingGuard]
         if missing is None:
             by_id.setdefault(id(value), []).append(source)
     return [
-        make_failure(parse_guard(f"Duplicate tensors found: {same}"), scope) for same in by_id.values() if len(same) > 1
+        make_failure(parse_guard(f"Duplicate tensors found: {same!r}"), scope)
+        for same in by_id.values()
+        if len(same) > 1
     ]
 
 

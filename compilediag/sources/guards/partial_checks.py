@@ -8,22 +8,15 @@ another thread may be in the middle of checking the tree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any
 
+from ...decode.guards.guard_forms import read_check
 from ...decode.guards.guard_text import split_comment
-from ...decode.guards.source_names import PATH
 from . import torch_api
 
-#: Code parts of guards that keep state, except NO_TENSOR_ALIASING, whose sources torch lists.
-_RELATION = re.compile(
-    r"check_overlapping\(|(?!check_tensor\()(?:.*\(\)\[|.+ is (?!not None|None|float and|complex and))"
-)
-#: One of these is in each text that `_RELATION` matches.
+#: One of these is in the text of each guard that keeps state, except NO_TENSOR_ALIASING, whose sources torch lists.
 _HINTS = ("check_overlapping(", "()[", " is ")
-#: The code part of OBJECT_ALIASING.
-_SAME_OBJECT = re.compile(rf"({PATH}) is ({PATH})")
 
 
 def _stateful_sources(guard_manager: Any) -> list[str] | None:
@@ -41,13 +34,22 @@ def _find_pairs(guard_manager: Any) -> list[str] | None:
 
     torch 2.15 guards on a module that two functions know under two names, so most models have such a pair.
     """
-    parts = guard_manager.code_parts
-    text = "\n".join(parts)
-    if not any(hint in text for hint in _HINTS):
-        return []
-    last = _read_last_parts(guard_manager.root)
-    pairs = [_SAME_OBJECT.fullmatch(part) for part in parts if _RELATION.match(part) and part not in last]
-    return None if None in pairs else [source for pair in pairs if pair for source in pair.groups()]
+    pairs: list[str] = []
+    last: set[str] | None = None
+    for part in guard_manager.code_parts:
+        if not any(hint in part for hint in _HINTS):
+            continue
+        check = read_check(part)
+        if check.kind not in ("alias", "symbolic_shape", "other"):
+            continue  # The hint is in a constant, or the guard compares with None.
+        last = _read_last_parts(guard_manager.root) if last is None else last
+        if part in last:
+            continue
+        # OBJECT_ALIASING: `a is b`.
+        if check.kind != "alias" or len(check.operands) != 2 or "(" in part[: len(check.operands[0].torch_text)]:
+            return None
+        pairs += [path.torch_text for path in check.operands]
+    return pairs
 
 
 def _read_last_parts(root: Any) -> set[str]:

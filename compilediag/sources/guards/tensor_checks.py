@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ...decode.guards.cpp_names import compare_dispatch_keys
 from ...decode.guards.guard_text import ParsedGuard
-from ...decode.guards.source_names import compare_dispatch_keys, format_source
+from ...decode.guards.tensor_text import TensorCheck
 from . import torch_api
 from .describe import type_name
 from .guard_scope import GuardScope
 
-_CHECK = re.compile(
-    r"check_tensor\((?P<name>.*), (?P<type>[\w.<>]+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
-    r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], stride=\[(?P<stride>[^\]]*)\]\)"
-)
-
 #: (kind, source, expected, actual)
 Mismatch = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TensorCheck:
-    """What a TENSOR_MATCH guard requires, from its text; None in a size or stride is a dynamic dimension.
-
-    `is_on_current`: the tensor has to be on the current device, whatever its index (compile_on_one_rank of torch 2.15).
-    """
-
-    name: str
-    pytype: str
-    keys: str
-    dtype: str
-    device_index: int | None
-    is_on_current: bool
-    requires_grad: bool
-    size: tuple[int | None, ...]
-    stride: tuple[int | None, ...]
-
-    @staticmethod
-    @functools.lru_cache(maxsize=4096)
-    def parse(text: str) -> TensorCheck | None:
-        found = _CHECK.match(text)
-        if not found:
-            return None
-        index = found["device"]
-        return TensorCheck(
-            name=format_source(found["name"]),
-            pytype=found["type"],
-            keys=found["keys"],
-            dtype=found["dtype"],
-            device_index=int(index) if index.isdecimal() else None,
-            is_on_current=index == "current",
-            requires_grad=found["grad"] == "True",
-            size=_parse_numbers(found["size"]),
-            stride=_parse_numbers(found["stride"]),
-        )
-
-
-def _parse_numbers(text: str) -> tuple[int | None, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    return tuple(None if part == "None" else int(part) for part in parts)
 
 
 def find_mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch]]:
@@ -179,13 +131,10 @@ def _count_different(wanted: tuple[int | None, ...], now: tuple[int, ...]) -> in
 
 def describe_overlap(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that has not changed."""
-    values = [scope.value(source) for source in parsed.operands]
+    values = [scope.value(path) for path in parsed.operands]
     if any(missing is not None for _, missing in values):
         return None
     now = torch_api.overlapping_tensors([value for value, _ in values])
-    listed = parsed.text.partition("overlapping=[")[2].partition("], non_overlapping=")[0]
-    wanted = {source.strip() for source in listed.split(",") if source.strip()}
-    shared = [source for position, source in enumerate(parsed.operands) if position in now]
-    if wanted == set(shared):
-        return None
-    return f"overlapping storage: {', '.join(map(format_source, shared)) or 'none'}"
+    shared = ", ".join(path.text for position, path in enumerate(parsed.operands) if position in now)
+    actual = f"overlapping storage: {shared or 'none'}"
+    return None if actual == parsed.expected else actual

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...decode.guards.path import Path
 from ..hooks.torch_names import TorchName, fields
 
 CPP_GUARDS = "torch._C._dynamo.guards"
@@ -18,8 +19,6 @@ FUNCTION_ON = TorchName("torch._C", "_EnableTorchFunction")
 DISPATCH_KEYS = TorchName("torch._C", "_dispatch_keys")
 KEYS_INCLUDED = TorchName("torch._C", "_dispatch_tls_local_include_set")
 KEYS_EXCLUDED = TorchName("torch._C", "_dispatch_tls_local_exclude_set")
-#: What mark_dynamic's bounds are kept in; guards of torch 2.15 name it.
-DIM_RANGE = TorchName("torch._dynamo.decorators", "_DimRange", required=False)
 TENSOR_BASE = TorchName("torch._C", "TensorBase")
 #: What checking guards needs.
 FOR_GUARDS = (
@@ -37,8 +36,8 @@ _READ = (
     *fields("torch._dynamo.guards", "DeletedGuardManagerWrapper", "invalidation_reason"),
 )
 #: Where guards find the current forward-AD level and device, in the scope in which torch evaluates them.
-FORWARD_AD_LEVEL = "torch.autograd.forward_ad._current_level"
-CURRENT_DEVICE = "utils_device.CURRENT_DEVICE"
+FORWARD_AD_LEVEL = Path("torch").then("attr", "autograd").then("attr", "forward_ad").then("attr", "_current_level")
+CURRENT_DEVICE = Path("utils_device").then("attr", "CURRENT_DEVICE")
 #: Dynamo's own check of the function modes; its closure holds the modes of compile time.
 MODE_STACK_CHECK = "___check_torch_function_mode_stack"
 
@@ -56,11 +55,6 @@ def unaliased_sources(guard_manager: Any) -> list[str] | None:
     """
     sources = getattr(guard_manager, "no_tensor_aliasing_sources", None)
     return sources and [source if isinstance(source, str) else source_name(source) for source in sources]
-
-
-def marking_names() -> dict[str, Any]:
-    """The names that guards on marks of dimensions use, beside those of torch's own scope."""
-    return {DIM_RANGE.name: DIM_RANGE.find()} if DIM_RANGE.exists() else {}
 
 
 def global_state() -> str:
@@ -105,3 +99,18 @@ def tensor_metadata(tensor: Any) -> tuple[str, str, str]:
         except RuntimeError:  # Nested tensors have no size.
             shape = "[?]"
         return dtype, shape, str(base.device.__get__(tensor))
+
+
+def is_module(value: Any) -> bool:
+    """True for a torch.nn.Module."""
+    return issubclass(type(value), torch.nn.Module)
+
+
+def is_constant(value: Any) -> bool:
+    """True for values of torch's own that cannot change, and whose comparison runs no other code."""
+    return type(value) in (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+
+
+def read_geometry(tensor: Any, method: str) -> Any:
+    """What `size`, `stride`, `storage_offset` or `dim` of a tensor returns. TypeError for any other value."""
+    return getattr(torch._C.TensorBase, method)(tensor)

@@ -1,0 +1,430 @@
+"""A guarded value as torch names it, parsed once: `L['self']._modules['lin'].weight`.
+
+torch's names of values are Python expressions (torch/_dynamo/source.py, read at torch 2.11, 2.13 and 2.15). They are
+parsed with `ast` and never evaluated: what is inside of a string constant stays a constant. `sources/guards` reads the
+value of a path by walking its steps.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+#: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.
+MAX_PARSED = 4_000
+#: A string constant, quotes included. The quantifiers are possessive, so a missing quote costs one pass.
+STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
+_NAME_OR_BRACKET = re.compile(r"[\w.]+|[\[(]")
+_INSIDE_BRACKETS = re.compile(rf"{STRING}|[()\[\]{{}}]|[^()\[\]{{}}'\"]+", re.S)
+#: The beginning of what Python prints of an object that is no expression: `<class 'list'>`, `<Color.RED: 1>`.
+_STRING_OR_OBJECT = re.compile(rf"{STRING}|<(?=[A-Za-z_])", re.S)
+_ANGLE = re.compile(rf"{STRING}|[<>]", re.S)
+_HIDDEN = re.compile(r"__object_(\d+)__")
+_ONE_STRING = re.compile(STRING, re.S)
+_VALID_ESCAPES = re.compile(r"""(?:[^\\]|\\[\\'"abfnrtvxuU0-3\n])*+""")
+_NUMBER_AND_WORD = re.compile(r"(?<![\w.])\d[\w.]*?(?:if|or|and|in|is|else|not|for)\b")
+_SIMPLE_KEY = re.compile(r"[\w.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A key that is no constant and no path, as torch prints it: `torch.float32`."""
+
+    text: str
+
+
+class Step(NamedTuple):
+    """One step from a value to the next.
+
+    `kind` is "attr" (`.value`), "item" (`[value]`), "method" (`.value()`), "function" (`value(..., *arguments)`), or
+    "call" (`()`).
+    """
+
+    kind: str
+    value: object = None
+    arguments: tuple[object, ...] = ()
+
+
+#: Attributes that hold the members of a module or an object. Users write an item of them as an attribute.
+_MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
+_ITEM, _ATTRIBUTE, _SAME = "{0}[{1}]", "{0}.{1}", "{0}"
+#: Functions in torch's names of values, and the same as users write it.
+_FUNCTIONS = {
+    **dict.fromkeys(("dict.__getitem__", "list.__getitem__", "tuple.__getitem__"), _ITEM),
+    **dict.fromkeys(("___odict_getitem", "___set_getitem", "___tuple_iterator_getitem"), _ITEM),
+    **dict.fromkeys(("getattr", "object.__getattribute__"), _ATTRIBUTE),
+    **dict.fromkeys(("___from_numpy", "___as_tensor", "___unwrap_async_collective_tensor"), _SAME),
+    "___list_reverseiterator_backing_list": _SAME,
+    "dict.keys": "{0}.keys()",
+    "___namedtuple_fields": "{0}._fields",
+    "___dataclass_fields": "dataclasses.fields({0})",
+    **{name: f"{name}({{0}})" for name in ("type", "len", "list", "dict", "tuple", "set", "frozenset")},
+    **{name: f"{name}({{0}})" for name in ("int", "float", "complex", "bool", "str", "bytes")},
+    "cast_symbool_to_symint_guardless": "cast_symbool_to_symint_guardless({0})",
+}
+#: Functions of torch that begin a name, with their constant arguments.
+_ROOT_FUNCTIONS: dict[str, Callable[[tuple[object, ...]], str]] = {
+    "___get_torch_function_mode_stack_at": lambda found: f"torch_function_mode_stack[{_spell_key(found[0])}]",
+    "___get_current_stream": lambda found: f"torch.{found[0]}.current_stream({found[1] if found[1:] else ''})",
+    "__import__": lambda found: str(found[0]),
+}
+#: Methods whose items are the sizes and strides of a tensor's dimensions.
+_OF_DIMENSIONS = ("size", "stride")
+#: Steps to properties of a tensor that are no values of their own.
+_PROPERTIES = (("method", "dim"), *(("attr", name) for name in ("dtype", "device", "requires_grad", "layout")))
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where a value is: a root and the steps from there.
+
+    `scope` is "L" for the locals of the compiled function, "G" for its globals, "" for a bare name, and and "function"
+    where a function of torch returns the root for some constant `arguments`.
+    """
+
+    root: str
+    scope: str = ""
+    steps: tuple[Step, ...] = ()
+    arguments: tuple[object, ...] = ()
+
+    def then(self, kind: str, value: object = None) -> Path:
+        """The path with one more step."""
+        return Path(self.root, self.scope, (*self.steps, Step(kind, value)), self.arguments)
+
+    @property
+    def parent(self) -> Path:
+        """The path without its last step."""
+        return Path(self.root, self.scope, self.steps[:-1], self.arguments)
+
+    @property
+    def text(self) -> str:
+        """The value in the user's names: `self.lin.weight`, `d['k']`, `x.size()[0]`."""
+        text, steps = self._spell_root()
+        while steps:
+            text, steps = _spell_step(text, steps)
+        return text
+
+    def _spell_root(self) -> tuple[str, tuple[Step, ...]]:
+        if self.scope == "function":
+            return _ROOT_FUNCTIONS[self.root](self.arguments), self.steps
+        if self.root.startswith("__builtins_dict__") and self.steps and self.steps[0].kind == "item":
+            return str(self.steps[0].value), self.steps[1:]
+        # Dynamo imports modules for its own use as `__import_torch_dot_nn_dot_functional`.
+        is_import = self.root.startswith("__import_") and self.scope == "G"
+        return (self.root.removeprefix("__import_").replace("_dot_", ".") if is_import else self.root), self.steps
+
+    @property
+    def torch_text(self) -> str:
+        """The value as torch names it in a guard and in its guard tree."""
+        text = f"{self.scope}[{self.root!r}]" if self.scope in ("L", "G") else self.root
+        for kind, value, arguments in self.steps:
+            if kind == "function":
+                text = f"{value}({', '.join([text, *map(_print_key, arguments)])})"
+            else:
+                text += {"attr": f".{value}", "method": f".{value}()", "call": "()"}.get(
+                    kind
+                ) or f"[{_print_key(value)}]"
+        return text
+
+    @property
+    def torch_name(self) -> str | None:
+        """torch's own name of a local or global, as its settings take it: `L['self']._buffers['b']`.
+
+        None if a step is more than an attribute, an index or a plain key.
+        """
+        # torch leaves the scope of locals out in the texts of C++.
+        if self.scope == "function" or not self.root.isidentifier() or not all(map(_is_plain, self.steps)):
+            return None
+        return Path(self.root, self.scope or "L", self.steps).torch_text
+
+    @property
+    def is_dimension(self) -> bool:
+        """True for a number of a tensor's geometry: the size or stride of a dimension, or the offset in its storage."""
+        *_, before, last = (Step(""), Step(""), *self.steps)
+        return (last.kind == "item" and before.kind == "method" and before.value in _OF_DIMENSIONS) or (
+            last == Step("method", "storage_offset")
+        )
+
+    @property
+    def owner(self) -> Path:
+        """The tensor whose size, rank or other property this is; the path itself if it is a value of its own."""
+        if self.is_dimension:
+            return self.parent if self.steps[-1].kind == "method" else self.parent.parent
+        is_property = self.steps[-1:] and (self.steps[-1][:2] in _PROPERTIES)
+        return self.parent if is_property else self
+
+    def find_steps_below(self, parent: Path) -> tuple[Step, ...] | None:
+        """The steps from the value of `parent` to this one; None if this path does not begin with that one."""
+        count = len(parent.steps)
+        if (self.root, self.scope, self.arguments) != (parent.root, parent.scope, parent.arguments):
+            return None
+        return self.steps[count:] if self.steps[:count] == parent.steps else None
+
+
+def _is_plain(step: Step) -> bool:
+    """True for an attribute, an index, or a key of letters, digits and dots."""
+    key = step.value
+    is_index = type(key) is int and key >= 0
+    is_word = isinstance(key, str) and _SIMPLE_KEY.fullmatch(key) is not None
+    return step.kind == "attr" or (step.kind == "item" and (is_index or is_word))
+
+
+def _print_key(key: object) -> str:
+    return key.torch_text if isinstance(key, Path) else _spell_key(key)
+
+
+def _spell_key(key: object) -> str:
+    if isinstance(key, Path | Opaque):
+        return key.text
+    return repr(key)
+
+
+def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ...]]:
+    """The text with the next step, and the steps after it. A few pairs of steps are one to the user."""
+    (kind, value, arguments), *rest = steps
+    following = steps[1] if rest else Step("")
+    if kind == "attr" and value in _MEMBER_DICTS and following.kind == "item" and type(following.value) is str:
+        return text + _spell_member(following.value), steps[2:]
+    if (text, kind, value) == ("os.environ", "attr", "_data") and type(following.value) is bytes:
+        return f"{text}[{following.value.decode(errors='replace')!r}]", steps[2:]
+    if kind == "function":
+        template = _FUNCTIONS[str(value)]
+        if value == "___as_tensor" and following == Step("method", "item"):
+            steps = steps[1:]
+        spell = str if template == _ATTRIBUTE else _spell_key
+        return template.format(text, *map(spell, arguments)), steps[1:]
+    ends = {"attr": f".{value}", "method": f".{value}()", "call": "()"}
+    return text + (f"[{_spell_key(value)}]" if kind == "item" else ends[kind]), steps[1:]
+
+
+def _spell_member(key: str) -> str:
+    if key.isidentifier():
+        return f".{key}"
+    return f"[{key}]" if key.isdecimal() else f"[{key!r}]"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed text. Objects that torch printed in it are names in the tree; `text` has these names too."""
+
+    node: ast.expr
+    text: str
+    objects: tuple[str, ...]
+
+    def get_text(self, node: ast.expr) -> str:
+        """The original text of a part."""
+        return self.restore(ast.get_source_segment(self.text, node) or "")
+
+    def restore(self, text: str) -> str:
+        """A text of the tree with the objects as torch printed them."""
+        return _HIDDEN.sub(lambda found: self.objects[int(found[1])], text) if self.objects else text
+
+    def read_path(self, node: ast.expr) -> Path | None:
+        """The path that a part of the expression is; None if it is something else."""
+        return _read_path(node, self)
+
+    def list_paths(self, node: ast.expr) -> list[tuple[ast.expr, Path]]:
+        """The largest parts of an expression that are paths, in their order. Names that are called are none."""
+        if (path := self.read_path(node)) is not None:
+            return [(node, path)]
+        children: Iterator[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            # Of `torch.sym_min(a)` only the argument is a value, but of `x.a.issubset(y)` also `x.a`.
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            children = iter([*([owner] if owner and _is_scoped(owner) else []), *node.args, *node.keywords])
+        found = (child.value if isinstance(child, ast.keyword) else child for child in children)
+        return [pair for child in found if isinstance(child, ast.expr) for pair in self.list_paths(child)]
+
+    def spell(self, node: ast.expr | None = None) -> str:
+        """The text of a part, or of all of it, with each value in the user's names."""
+        text, start = (
+            (self.text, 0) if node is None else (ast.get_source_segment(self.text, node) or "", node.col_offset)
+        )
+        paths = self.list_paths(node or self.node)
+        if not self.text.isascii() or "\n" in self.text:
+            # The columns of a tree count bytes of a line, not characters of the text.
+            for part, path in paths:
+                text = text.replace(ast.get_source_segment(self.text, part) or " ", path.text)
+            return self.restore(text)
+        for part, path in reversed(paths):
+            text = text[: part.col_offset - start] + path.text + text[(part.end_col_offset or 0) - start :]
+        return self.restore(text)
+
+
+def _is_scoped(node: ast.expr) -> bool:
+    """True for what begins in the locals or globals."""
+    return any(isinstance(inner, ast.Name) and inner.id in ("L", "G") for inner in ast.walk(node))
+
+
+@lru_cache(maxsize=4096)
+def parse_expression(text: str) -> Expression | None:
+    """Parse one of torch's expressions; None for any other text, and for one that is too long."""
+    text = text.strip()
+    if len(text) > MAX_PARSED:
+        return None
+    hidden, objects = _hide_objects(text)
+    if not _is_silent(hidden):
+        return None
+    try:
+        return Expression(ast.parse(hidden, mode="eval").body, hidden, objects)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_silent(text: str) -> bool:
+    """False if Python would print a warning of a text: torch prints constants in forms that have none."""
+    if "\\" in text and _VALID_ESCAPES.fullmatch(text) is None:
+        return False
+    return not (_NUMBER_AND_WORD.search(text) and _NUMBER_AND_WORD.search(_ONE_STRING.sub("''", text)))
+
+
+def _hide_objects(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with a name for each `<...>` that Python printed of an object, and these."""
+    if "<" not in text:
+        return text, ()
+    objects: list[str] = []
+    hidden, at = "", 0
+    while found := _STRING_OR_OBJECT.search(text, at):
+        end = found.end()
+        hidden += text[at : found.start()]
+        if found.group() == "<":
+            end = _find_end_of_object(text, found.start())
+            hidden += f"__object_{len(objects)}__"
+            objects.append(text[found.start() : end])
+        else:
+            hidden += found.group()
+        at = end
+    return hidden + text[at:], tuple(objects)
+
+
+def _find_end_of_object(text: str, start: int) -> int:
+    depth = 0
+    for found in _ANGLE.finditer(text, start):
+        depth += {"<": 1, ">": -1}.get(found.group(), 0)
+        if depth == 0:
+            return found.end()
+    return len(text)
+
+
+def _read_path(node: ast.expr, within: Expression) -> Path | None:
+    steps: list[Step] = []
+    while True:
+        match node:
+            case ast.Subscript(ast.Name("L" | "G" as scope), ast.Constant(str() as name)):
+                return Path(name, scope, tuple(reversed(steps)))
+            case ast.Name(name):
+                return Path(name, "", tuple(reversed(steps)))
+            case ast.Subscript(value, index):
+                steps.append(Step("item", _read_key(index, within)))
+                node = value
+            case ast.Attribute(value, name):
+                steps.append(Step("attr", name))
+                node = value
+            case ast.Call(func, arguments, []):
+                name = ".".join(_read_names(func))
+                if name in _ROOT_FUNCTIONS and (constants := _read_constants(arguments)):
+                    return Path(name, "function", tuple(reversed(steps)), constants)
+                if name in _FUNCTIONS and arguments:
+                    steps.append(Step("function", name, tuple(_read_key(one, within) for one in arguments[1:])))
+                    node = arguments[0]
+                elif arguments:
+                    return None
+                elif isinstance(func, ast.Attribute):
+                    steps.append(Step("method", func.attr))
+                    node = func.value
+                else:
+                    steps.append(Step("call"))
+                    node = func
+            case _:
+                return None
+
+
+def _read_names(node: ast.expr) -> list[str]:
+    """The names of `dict.__getitem__`; empty for anything else."""
+    match node:
+        case ast.Name(name):
+            return [name]
+        case ast.Attribute(ast.Name(owner), name):
+            return [owner, name]
+    return []
+
+
+def _read_key(node: ast.expr, within: Expression) -> object:
+    """A key as a constant, as a path, or opaque."""
+    try:
+        return read_constant(node)
+    except ValueError:
+        path = within.read_path(node)
+        return path if path is not None and path.scope else Opaque(within.get_text(node))
+
+
+def _read_constants(nodes: list[ast.expr]) -> tuple[object, ...]:
+    """The constants of a call: those of `torch.device('cuda', 0)` too; empty if one is something else."""
+    match nodes:
+        case [ast.Call(ast.Attribute(ast.Name("torch"), "device"), inner)]:
+            nodes = inner
+    try:
+        found = tuple(read_constant(node) for node in nodes)
+    except ValueError:
+        return ()
+    return tuple(one for one in found if one is not None)
+
+
+def read_constant(node: ast.expr) -> object:
+    """The value of a constant, of a tuple, frozenset or slice of them; ValueError for anything else."""
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() | complex() as number)):
+            return -number
+        case ast.Tuple(items):
+            return tuple(map(read_constant, items))
+        case ast.Call(ast.Name("frozenset"), [ast.Set(items)] | [ast.List(items)], []):
+            return frozenset(map(read_constant, items))
+        case ast.Call(ast.Name("frozenset"), [], []):
+            return frozenset()
+        case ast.Call(ast.Name("slice"), [_, *_] as parts, []):
+            return slice(*map(read_constant, parts[:3]))
+    raise ValueError("not a constant")
+
+
+@lru_cache(maxsize=8192)
+def parse_path(text: str) -> Path | None:
+    """Parse torch's name of a value; None if the text is anything else, such as a sum."""
+    expression = parse_expression(text)
+    return None if expression is None else expression.read_path(expression.node)
+
+
+@lru_cache(maxsize=8192)
+def format_source(text: str) -> str:
+    """Write the values in a text of torch as the user would: `L['self']._modules['lin'].weight` -> `self.lin.weight`.
+
+    A text that is no expression is returned as it is.
+    """
+    expression = parse_expression(text)
+    return text.strip() if expression is None else expression.spell()
+
+
+def scan_source(text: str, at: int = 0) -> int:
+    """Find the end of the name of a value that begins at `at`: names, dots, and what is in brackets after them."""
+    while found := _NAME_OR_BRACKET.match(text, at):
+        end = found.end() if found.group() not in "[(" else _find_end_of_brackets(text, found.start())
+        if end is None:
+            break
+        at = end
+    return at
+
+
+def _find_end_of_brackets(text: str, start: int) -> int | None:
+    depth, at = 0, start
+    while found := _INSIDE_BRACKETS.match(text, at):
+        piece = found.group()
+        depth += (piece in "([{") - (piece in ")]}")
+        at = found.end()
+        if depth == 0:
+            return at
+    return None

@@ -1,0 +1,441 @@
+"""Read guarded values from a frame, and decide expressions over them, as torch's guards do; no text is evaluated.
+
+A path is walked step by step with a fixed table of accessors. They are the methods of Python's own types, so no method
+that the user wrote runs: where one would have to (`__getitem__` of a class that is no dict or list, a property), the
+value is unreadable.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import sys
+import types
+import weakref
+from collections import deque, namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...decode.guards.path import Expression, Opaque, Path, Step, read_constant
+from . import torch_api
+
+
+class Unreadable(Exception):
+    """Reading the value would run the user's code or wait for a device, or its form is unknown."""
+
+
+def read_length(value: Any) -> int:
+    """The length of a container, by the method of Python's own type that it is or extends."""
+    for cls in _SIZED:
+        if issubclass(type(value), cls):
+            return int(cls.__len__(value))
+    raise Unreadable("its length")
+
+
+def read_item(value: Any, key: Any) -> Any:
+    """The item of a container, by the method of Python's own type that it is or extends."""
+    for cls in _INDEXED:
+        if issubclass(type(value), cls):
+            return cls.__getitem__(value, key)
+    raise Unreadable("its items")
+
+
+_SIZED: tuple[Any, ...] = (
+    *(dict, list, tuple, set, frozenset, str, bytes, bytearray, deque, range, memoryview, types.MappingProxyType),
+    *(type({}.keys()), type({}.values()), type({}.items())),
+)
+_INDEXED: tuple[Any, ...] = (dict, list, tuple, deque, range, types.MappingProxyType)
+#: What `object` has for each class with `__slots__`, and what C types have for their fields.
+_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType, type(vars(namedtuple("_Fields", "one"))["one"]))
+_MISSING = object()
+
+
+def read_attribute(value: Any, name: str) -> Any:
+    """An attribute as Python finds it, without properties, `__getattr__` and `__getattribute__` of the user's."""
+    cls = type(value)
+    if issubclass(cls, type):
+        return _read_class_attribute(value, name)
+    found = _find_in_classes(cls, name)
+    if type(found) in _FIELDS:
+        return found.__get__(value, cls)
+    own = _own_attributes(value)
+    if name in own:
+        return own[name]
+    if found is not _MISSING:
+        return _bind(found, value, cls)
+    # Parameters, buffers and submodules are found by torch's own `__getattr__`.
+    for kind in ("_parameters", "_buffers", "_modules") if torch_api.is_module(value) else ():
+        if kind in own and dict.__contains__(own[kind], name):
+            return dict.__getitem__(own[kind], name)
+    raise AttributeError(name)
+
+
+def _find_in_classes(cls: type, name: str) -> Any:
+    for base in type.__dict__["__mro__"].__get__(cls):
+        found = type.__dict__["__dict__"].__get__(base).get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return _MISSING
+
+
+def _own_attributes(value: Any) -> Mapping[str, Any]:
+    """The `__dict__` of an object; empty if it has none, or one of its class's making."""
+    getter = _find_in_classes(type(value), "__dict__")
+    return getter.__get__(value, type(value)) if type(getter) in _FIELDS else {}
+
+
+def _bind(found: Any, value: Any, cls: type) -> Any:
+    """What a class has under a name, as the attribute of an object."""
+    kind = type(found)
+    if kind is types.FunctionType:
+        return types.MethodType(found, value)
+    if kind in (staticmethod, classmethod, types.MethodDescriptorType, types.WrapperDescriptorType):
+        return found.__get__(value, cls)
+    if _find_in_classes(kind, "__get__") is not _MISSING:
+        raise Unreadable("a property")
+    return found
+
+
+def _read_class_attribute(cls: type, name: str) -> Any:
+    field = _find_in_classes(type(cls), name)
+    if type(field) in _FIELDS:
+        return field.__get__(cls, type(cls))
+    found = _find_in_classes(cls, name)
+    if found is _MISSING:
+        raise AttributeError(name)
+    if type(found) in (staticmethod, classmethod):
+        return found.__get__(None, cls)
+    if (
+        type(found) not in (types.FunctionType, property, *_FIELDS)
+        and _find_in_classes(type(found), "__get__") is not _MISSING
+    ):
+        raise Unreadable("a property of its class")
+    return found
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """True if an object has an attribute, as far as Python's own look-up finds it."""
+    try:
+        read_attribute(value, name)
+    except AttributeError:
+        return False
+    except Unreadable:
+        return True
+    return True
+
+
+def _list_items(value: Any) -> list[Any]:
+    for cls in (dict, list, tuple, set, frozenset, *_SIZED[-3:], range):
+        if issubclass(type(value), cls):
+            return list(cls.__iter__(value))
+    raise Unreadable("its items")
+
+
+def _convert(cls: Any, method: str) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        if not issubclass(type(value), cls):
+            raise Unreadable(f"as {cls.__name__}")
+        return getattr(cls, method)(value)
+
+    return convert
+
+
+def _read_keys(value: Any) -> Any:
+    if not issubclass(type(value), dict):
+        raise Unreadable("its keys")
+    return dict.keys(value)
+
+
+def _read_set_item(value: Any, index: Any) -> Any:
+    return _list_items(value)[index]
+
+
+def _read_attribute_or(value: Any, name: Any, *default: Any) -> Any:
+    """`getattr` with a default, which is None or an empty set in torch's texts."""
+    if not default or has_attribute(value, name):
+        return read_attribute(value, name)
+    return set() if isinstance(default[0], Opaque) else default[0]
+
+
+#: Functions in torch's names of values. Those that are missing here are functions of Dynamo, called by their names.
+_FUNCTIONS: dict[object, Callable[..., Any]] = {
+    **dict.fromkeys(("dict.__getitem__", "___odict_getitem"), dict.__getitem__),
+    "list.__getitem__": list.__getitem__,
+    "tuple.__getitem__": tuple.__getitem__,
+    "___set_getitem": _read_set_item,
+    **dict.fromkeys(("getattr", "object.__getattribute__"), _read_attribute_or),
+    "dict.keys": _read_keys,
+    "type": type,
+    "len": read_length,
+    "list": _list_items,
+    "tuple": lambda value: tuple(_list_items(value)),
+    "set": lambda value: set(_list_items(value)),
+    "dict": lambda value: {key: read_item(value, key) for key in _list_items(value)},
+    "int": _convert(int, "__int__"),
+    "float": _convert(float, "__float__"),
+    "complex": _convert(complex, "__pos__"),
+    "bool": _convert(bool, "__bool__"),
+    "str": _convert(str, "__str__"),
+    "bytes": _convert(bytes, "__bytes__"),
+    "___namedtuple_fields": lambda value: read_attribute(value, "_fields"),
+}
+#: Functions of Dynamo that a name of a value may call. They run no code of the user's.
+_OF_DYNAMO = frozenset(
+    {
+        *("___from_numpy", "___as_tensor", "___unwrap_async_collective_tensor", "___tuple_iterator_getitem"),
+        *("___list_reverseiterator_backing_list", "___dataclass_fields", "___get_torch_function_mode_stack_at"),
+    }
+)
+#: Functions of Dynamo that a check may call with a value that was read.
+_CHECKS_OF_DYNAMO = frozenset(
+    {
+        *("___tuple_iterator_len", "___list_reverseiterator_len", "___normalize_range_iter", "___normalize_count_iter"),
+        *("___cow_tensor_matches", "___check_torch_function_mode_stack", "IsNonOverlappingAndDenseIndicator"),
+        "cast_symbool_to_symint_guardless",
+    }
+)
+#: Modules that a check may name without a scope.
+_MODULES = ("torch", "utils_device")
+
+
+class FrameReader:
+    """Reads values for one entry and one call: `f_locals` and `f_globals` are the frame's, `functions` is Dynamo's."""
+
+    def __init__(
+        self, f_locals: Mapping[str, Any], f_globals: Mapping[str, Any], functions: Callable[[], Mapping[str, Any]]
+    ):
+        self._scopes = {"L": f_locals, "G": f_globals}
+        self._functions = functions
+
+    def read(self, path: Path) -> Any:
+        """The value of a path. LookupError or AttributeError if it does not exist; Unreadable."""
+        return self.walk(self._read_root(path), path.steps)
+
+    def _read_root(self, path: Path) -> Any:
+        if path.scope in self._scopes:
+            return self._scopes[path.scope][path.root]
+        if path.scope == "function" and path.root == "__import__":
+            return sys.modules[str(path.arguments[0])]
+        if path.scope == "function":
+            return self._get_function(path.root, _OF_DYNAMO)(*path.arguments)
+        if path.root in _MODULES:
+            return self._functions()[path.root]
+        raise NameError(path.root)
+
+    def walk(self, value: Any, steps: tuple[Step, ...]) -> Any:
+        """The value that some steps lead to."""
+        at = 0
+        while at < len(steps):
+            if steps[at : at + 2] == _NUMBER_AS_TENSOR:
+                at += 2  # The tensor is made of the number, so it has no other value.
+                continue
+            value = self._take(value, steps[at])
+            at += 1
+        return value
+
+    def _take(self, value: Any, step: Step) -> Any:
+        kind, name, arguments = step
+        match kind:
+            case "attr":
+                return read_attribute(value, str(name))
+            case "item":
+                return read_item(value, self._read_key(name))
+            case "method":
+                return _call_method(value, str(name))
+            case "call" if type(value) is weakref.ReferenceType:
+                return value()
+            case "function":
+                function = _FUNCTIONS.get(name) or self._get_function(str(name), _OF_DYNAMO)
+                return function(value, *(self._read_key(one) if isinstance(one, Path) else one for one in arguments))
+        raise Unreadable(f"by {kind}")
+
+    def _read_key(self, key: object) -> Any:
+        if isinstance(key, Opaque):
+            raise Unreadable("its key")
+        return self.read(key) if isinstance(key, Path) else key
+
+    def _get_function(self, name: str, known: frozenset[str]) -> Callable[..., Any]:
+        function = self._functions().get(name) if name in known else None
+        if function is None:
+            raise Unreadable(f"by {name}")
+        return function
+
+    def decide(self, expression: Expression) -> Any:
+        """The value of a check. Unreadable if a part of it is of no known form."""
+        return self._decide(expression.node, expression)
+
+    def _decide(self, node: ast.expr, within: Expression) -> Any:
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name) if name in _NAMES:
+                return _NAMES[name]
+            case ast.BoolOp(ast.And() | ast.Or() as op, values):
+                is_and = isinstance(op, ast.And)
+                found: Any = is_and
+                for part in values:
+                    found = _as_bool(self._decide(part, within))
+                    if found is not is_and:
+                        break
+                return found
+            case ast.UnaryOp(op, operand):
+                return _UNARY[type(op)](self._decide(operand, within))
+            case ast.BinOp(left, op, right) if type(op) in _BINARY:
+                return _BINARY[type(op)](*map(_as_number, (self._decide(left, within), self._decide(right, within))))
+            case ast.Compare(left, operators, others):
+                return self._compare(left, operators, others, within)
+            case ast.IfExp(test, body, orelse):
+                return self._decide(body if _as_bool(self._decide(test, within)) else orelse, within)
+            case ast.Tuple(items) | ast.List(items) | ast.Set(items):
+                made = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)]
+                return made(self._decide(item, within) for item in items)
+        path = within.read_path(node)
+        if path is not None:
+            return self.read(path)
+        if isinstance(node, ast.Call) and not node.keywords:
+            return self._call(node, within)
+        try:
+            return read_constant(node)
+        except ValueError:
+            raise Unreadable(type(node).__name__) from None
+
+    def _compare(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], within: Expression) -> bool:
+        value = self._decide(left, within)
+        for op, node in zip(operators, others, strict=True):
+            other = self._decide(node, within)
+            if isinstance(op, ast.Is | ast.IsNot):
+                holds = (value is other) is isinstance(op, ast.Is)
+            elif isinstance(op, ast.Eq | ast.NotEq):
+                holds = _are_equal(value, other) is isinstance(op, ast.Eq)
+            elif type(op) in _ORDER:
+                holds = _ORDER[type(op)](_as_number(value), _as_number(other))
+            else:
+                raise Unreadable(type(op).__name__)
+            if not holds:
+                return False
+            value = other
+        return True
+
+    def _call(self, node: ast.Call, within: Expression) -> Any:
+        name = ast.unparse(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "issubset" and len(node.args) == 1:
+            sets = self._decide(node.func.value, within), self._decide(node.args[0], within)
+            return set.issubset(*(set(_list_items(one)) for one in sets))
+        arguments = [self._decide(argument, within) for argument in node.args]
+        if name in _NUMERIC:
+            return _NUMERIC[name](*map(_as_number, arguments))
+        if name in _CHECKS:
+            return _CHECKS[name](*arguments)
+        return self._get_function(name, _CHECKS_OF_DYNAMO)(*arguments)
+
+
+_NUMBER_AS_TENSOR = (Step("function", "___as_tensor"), Step("method", "item"))
+_NAMES = {"inf": math.inf, "float": float, "complex": complex, "int": int, "bool": bool, "str": str}
+_NUMBERS = (bool, int, float)
+#: Types whose comparison runs no code of the user's.
+_PLAIN = (*_NUMBERS, str, bytes, complex, type(None), type(Ellipsis))
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.Not: lambda value: not _as_bool(value),
+    ast.USub: lambda value: -_as_number(value),
+    ast.UAdd: lambda value: +_as_number(value),
+}
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: lambda base, exponent: base ** _bound_exponent(exponent),
+}
+_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+#: Functions over sizes and numbers, as sympy's printers of torch name them.
+_NUMERIC: dict[str, Callable[..., Any]] = {
+    "Eq": operator.eq,
+    "Ne": operator.ne,
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    **dict.fromkeys(("max", "Max", "torch.sym_max"), max),
+    **dict.fromkeys(("min", "Min", "torch.sym_min"), min),
+    **dict.fromkeys(("abs", "Abs"), abs),
+    "int": int,
+    "float": float,
+    "round": round,
+    "torch.sym_float": float,
+    "torch.sym_int": int,
+    **{f"math.{name}": getattr(math, name) for name in ("floor", "ceil", "trunc", "sqrt", "isnan", "log2")},
+    "torch.sym_not": operator.not_,
+    "__math_isnan": math.isnan,
+}
+#: Checks of objects.
+_CHECKS: dict[str, Callable[..., Any]] = {
+    "___check_type_id": lambda value, address: id(type(value)) == address,
+    "___check_obj_id": lambda value, address: id(value) == address,
+    "__check_obj_id": lambda value, address: id(value) == address,
+    "___dict_contains": lambda key, value: dict.__contains__(_as(dict, value), _as_plain(key)),
+    "set.__contains__": lambda value, key: set.__contains__(_as(set, value), _as_plain(key)),
+    "hasattr": lambda value, name: has_attribute(value, _as(str, name)),
+}
+
+
+def _call_method(value: Any, name: str) -> Any:
+    if name in ("size", "stride", "storage_offset", "dim"):
+        return torch_api.read_geometry(value, name)
+    if name == "keys":
+        return _read_keys(value)
+    if name == "__neg__":
+        return -_as_number(value)
+    raise Unreadable(f"by {name}()")
+
+
+def _as(cls: type, value: Any) -> Any:
+    if not issubclass(type(value), cls):
+        raise Unreadable(f"no {cls.__name__}")
+    return value
+
+
+def _as_number(value: Any) -> Any:
+    if type(value) not in _NUMBERS:
+        raise Unreadable("no number")
+    return value
+
+
+def _as_bool(value: Any) -> bool:
+    """The truth of a value of Python's own types."""
+    if type(value) in _PLAIN:
+        return bool(value)
+    return bool(read_length(value))
+
+
+def _as_plain(value: Any) -> Any:
+    if not _is_plain(value):
+        raise Unreadable("no constant")
+    return value
+
+
+def _is_plain(value: Any, depth: int = 4) -> bool:
+    if type(value) in _PLAIN or torch_api.is_constant(value):
+        return True
+    if type(value) in (tuple, list, set, frozenset) and depth:
+        return all(_is_plain(item, depth - 1) for item in value)
+    return False
+
+
+def _are_equal(value: Any, other: Any) -> bool:
+    if value is other and not isinstance(value, float | complex):
+        return True
+    return bool(_as_plain(value) == _as_plain(other))
+
+
+def _bound_exponent(exponent: Any) -> Any:
+    if exponent > 64:
+        raise Unreadable("a large power")
+    return exponent
