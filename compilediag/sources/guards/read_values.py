@@ -219,6 +219,8 @@ class FrameReader:
             return sys.modules[str(path.arguments[0])]
         if path.scope == "function":
             return self._get_function(path.root, _OF_DYNAMO)(*path.arguments)
+        if path.root in self._scopes:
+            return self._scopes[path.root]  # The guard tree has a manager for the globals.
         if path.root in _MODULES:
             return self._functions()[path.root]
         raise NameError(path.root)
