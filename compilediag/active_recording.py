@@ -1,4 +1,4 @@
-"""The recording that runs in this process: how it begins and ends, is set aside for another one, and survives a fork.
+"""The recording that runs in this process: how it begins and ends, and survives a fork.
 
 One recording runs at a time. Beginning one while another runs adds a level to it; it ends with its last level.
 """
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +29,6 @@ from .interrupts import finish
 from .program import META_KEY as PROGRAM
 from .program import describe_program, list_library_folders
 from .recording import Recorder
-from .sources.caches.key_history import VARIABLE as HISTORY
 from .sources.caches.key_history import program_name
 from .sources.hooks import own_errors
 from .storage.data import SessionData
@@ -126,8 +125,6 @@ _current: ActiveRecording | None = None
 _ended: list[ActiveRecording] = []
 #: Recordings whose end has failed in part. The next watch that begins or ends tries once more.
 _unended: list[ActiveRecording] = []
-#: The recordings that wait until another one has ended; see `record_aside`.
-_waiting: list[ActiveRecording] = []
 _lock = threading.RLock()
 
 
@@ -230,35 +227,6 @@ def notice(error: BaseException) -> None:
             _current.recorder.note_error(failure)
 
 
-@contextlib.contextmanager
-def record_aside(detail: str = "lean") -> Iterator[SessionData]:
-    """A recording of its own for the block, whatever else records: that one sees nothing of it and then goes on.
-
-    No watch can begin or end in another thread meanwhile.
-    """
-    global _current
-    with _lock, sources.pause():
-        outer, setting = _current, os.environ.get(HISTORY)
-        try:
-            _waiting.extend([outer] if outer else [])
-            _current = None
-            os.environ[HISTORY] = "off"  # What is recorded aside is no part of the user's history of cache keys.
-            yield begin(None, detail, []).data
-        finally:
-            finish(functools.partial(_end_aside, outer, setting))
-
-
-def _end_aside(outer: ActiveRecording | None, setting: str | None) -> None:
-    """Go on with the recording from before. Called again after an interrupt, it goes on where it was."""
-    global _current
-    if _current is not outer:
-        end_all()
-    os.environ.pop(HISTORY, None) if setting is None else os.environ.update({HISTORY: setting})
-    _current = outer
-    if outer in _waiting:
-        _waiting.remove(outer)
-
-
 def _begin(
     path: str | os.PathLike[str] | None, detail: str, asked_for: list[str], my_code: Iterable[str], level: object
 ) -> ActiveRecording:
@@ -356,7 +324,7 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
 
 
 def _recordings() -> list[ActiveRecording]:
-    return [*_waiting, *([_current] if _current else [])]
+    return [_current] if _current else []
 
 
 def _after_fork_in_child() -> None:

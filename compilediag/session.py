@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .diagnosis.plan import Plan
     from .diagnosis.ranks.rank_comparison import Ranks
     from .logs import Paths
-    from .trials.advise import Advised
-    from .trials.verify import Verification, Workload
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -233,35 +231,6 @@ class Session(TableProperties):
         from .diagnosis import break_even
 
         return break_even(self.data)
-
-    def verify(self, finding: Finding | Plan, workload: Workload) -> Verification:
-        """Run `workload` with and without the fix of `finding` (or a plan), and report whether the fix works.
-
-        `workload` is a function without arguments that runs the code again. The user's compiled code stays as it is;
-        see `compilediag.trials.verify` for what is isolated. The runs are recorded with the detail of this session. The
-        outcome of a plan is stored in this session. CompilediagError if fixes can't be tried here.
-        """
-        from .diagnosis.plan import Plan
-        from .diagnosis.plan.outcome import META_KEY
-        from .trials.verify import verify
-
-        verified = verify(finding, workload, self._detail)
-        if isinstance(finding, Plan) and verified.recompiles_after is not None:
-            # A session that cannot be written keeps no outcome; the caller has it.
-            with contextlib.suppress(CompilediagError):
-                self.data.set_meta(**{META_KEY: verified.outcome.to_dict()})
-        return verified
-
-    def advise(self, workload: Workload) -> Advised:
-        """Find the smallest set of settings that works for `workload`: its fixes are tried alone and together."""
-        from .trials.advise import advise
-
-        return advise(workload, self._detail)
-
-    @property
-    def _detail(self) -> str:
-        """The detail that a run has to be recorded with to be compared with this session. Logs have all of it."""
-        return "lean" if self.meta.get("detail") == "lean" else "full"
 
     def what_if(self, finding: Finding, buckets: Sequence[int] | None = None) -> WhatIf | None:
         """Count the compiles that the recorded calls would have needed with other settings, without running anything.

@@ -62,7 +62,7 @@ SLOW_FIRST = [
         "test_guest_contract.py",
         "test_collection.py",
     ),
-    *("test_autotune.py", "test_verify.py", "test_check.py", "test_libraries.py", "test_processes.py", "test_ranks.py"),
+    *("test_autotune.py", "test_check.py", "test_libraries.py", "test_processes.py", "test_ranks.py"),
     *("test_explain_miss.py", "test_ingest.py", "test_ingest_bad.py", "test_explorer.py", "test_panels.py"),
     *("test_store.py", "test_crash.py", "test_calls.py", "test_cudagraph_skips.py", "test_remote_cache.py"),
     *("test_sources.py", "test_javascript.py", "test_magics.py", "test_traced.py", "test_project.py"),

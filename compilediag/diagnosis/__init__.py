@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from .. import plugins
 from ..events import Rows
 from .causes.cause import Cause
-from .causes.grouping import count_strikes, find_causes
-from .causes.limit_findings import count_limit_hits, find_limits
+from .causes.grouping import find_causes
+from .causes.limit_findings import find_limits
 from .causes.recompile_findings import find_recompiles
-from .causes.refused_findings import count_refused_calls, find_refused_calls
+from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
@@ -35,7 +35,6 @@ __all__ = [
     "Edit",
     "Finding",
     "break_even",
-    "count_occurrences",
     "diagnose",
     "explain_gaps",
     "explain_miss",
@@ -83,16 +82,3 @@ def _validate(result: object) -> list[Finding]:
     if not all(isinstance(finding, Finding) and finding.severity in SEVERITIES for finding in findings):
         raise TypeError("a rule has to return compilediag.diagnosis.Finding objects")
     return findings
-
-
-def count_occurrences(finding: Finding, data: Rows) -> int:
-    """Count how often the cause of `finding` occurs in `data`, which may be of another run.
-
-    Counted are recompiles by the same cause, hits of the same limit, or refused calls, in its functions; 0 for other
-    findings.
-    """
-    if finding.rule == "recompile_limit":
-        return count_limit_hits(data, finding.kind, finding.places)
-    if finding.rule == "refused_calls":
-        return count_refused_calls(data, finding.places)
-    return count_strikes(data, finding.kind, finding.source, finding.places)

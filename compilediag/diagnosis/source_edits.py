@@ -33,11 +33,15 @@ class EditedSource:
 
     def compile(self, file: str, flags: int = 0) -> types.CodeType:
         """Compile it under the name of the original file; tracebacks show the lines of the original file."""
-        tree = compile(self.text, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        code: types.CodeType = compile(self.parse(file, flags), file, "exec", flags, dont_inherit=True)
+        return code
+
+    def parse(self, file: str, flags: int = 0) -> ast.Module:
+        """Parse it; the nodes have the lines of the original file."""
+        tree: ast.Module = compile(self.text, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         for node in ast.walk(tree):
             self._move(node)
-        code: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
-        return code
+        return tree
 
     def _move(self, node: ast.AST) -> None:
         """Give a node the lines of the original file."""

@@ -1,78 +1,129 @@
-"""Runs a notebook cell again, without and with its plan: `%compilewatch try` and `%%compilewatch try`."""
+"""Runs the executed cells of a notebook in fresh processes, without and with their plan: `%compilewatch try`."""
 
 from __future__ import annotations
 
-import ast
-import functools
-import inspect
-import types
-from collections.abc import Callable
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.plan import Plan
+from ..diagnosis.plan.outcome import META_KEY
 from ..errors import CompilediagError
+from ..formatting import format_names
 from ..session import Session
-from ..trials.verify import Verification, verify
+from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob
+from ..trials.progress import TrialProgress
+from ..trials.script_trial import ScriptTrial, try_script
 from ..views.text_layout import wrap
+from .cell_source import FIRST_LINE, TRY, name_cell, write_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+_PROCESS = ("-m", "compilediag.frontends.cell_process")
+#: Runs without the plan, and with it.
+_RUNS = 2
+
 
 @dataclass(frozen=True)
 class CellCode:
-    """A cell as typed, below its first line, which has the magic; and its number, as in `Cell In[3]`."""
+    """A cell as typed, and its number, as in `Cell In[3]`."""
 
     text: str
     number: int
 
+    @property
+    def is_tried(self) -> bool:
+        """True for a cell that was tried and not executed in the notebook."""
+        match = FIRST_LINE.match(self.text.lstrip())
+        return match is not None and match[1].strip() == TRY
 
-def try_cell(shell: InteractiveShell, cell: CellCode, session: Session | None) -> str:
-    """Try the plan of `session`, or that of the first run, on a cell; gives the plan and its outcome as text.
 
-    The cell runs three times in this process, isolated: the variables, modules and optimizers that it uses are restored
-    after each run, and its output is not shown. The outcome is stored in `session`.
+def find_number(shell: InteractiveShell) -> int:
+    """The number of the cell that runs and has `%%compilewatch try` on top."""
+    history = _read_history(shell)
+    is_stored = bool(history) and CellCode(history[-1], 0).is_tried
+    return len(history) - 1 if is_stored else shell.execution_count
+
+
+def _read_history(shell: InteractiveShell) -> Sequence[str]:
+    """The cells as typed, by number."""
+    return shell.history_manager.input_hist_raw if shell.history_manager is not None else []
+
+
+def try_cells(shell: InteractiveShell, last: CellCode | None, session: Session | None) -> str:
+    """Try the plan of the executed cells, up to `last` or up to now; gives the plan and its outcome as text.
+
+    The cells run in processes of their own, from the first one on, so that nothing in this process is touched. The
+    outcome is stored in `session` if its plan is the one that was tried. CompilediagError if the cells cannot be run.
     """
-    names = set(shell.user_ns)
-    workload = _make_workload(shell, cell)
+    cells = list(_list_cells(shell, last))
+    failures = {cell.number: _read_failure(shell, cell.number) for cell in cells}
+    interrupted = [cell.number for cell in cells if failures[cell.number] == "KeyboardInterrupt"]
+    job = ProgramJob(
+        "the notebook",
+        detail="lean" if session is not None and session.meta.get("detail") == "lean" else "full",
+        cells=tuple(
+            CellJob(cell.number, cell.text, write_python(cell.text), failures[cell.number] is not None)
+            for cell in cells
+            if cell.number not in interrupted
+        ),
+    )
+    progress = TrialProgress(2 * _RUNS)
     try:
-        verified = verify(None, workload) if session is None else session.verify(session.plan(), workload)
+        with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
+            runner = ProcessRunner(_PROCESS, Path(folder), None, progress, shell.starting_dir, reads_input=False)
+            trial = try_script(runner, job, None, _RUNS)
+    except OSError as error:
+        raise CompilediagError(f"the cells cannot be run: {error}") from None
     finally:
-        # The trial leaves no variables that the cell made.
-        for name in set(shell.user_ns) - names:
-            del shell.user_ns[name]
-    return _format_trial(verified)
+        progress.end()
+    _store(trial, session)
+    return "\n".join([_format_trial(trial), *_list_notes(interrupted, shell.user_ns)])
 
 
-def _make_workload(shell: InteractiveShell, cell: CellCode) -> Callable[[], Any]:
-    """A function that runs the cell. CompilediagError if it is not valid Python, or awaits something."""
-    # The first line stays empty, so that line numbers are those of the cell.
-    source = "\n" + shell.transform_cell(cell.text)
-    name = shell.compile.cache(source, cell.number, raw_code=source)
-    try:
-        # The flags have what the notebook imported from __future__.
-        code = compile(source, name, "exec", shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except SyntaxError as error:
-        raise CompilediagError(f"the cell is not valid Python: {error}") from None
-    if code.co_flags & inspect.CO_COROUTINE:
-        raise CompilediagError("a cell with a top-level await cannot be tried; use compilediag try in a terminal")
-    # A partial, because a trial follows its arguments to the user's objects.
-    return functools.partial(_run_quietly, types.FunctionType(code, shell.user_ns))
+def _list_cells(shell: InteractiveShell, last: CellCode | None) -> Iterator[CellCode]:
+    """The executed cells, as typed. A cell that was executed twice, or edited in between, is two."""
+    executed = [CellCode(text, number) for number, text in enumerate(_read_history(shell)) if text.strip()]
+    if last is None and executed and f"%compilewatch {TRY}" in executed[-1].text:
+        executed.pop()  # The cell that runs.
+    yield from (cell for cell in executed if not cell.is_tried and (last is None or cell.number < last.number))
+    if last is not None:
+        yield last
 
 
-def _run_quietly(run_cell: Callable[[], object]) -> None:
-    """Run a cell without showing its output."""
-    from IPython.utils.capture import capture_output
+def _read_failure(shell: InteractiveShell, number: int) -> str | None:
+    """The name of the exception that a cell raised; None if it raised none. Before IPython 9 it is not known."""
+    failures = getattr(shell.history_manager, "exceptions", None)
+    if not isinstance(failures, Mapping):
+        return "unknown"
+    failure = failures.get(number)
+    return None if failure is None else str(failure.get("ename"))
 
-    with capture_output():
-        run_cell()
+
+def _store(trial: ScriptTrial, session: Session | None) -> None:
+    if session is None or trial.outcome is None or session.plan().code() != trial.outcome.code:
+        return
+    # A session that cannot be written keeps no outcome; the caller has it.
+    with contextlib.suppress(CompilediagError):
+        session.data.set_meta(**{META_KEY: trial.outcome.to_dict()})
 
 
-def _format_trial(verified: Verification) -> str:
-    if verified.recompiles_after is None:
-        return f"compilediag: {verified.note}"
-    # The plan has an outcome only if it was tried before.
-    plan = str(verified.plan) if isinstance(verified.plan, Plan) and not verified.plan.tried else ""
-    outcome = "\n".join(wrap(str(verified.outcome)))
-    return f"{plan}\n\n{outcome}".strip()
+def _format_trial(trial: ScriptTrial) -> str:
+    if trial.outcome is None:
+        return f"compilediag: {trial.problem}"
+    return "\n".join([str(trial.plan), "", *wrap(str(trial.outcome))])
+
+
+def _list_notes(interrupted: list[int], variables: Mapping[str, Any]) -> Iterator[str]:
+    """What a fresh process does not repeat, one line each."""
+    if interrupted:
+        yield f"Left out, because you interrupted it: {format_names([name_cell(number) for number in interrupted])}."
+    widgets = getattr(sys.modules.get("ipywidgets"), "ValueWidget", None)
+    names = [name for name, value in variables.items() if widgets is not None and issubclass(type(value), widgets)]
+    names = [f"`{name}`" for name in names if not name.startswith("_")]
+    if names:
+        yield f"In a fresh process, widgets have their first values: {format_names(names)}."

@@ -17,13 +17,13 @@ from IPython.core.error import UsageError
 from IPython.utils.process import arg_split
 
 from ..watch import DETAILS
+from .cell_source import TRY
 
-TRY = "try"
 #: Subcommand of the line magic -> what it does.
 ACTIONS = {
     "on": "start recording and show it live (the default); `session = %compilewatch on` returns the session",
     "off": "stop recording",
-    TRY: "run the last %%compilewatch cell again, without and with its plan",
+    TRY: "run the executed cells in fresh processes, without and with their plan",
     "status": "show what each source collects",
     "plan": "show the smallest set of changes that saves the most compile seconds",
     "findings": "show the plan, the totals and all findings as text",
@@ -173,7 +173,7 @@ def format_cell_help() -> str:
             "",
             "Record every torch.compile while this cell runs, and show it live. The line is the first of the cell.",
             "",
-            "`try` runs the cell without and with its plan instead, and leaves your variables as they are.",
+            "`try` runs the executed cells and this one in fresh processes instead, without and with their plan.",
             "",
             _format_options(CELL_PARSER),
             "%compilewatch records all following cells, and has more subcommands: see %compilewatch?",

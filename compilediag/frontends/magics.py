@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import re
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -35,11 +34,10 @@ from ..views.status_text import format_status
 from ..views.summary import format_headline
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
-from .cell_source import is_statement, show_magic_in_tracebacks
-from .cell_trial import CellCode, try_cell
+from .cell_source import FIRST_LINE, TRY, is_statement, show_magic_in_tracebacks
+from .cell_trial import CellCode, find_number, try_cells
 from .magic_arguments import (
     SUFFIXES,
-    TRY,
     complete_arguments,
     format_cell_help,
     format_line_help,
@@ -47,8 +45,6 @@ from .magic_arguments import (
     parse_line_arguments,
     unquote,
 )
-
-_FIRST_LINE = re.compile(r"%%compilewatch(?![\w?])(.*)")
 
 
 class Recompiled(CompilediagError):
@@ -146,15 +142,14 @@ class CompileWatch(Magics):
             print(format_explorer(session.data))
 
     def _try_last_cell(self) -> None:
-        if self._last is None:
-            raise UsageError("no watched cell to try; put %%compilewatch try on top of a cell")
-        print(try_cell(self.shell, *self._last))
+        last, session = self._last or (None, current() or self._session)
+        print(try_cells(self.shell, last, session))
 
     @cell_magic("compilewatch")  # type: ignore[arg-type]  # IPython's decorator has no type for a method
     def cell(self, line: str, cell: str) -> None:
         if line.strip() == TRY:
             with _raise_usage_errors():
-                print(try_cell(self.shell, CellCode(cell, self.shell.execution_count), None))
+                print(try_cells(self.shell, CellCode(f"%%compilewatch {TRY}\n{cell}", find_number(self.shell)), None))
             return
         # Only `run_cell_magic` gets here: a cell that was typed has been transformed.
         self.shell.run_cell(f"%%compilewatch {line}\n{cell}")
@@ -189,8 +184,8 @@ class CompileWatch(Magics):
         stop()
         # IPython drops empty lines before the first one.
         if raw_cell.lstrip().startswith("%%compilewatch"):
-            text = raw_cell.lstrip().partition("\n")[2]
-            self._last = CellCode(text, result.execution_count or self.shell.execution_count), cell.session
+            number = result.execution_count or self.shell.execution_count
+            self._last = CellCode(raw_cell, number), cell.session
         if not cell.is_quiet:
             print(_summarize_cell(cell))
         if cell.report:
@@ -240,7 +235,7 @@ def unload(shell: InteractiveShell) -> None:
 
 def transform(lines: list[str]) -> list[str]:
     """Replace `%%compilewatch ARGS` in a cell with the call that starts the watch; the number of lines stays."""
-    match = _FIRST_LINE.match(lines[0]) if lines else None
+    match = FIRST_LINE.match(lines[0]) if lines else None
     if match is None or match[1].strip() == TRY:
         return lines
     begin = f"get_ipython().magics_manager.registry[{CompileWatch.__name__!r}].begin_cell({match[1].strip()!r})\n"

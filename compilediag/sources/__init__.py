@@ -14,10 +14,9 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from ..errors import CompilediagError
-from ..interrupts import finish
 from ..recording import Recorder
 from .hooks import late_imports, own_errors, patches
 from .hooks.source import Source
@@ -186,26 +185,6 @@ def _end(source: Source) -> bool:
         source.count_error(error)
         return False
     return not source.is_open
-
-
-@contextlib.contextmanager
-def pause() -> Iterator[None]:
-    """In the block the installed hooks are removed, so that another recording can install its own."""
-    begun = [source for source in _attached if source.is_active]
-    set_aside = _attached[:]
-    try:
-        for source in reversed(begun):
-            source.end()
-        _attached.clear()
-        yield
-    finally:
-        finish(lambda: _resume(set_aside, begun))
-
-
-def _resume(set_aside: list[Source], begun: list[Source]) -> None:
-    _attached[:] = set_aside
-    for source in begun:
-        source.begin(requested=True)
 
 
 def list_hooks() -> list[str]:

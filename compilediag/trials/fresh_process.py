@@ -36,8 +36,19 @@ _ENVIRONMENT = {
 
 
 @dataclass(frozen=True)
+class CellJob:
+    """A notebook cell as typed, its number, and its text as Python. `may_raise`: the next cells run if it raises."""
+
+    number: int
+    text: str
+    source: str
+    may_raise: bool = False
+
+
+@dataclass(frozen=True)
 class ProgramJob:
     """What a process runs: a script, or a module if `is_module`, with its arguments; and the changes that apply to it.
+    Or the cells of a notebook.
 
     `files` maps a file to its edited text and, for each line of that, the line of the file. `is_fast` replaces the
     backend.
@@ -50,6 +61,7 @@ class ProgramJob:
     is_fast: bool = False
     settings: Settings = field(default_factory=dict)
     files: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    cells: tuple[CellJob, ...] = ()
 
     def write(self, file: Path, folder: Path) -> None:
         """Write it for the process, which records into `folder`."""
@@ -60,8 +72,9 @@ class ProgramJob:
 class ProcessRun:
     """How a process ended. `exit_code` is None after a timeout, and negative after a signal. `wall` is in s.
 
-    `raised` is the exception that ended the program, in one line, and `is_torchs` is true if torch defines it.
-    `problem` says why the program could not be started. `has_own_caches` is false if the program set other caches.
+    `raised` is the exception that ended the program, in one line. `is_torchs` is true if torch defines it, and `cell`
+    is the number of the notebook cell that raised it. `problem` says why the program could not be started.
+    `has_own_caches` is false if the program set other caches.
     """
 
     session: Path
@@ -70,6 +83,7 @@ class ProcessRun:
     wall: float
     raised: str | None = None
     is_torchs: bool = False
+    cell: int | None = None
     problem: str | None = None
     has_own_caches: bool = True
     last_error: str = ""
@@ -79,10 +93,21 @@ class ProcessRunner:
     """Runs jobs one after the other in `folder`. `command` starts a process; the job's file is added to it.
 
     A process is ended after `timeout` seconds, with the processes that it started. All processes read the same standard
-    input: what the first one is sent is kept for the others. A terminal is not read.
+    input: what the first one is sent is kept for the others. A terminal is not read, and nothing is without
+    `reads_input`. They start in the folder `cwd`, or in that of this process.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, timeout: float | None, progress: TrialProgress):
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        timeout: float | None,
+        progress: TrialProgress,
+        cwd: str | None = None,
+        reads_input: bool = True,
+    ):
+        self._cwd = cwd
+        self._reads_input = reads_input
         self._command = [sys.executable, *command]
         self._folder = folder
         self._timeout = timeout
@@ -108,6 +133,7 @@ class ProcessRunner:
                 stdout=stdout,
                 stderr=stderr,
                 env=_make_environment(folder),
+                cwd=self._cwd,
                 start_new_session=True,
             )
             self._feed(process)
@@ -123,7 +149,7 @@ class ProcessRunner:
             with kept.open("rb") as stream:
                 yield stream
         else:
-            yield subprocess.DEVNULL if not _has_input() else subprocess.PIPE
+            yield subprocess.PIPE if self._reads_input and _has_input() else subprocess.DEVNULL
 
     def _feed(self, process: subprocess.Popen[bytes]) -> None:
         """Pass standard input on to the first process, and keep it. A thread reads: the input may never end."""

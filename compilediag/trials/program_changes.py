@@ -13,14 +13,20 @@ from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..sources.hooks.torch_names import Unavailable
 from . import torch_api
-from .trial import find_settings
+
+#: Settings that are lists of sources: the new names are added to what the user has set.
+_JOINED = ("dynamic_sources", "unbacked_sources")
 
 
 def apply_settings(settings: Settings) -> None:
     """Assign settings, as the user's code would. CompilediagError if this torch lacks one."""
-    for owner, values in find_settings(settings):
-        for key, value in values.items():
-            setattr(owner, key, value)
+    for key, value in settings.items():
+        try:
+            owner = torch_api.find_config(key)
+        except Unavailable as why:
+            raise CompilediagError(f"this plan cannot be tried here: {why}") from None
+        now = getattr(owner, key)
+        setattr(owner, key, f"{now},{value}" if key in _JOINED and now else value)
 
 
 def use_eager_backend() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..diagnosis.change import Edit
+from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome
+from ..diagnosis.plan.patching import imports_torch
+from ..diagnosis.source_edits import EditedSource, EditError, apply_edits
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, Recompile
-from ..formatting import format_function, format_line, format_names, format_seconds
+from ..formatting import format_amount, format_function, format_line, format_names, format_seconds
 from ..storage.data import SessionData
-from .claims import describe_skipped_steps, explain_nothing_to_try, find_broken_claim, list_edits
-from .edited_functions import edit_file, group_by_file
 from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
 from .output_comparison import OutputComparison, compare_outputs
 
@@ -79,8 +83,35 @@ def _explain_fast(plan: Plan, job: ProgramJob) -> str | None:
 
 def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
     """The job with the plan applied. EditError if an edit does not fit."""
-    edited = {file: edit_file(file, edits) for file, edits in group_by_file(list_edits(plan)).items()}
+    cells = {f"Cell In[{cell.number}]": cell.source for cell in job.cells}
+    edited = {
+        file: edit_file(file, edits, cells.get(file))
+        for file, edits in group_by(list_edits(plan), lambda edit: edit.file).items()
+    }
     return replace(job, settings=plan.settings, files={file: (e.text, e.lines) for file, e in edited.items()})
+
+
+def edit_file(file: str, edits: Sequence[Edit], source: str | None = None) -> EditedSource:
+    """The text of a file, or `source`, with edits applied. EditError if it cannot be read or an edit does not fit."""
+    if source is None:
+        try:
+            with tokenize.open(file) as stream:
+                source = stream.read()
+        except (OSError, SyntaxError, ValueError) as error:
+            raise EditError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return apply_edits(source, [*_import_torch(source, file, edits), *edits])
+
+
+def _import_torch(source: str, file: str, edits: Iterable[Edit]) -> Iterator[Edit]:
+    """An edit that imports torch at the top of a file, if its edits need torch and it does not import it."""
+    if not any("torch." in edit.new for edit in edits) or imports_torch(source):
+        return
+    for statement in ast.parse(source).body:
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_text and getattr(statement, "module", None) != "__future__":
+            line = source.splitlines()[statement.lineno - 1]
+            yield Edit(file, statement.lineno, "insert_before", line, "import torch")
+            return
 
 
 def _run(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:
@@ -113,7 +144,8 @@ def _explain_end(run: ProcessRun) -> str | None:
     if run.exit_code is None:
         return f"it was ended after {round(run.wall)} s (--timeout)"
     if run.raised is not None:
-        return f"it raised {run.raised}"
+        who = "it" if run.cell is None else f"in a fresh process, Cell In[{run.cell}]"
+        return f"{who} raised {run.raised}"
     if run.exit_code < 0:
         return f"it was ended by signal {-run.exit_code}"
     return None
@@ -204,3 +236,58 @@ def _explain_caches(summaries: Sequence[RunSummary]) -> str | None:
     if all(one.run.has_own_caches for one in summaries):
         return None
     return "the program sets its own cache folder, so later runs can find what earlier ones compiled"
+
+
+# What a plan claims
+
+
+def explain_nothing_to_try(plan: Plan) -> str | None:
+    """Why a plan cannot be tried, in one line; None if it can."""
+    if not plan.recompiles and not plan.steps:
+        return "nothing recompiled"
+    if not plan.steps:
+        return "the plan has no step; session.plan() gives the reasons"
+    if not any(step.can_be_applied for step in plan.steps):
+        return "the plan has only changes that a program cannot make; compilediag plan shows them"
+    return None
+
+
+def list_skipped_steps(plan: Plan) -> list[int]:
+    """The numbers of the steps, from 1 on, that a program cannot make."""
+    return [number for number, step in enumerate(plan.steps, 1) if not step.can_be_applied]
+
+
+def describe_skipped_steps(plan: Plan) -> str | None:
+    """Which steps were not part of the trial, in one line; None if all were."""
+    skipped = list_skipped_steps(plan)
+    if not skipped:
+        return None
+    names = ", ".join(map(str, skipped))
+    return (
+        f"step {names} was not tried: you have to make that change"
+        if len(skipped) == 1
+        else (f"steps {names} were not tried: you have to make those changes")
+    )
+
+
+def find_broken_claim(plan: Plan, before: int, after: int) -> str | None:
+    """How the measured recompiles contradict the plan, in one line; None if they do not.
+
+    The session of the plan may be longer than the runs, so the plan's own rest is what may remain. A plan that saves no
+    recompiles must not add any.
+    """
+    if not plan.recompiles_saved:
+        return f"the plan adds recompiles: {before} -> {after}" if after > before else None
+    if before == 0:
+        return "nothing recompiled without the plan"
+    if after >= before:
+        return f"the plan does not help: {format_amount(before, 'recompile')} without it and {after} with it"
+    rest = plan.recompiles - plan.recompiles_saved
+    if not list_skipped_steps(plan) and after > rest:
+        return f"the plan says that {rest} should remain, but {format_amount(after, 'recompile')} did"
+    return None
+
+
+def list_edits(plan: Plan) -> tuple[Edit, ...]:
+    """The edits of all steps."""
+    return tuple(edit for step in plan.steps for edit in step.edits)

@@ -364,17 +364,6 @@ def test_a_missing_private_api_is_reported_by_name(monkeypatch):
 
 
 @needs_monitoring
-def test_it_goes_on_after_a_verification_beside_it():
-    with cd.watch(detail="lean", calls=True) as session:
-        function = compiled(renamed(by_name, "f"))
-        for n in (1, 2, 3):
-            function(torch.ones(2), "n" * n)
-        session.verify(session.findings()[0], lambda: function(torch.ones(2), "nnnn"))
-        function(torch.ones(2), "n")
-    assert calls(session, "compiled") == {("f", "0/0"): 2, ("f", "0/1"): 1, ("f", "0/2"): 1}
-
-
-@needs_monitoring
 def test_a_reset_begins_new_entries():
     with cd.watch(detail="lean", calls=True) as session:
         function = compiled(renamed(by_name, "f"))

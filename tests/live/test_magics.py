@@ -1,6 +1,5 @@
 """The magics in a real IPython, and in a real kernel; the compiler is real in both."""
 
-import dataclasses
 import os
 import re
 
@@ -16,8 +15,6 @@ from nbclient.exceptions import CellExecutionError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 import compilediag  # noqa: E402
-from compilediag.diagnosis.change import Edit  # noqa: E402
-from compilediag.diagnosis.plan import PlanStep  # noqa: E402
 from compilediag.formatting import format_bytes  # noqa: E402
 from compilediag.frontends.magic_arguments import ACTIONS  # noqa: E402
 
@@ -356,74 +353,66 @@ def test_only_a_result_that_is_assigned_is_a_result(shell, capsys):
     assert run(shell, "%compilewatch off").success
 
 
-# --- trials of a cell ------------------------------------------------------------------------------------------------
+# --- trials of the executed cells ------------------------------------------------------------------------------------
 
-USES_A_MODEL = """
-total = 0
+
+@pytest.fixture
+def kernel():
+    """A real kernel; runs a cell, gives what it printed, or the error that it shows."""
+    manager, client = start_new_kernel()
+
+    def run_cell(text):
+        outputs = []
+        client.execute_interactive(text, timeout=300, output_hook=lambda message: outputs.append(message["content"]))
+        return "".join(content.get("text") or content.get("ename", "") for content in outputs)
+
+    yield run_cell
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+DEFINE = """import torch
+state = {"runs": 0}
+@torch.compile(backend="eager", dynamic=False)
+def double(x):
+    return x * 2
+"""
+INTERRUPTED = "interrupted = True\nraise KeyboardInterrupt"
+STATE = """import compilediag
+session = get_ipython().magics_manager.registry["CompileWatch"]._session
+print(state, compilediag.current(), session.plan().tried["holds"])
+"""
+TOTAL = """
+state["runs"] += 1
 for length in (2, 3, 4):
-    ones = torch.ones(length)
-    total += float(double(ones).sum())
-print("total", total)
+    total = float(double(torch.ones(length)).sum())
+print("runs", state["runs"], "total", total)
 """
 
 
-def test_a_cell_is_tried_and_leaves_everything_as_it_was(shell, capsys):
-    run(shell, "total = 'mine'")
-    result = run(shell, f"%%compilewatch try{USES_A_MODEL}")
-    shown = capsys.readouterr()
-    assert result.success and shown.err == ""
-    assert "Tried, the plan holds: 2 recompiles -> 0, " in shown.out
-    assert "1 change removes 2 of 2 recompiles" in shown.out and "total 18" not in shown.out
-    assert shell.user_ns["total"] == "mine" and not {"length", "ones"} & shell.user_ns.keys()
-    assert compilediag.current() is None
+def test_the_executed_cells_are_tried_in_fresh_processes(kernel):
+    """Nothing of the kernel is used or changed: neither its variables nor what it has compiled."""
+    setup = ["%load_ext compilediag", "!echo shell", "files = !echo one\nassert files", DEFINE, "1 / 0", INTERRUPTED]
+    for cell in setup:
+        kernel(cell)
+    assert kernel(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
+    kernel("raise RuntimeError('below the watched cell')")
+    shown = kernel("%compilewatch try")
+    assert "1 change removes 2 of 2 recompiles" in shown and "runs" not in shown
+    assert "Tried, the plan holds: 2 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
+    assert shown.endswith("Left out, because you interrupted it: Cell In[6].\n")
+    assert kernel(STATE) == "{'runs': 1} None True\n"
 
 
-def test_the_last_watched_cell_is_tried_with_its_plan(shell, capsys):
-    assert run(shell, f"%%compilewatch\n{TWO_RECOMPILES}").success
-    session = shell.magics_manager.registry["CompileWatch"]._session
-    capsys.readouterr()
-    assert run(shell, "%compilewatch try").success
-    assert "Tried, the plan holds: 2 recompiles -> 0, " in capsys.readouterr().out
-    assert session.plan().tried["holds"] is True
-    assert "Tried, the plan holds" in session.summary().replace("\n", " ")
-
-
-def test_edits_of_a_cell_are_tried_at_its_own_lines(shell, capsys):
-    run(shell, "other = torch.compile(lambda x: x + 1, backend='eager')")
-    assert run(shell, "%%compilewatch\nfor n in (2, 3, 4):\n    x = torch.ones(n)\n    other(x)").success
-    magics = shell.magics_manager.registry["CompileWatch"]
-    cell, session = magics._last
-    plan = session.plan()
-    edit = Edit(f"Cell In[{cell.number}]", 4, "insert_before", "other(x)", "torch._dynamo.mark_dynamic(x, 0)")
-    edited = dataclasses.replace(plan, settings={}, steps=(make_step(edit),))
-    session.plan = lambda: edited
-    capsys.readouterr()
-    assert run(shell, "%compilewatch try").success
-    assert "Tried, the plan holds: 1 recompile -> 0, " in capsys.readouterr().out
-
-
-def make_step(edit):
-    return PlanStep("size_changes", "x.size(0) was 2, then 3", edit.new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
-
-
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
-        ("%compilewatch try", "no watched cell to try; put %%compilewatch try on top of a cell"),
-        ("%%compilewatch try\nx = (", "the cell is not valid Python: "),
-        ("%%compilewatch try\nimport asyncio\nawait asyncio.sleep(0)", "a cell with a top-level await cannot be tried"),
-    ],
-)
-def test_a_cell_that_cannot_be_tried_is_one_line(shell, capsys, cell, message):
-    result = run(shell, cell)
-    captured = capsys.readouterr()
-    assert not result.success
-    assert captured.err.startswith(f"UsageError: {message}") and captured.err.count("\n") == 1
-
-
-def test_a_cell_that_raises_and_one_without_recompiles_say_so(shell, capsys):
-    assert run(shell, "%%compilewatch try\nraise ValueError('mine')").success
-    out = capsys.readouterr().out
-    assert out.startswith("compilediag: the workload raised without the fix, so nothing was compared: ValueError: mine")
-    assert run(shell, "%%compilewatch try\ndouble(torch.ones(2))").success
-    assert capsys.readouterr().out == "compilediag: nothing to try: nothing recompiled\n"
+def test_cells_that_cannot_be_compared_are_one_line(kernel):
+    kernel("%load_ext compilediag")
+    kernel("def fail():\n    raise ValueError('mine')")
+    for cell, message in (
+        ("fail()", "in a fresh process, Cell In[3] raised ValueError: mine (Cell In[2]:2)"),
+        ("name = input()", "in a fresh process, Cell In[4] raised EOFError: nobody can answer input() (Cell In[4]:2)"),
+        ("import asyncio\nawait asyncio.sleep(0)\nx = 1", "nothing to try: nothing recompiled"),
+    ):
+        assert kernel(f"%%compilewatch try\n{cell}") == f"compilediag: {message}\n"
+    # A cell that was tried was not executed, so it is no part of later trials.
+    assert kernel("%compilewatch try") == "compilediag: nothing to try: nothing recompiled\n"
+    assert "NameError" in kernel("x")

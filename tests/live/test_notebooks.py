@@ -155,37 +155,32 @@ def test_the_cuda_graphs_notebook_shows_captures_skips_and_coverage(executed):
     assert "recorded" in get_printed_text(notebook).splitlines()[0]
 
 
-#: Program of the explorer notebook -> the expected first rule, and the setting that fixes it (None: a code change).
+#: Program of the explorer notebook -> the expected first rule.
 PROGRAMS = {
-    "requests": ("size_changes", "dynamic_sources"),
-    "training": ("counter", "dynamic_sources"),
-    "rates": ("optimizer_number", None),
-    "epochs": ("grad_mode", None),
-    "calls": ("fresh_object", None),
-    "decoding": ("recompile_limit", None),
+    "requests": "size_changes",
+    "training": "counter",
+    "rates": "optimizer_number",
+    "epochs": "grad_mode",
+    "calls": "fresh_object",
+    "decoding": "recompile_limit",
 }
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_explorer_notebook_fixes_every_program(executed, program):
     results = read_last_line(executed["04_guard_explorer.ipynb"])
-    rule, setting = PROGRAMS[program]
+    rule = PROGRAMS[program]
     assert results[program]["recompiles"] >= 2
     assert rule in (results[program]["rules"] if program == "epochs" else results[program]["rules"][:1])
     assert results[f"{program}_fixed"] == {**results[f"{program}_fixed"], "recompiles": 0, "rules": []}
-    verified = results["verified"].get(program, {"holds": False, "fix": None})
-    assert (verified["holds"], list(verified["fix"] or [None])) == (setting is not None, [setting])
 
 
-def test_the_explorer_notebook_shows_the_explorer_and_advises_settings_and_a_change_of_the_code(executed):
+def test_the_explorer_notebook_shows_the_explorer_and_tries_a_plan(executed):
     notebook = executed["04_guard_explorer.ipynb"]
     records = get_records(notebook)
     assert len(records) == len(PROGRAMS)
     assert all("recompiles, and the guards that failed in each entry" in record["text/plain"] for record in records)
-    advised = read_last_line(notebook)["advised"]
-    # The setting lists the more expensive one first, and which that is depends on the run.
-    assert set(advised["fix"]["dynamic_sources"].split(",")) == {"L['self'].step", "L['tokens']"}
-    assert (advised["recompiles"], advised["left"]) == (4, 1)
+    assert read_last_line(notebook)["tried"] is True
     assert "the results are the same: True" in get_printed_text(notebook)
 
 

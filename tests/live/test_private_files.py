@@ -78,7 +78,6 @@ session.export(out / "tables.md", "markdown")
 session.export(out / "csv", "csv")
 session.export(out / "parquet", "parquet")
 cd.diff(named, session).report(out / "diff.html")
-session.verify(session.findings()[0], lambda: [step(torch.ones(n)) for n in (3, 4)])
 os.mkdir(out / "page", 0o700)
 os.chdir(out / "page")
 for format in ENDINGS:

@@ -15,6 +15,7 @@ import pytest
 
 import compilediag
 from compilediag.diagnosis.plan.outcome import read_outcome
+from compilediag.events import Recompile
 
 #: Two causes at the same calls: the plan is two settings, or two edits.
 TWO_CAUSES = """
@@ -108,6 +109,7 @@ for n in (4, 6, 7):
     print("loss", float(step(x)))
     show_line()
 """
+LOOP = EDITED[EDITED.index("for n") :]
 
 
 def make_plan_of_edit(file, old, new, line, kind="insert_before"):
@@ -127,10 +129,10 @@ def try_plan(tmp_path):
     from compilediag.trials.progress import TrialProgress
     from compilediag.trials.script_trial import try_script
 
-    def run(path, plan, runs=1, timeout=None, **job):
+    def run(path, plan, runs=1, timeout=None, process="compilediag.cli.try_process", **job):
         folder = tmp_path / "runs"
         folder.mkdir()
-        runner = ProcessRunner(("-m", "compilediag.cli.try_process"), folder, timeout, TrialProgress(2))
+        runner = ProcessRunner(("-m", process), folder, timeout, TrialProgress(2))
         return try_script(runner, ProgramJob(str(path), **job), plan, runs), folder
 
     return run
@@ -151,6 +153,26 @@ def test_edits_are_made_in_the_process_and_lines_stay(try_plan, script):
     assert shown == (folder / "run-1" / "stdout").read_text()
     assert f"15 {path}" in shown and f"15 {model}" in shown and f"{model} {model}" in shown
     assert path.read_bytes() == before
+
+
+def test_edits_of_notebook_cells_are_made_in_the_process_and_lines_stay(try_plan):
+    """The cell has a magic of ours, one of IPython's, an `await`, and a result that is shown."""
+    pytest.importorskip("IPython")
+    from compilediag.frontends.cell_source import write_python
+    from compilediag.trials.fresh_process import CellJob
+
+    cells = {2: EDITED[: EDITED.index("for n")], 5: f"%%compilewatch\nawait show()\n%pwd\n{LOOP}\nx.shape"}
+    cells[3] = "async def show():\n    show_line()\n__file__ = 'notebook'"
+    jobs = tuple(CellJob(number, cells[number], write_python(cells[number])) for number in sorted(cells))
+    code, mark = 'print("loss", float(step(x)))', "torch._dynamo.mark_dynamic(x, 0)"
+    plan = make_plan_of_edit("Cell In[5]", code, mark, 6)
+    trial, folder = try_plan("notebook", plan, process="compilediag.frontends.cell_process", cells=jobs)
+    assert trial.outcome.holds, trial
+    assert (trial.outcome.recompiles_before, trial.outcome.recompiles_after) == (1, 0)
+    shown = (folder / "run-2" / "stdout").read_text()
+    assert shown == (folder / "run-1" / "stdout").read_text()
+    assert "2 notebook\n" in shown and "7 notebook\n" in shown and "torch.Size([7])" in shown
+    assert {row.user_file for row in compilediag.load(trial.session).data.rows(Recompile)} == {"Cell In[2]"}
 
 
 def test_an_edit_that_raises_does_not_hold(try_plan, script):

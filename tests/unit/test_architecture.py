@@ -48,7 +48,7 @@ MAY_IMPORT = {
     # Ranks are grouped by the steps that `diagnosis` compares them by.
     "logs": {"decode", "diagnosis", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
     "inputs": {"decode", "errors", "logs", "storage"},
-    "session": {"diagnosis", "errors", "events", "inputs", "logs", "plugins", "storage", "trials", "views"},
+    "session": {"diagnosis", "errors", "events", "inputs", "logs", "plugins", "storage", "views"},
     "watch": {"active_recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
@@ -79,6 +79,7 @@ ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
 #: Modules that are themselves imported when first used, and so may import the above at their top.
 LOADED_WHEN_USED = {
+    "compilediag.frontends.cell_process",
     "compilediag.frontends.magic_arguments",
     "compilediag.frontends.magics",
     "compilediag.views.widget",

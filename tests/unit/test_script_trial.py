@@ -6,9 +6,8 @@ import pytest
 
 from compilediag.diagnosis.change import Edit
 from compilediag.diagnosis.plan import Plan, PlanStep
-from compilediag.trials.claims import explain_nothing_to_try
 from compilediag.trials.fresh_process import ProcessRun
-from compilediag.trials.script_trial import RunSummary, judge
+from compilediag.trials.script_trial import RunSummary, explain_nothing_to_try, judge
 
 STEP = PlanStep("size_changes", "x changes", "mark(x)", "", "", 3, 3, 1.0, (1,), settings={"dynamic_sources": "L['x']"})
 PLAN = Plan(steps=(STEP,), recompiles=4, recompiles_saved=3, settings=STEP.settings)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decode.guards.path import format_source
 from ...events import DynamicDecision, GuardFailure, Recompile, Rows
-from ..evidence import Place, get_place, group_by
+from ..evidence import get_place, group_by
 from .call_instances import CallInstances
 from .cause import (
     EVALUATED,
@@ -18,7 +18,6 @@ from .cause import (
     ZERO_ONE,
     Cause,
     Members,
-    get_family,
     get_kind,
     get_moment,
     list_unique,
@@ -50,15 +49,6 @@ def find_causes(data: Rows) -> list[Cause]:
 def _find_facts(cause: Cause, facts: FactIndex) -> ValueFacts:
     beside = [source for kind, source in cause.also if kind in _SIZES]
     return facts.find(cause.seen or cause.recompiles, cause.source, beside)
-
-
-def count_strikes(data: Rows, kind: str | None, source: str | None, places: Iterable[Place]) -> int:
-    """Count the recompiles of these functions that a guard of this kind on this value caused, or a derived one."""
-    if kind is None or source is None:
-        return 0
-    wanted, family = set(places), get_family(kind, source)
-    causes = [cause for cause in find_causes(data) if (cause.family, cause.source) == (family, source)]
-    return sum(get_place(row) in wanted for cause in causes if cause.is_first for row in cause.caused)
 
 
 @dataclass

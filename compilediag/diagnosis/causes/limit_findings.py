@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...events import Compile, Recompile, Rows
@@ -38,11 +38,6 @@ def find_limits(data: Rows, causes: list[Finding]) -> list[Finding]:
 
 def _make_key(row: Compile) -> tuple[Place, int | None, str | None, int | None]:
     return get_place(row), row.region, row.limit, row.limit_value
-
-
-def count_limit_hits(data: Rows, limit: str | None, places: Collection[Place]) -> int:
-    """Count how often these functions hit this limit."""
-    return sum(row.limit == limit and get_place(row) in places for row in data.rows(Compile))
 
 
 def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int]) -> list[Finding]:

@@ -5,14 +5,14 @@ A refused call has the guards that a recompile would have, so its root causes ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
 from ..call_places import CallPlaces, make_call_fields
-from ..evidence import Place, get_ids, get_place, group_by, make_place_fields
+from ..evidence import get_ids, get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
 from .advice import Advice, describe_change, list_changes
 from .cause import Cause
@@ -107,14 +107,6 @@ def find_refused_calls(data: Rows) -> list[Finding]:
     unchecked = [_report_unchecked(row) for row in rows if row.ran == "unchecked"]
     groups = group_by((row for row in rows if row.refused_by in _REFUSERS), lambda row: row.refused_by or "")
     return [*unchecked, *(finding for name, found in groups.items() for finding in _report(data, name, found))]
-
-
-def count_refused_calls(data: Rows, places: Iterable[Place]) -> int:
-    """Count the calls of these functions that were refused, for any cause."""
-    wanted = set(places)
-    return sum(
-        row.count or 0 for row in data.rows(RefusedCall) if row.refused_by in _REFUSERS and get_place(row) in wanted
-    )
 
 
 def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]:

@@ -183,11 +183,6 @@ def backend_name(compiler_fn: Callable[..., Any] | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def inner_function(function: Any) -> Any:
-    """The function that `torch.compile` wrapped; None if it wrapped nothing."""
-    return getattr(function, "_torchdynamo_orig_callable", None)
-
-
 def jump_text(depth: int = 12) -> str | None:
     """The text that torch logs for the break at a branch on data in this thread: with explanation and hints."""
     for frame in caller_frames(depth):
