@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Literal, TypedDict
 NS_PER_S = 1_000_000_000
 
 
-#: What a column can hold of the user's: a path, the name of a guarded value, code, or a text that can quote values.
-UserData = Literal["path", "source", "code", "content"]
+#: What a column can hold of the user's: a path; the name of a guarded value, as users write it ("source") or as torch
+#: does ("torch_source"); a name of code, such as that of a function ("name"); the key of a cache, which can be a path;
+#: parameters of which only numbers are not the user's ("numbers"); code; or a text that can quote values ("content").
+UserData = Literal["path", "source", "torch_source", "name", "key", "numbers", "code", "content"]
 
 
 class ColumnSpec(TypedDict):
@@ -38,8 +40,9 @@ def column(
 
     `dtype` is "string", "Int64", "float64", "boolean" or "json" (a list or dict). `unit` is the unit of a number:
     "s", "ms", "us" or "bytes". `user_data` says what the cells can hold of the user's, None if nothing that a redacted
-    report must leave out: it replaces paths, removes quoted parts of sources, and drops code and content. `sources`
-    names the sources that fill the column.
+    report must leave out: it replaces paths and keys, removes keys of containers from sources, keeps names and numbers,
+    and drops code, content, and all that is not what its column declares. `sources` names the sources that fill the
+    column.
     """
     return field(default=None, metadata={**describe_column(dtype, doc, unit, user_data, sources)})
 

@@ -59,16 +59,18 @@ class CacheLookup(Event):
         "key_diff",
     )
 
-    function: str | None = column("string", "name of the code object whose compile looked it up")
+    function: str | None = column("string", "name of the code object whose compile looked it up", user_data="name")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     cache: str | None = column("string", "one of the caches", sources=CACHE_SOURCES)
     tier: str | None = column("string", "local (this machine's disk), remote (a server), memory (this process)")
     action: str | None = column("string", "look_up, store, write (the file of a found entry is written again) or clear")
     outcome: str | None = column("string", "one of the cache outcomes")
-    key: str | None = column("string", "the cache key")
+    key: str | None = column("string", "the cache key", user_data="key")
     reason: str | None = column("string", "why it was bypassed, missed or failed", user_data="content")
-    exception_type: str | None = column("string", "class of the exception behind a bypass or a failure")
+    exception_type: str | None = column(
+        "string", "class of the exception behind a bypass or a failure", user_data="name"
+    )
     guard: str | None = column(
         "string", "for a guard miss: the guards of the cached entry that failed", user_data="code"
     )
@@ -79,12 +81,20 @@ class CacheLookup(Event):
     bytes: int | None = column("Int64", "size of what was read or written, if torch's call shows it", unit="bytes")
     kernels: int | None = column("Int64", "kernels that were generated for the entry, or that a bundle contains")
     counted_again: dict[str, int] | None = column(
-        "json", "for a hit: torch's counters that increase as if the graph were compiled again -> by how much"
+        "json",
+        "for a hit: torch's counters that increase as if the graph were compiled again -> by how much",
+        user_data="numbers",
     )
     files: int | None = column("Int64", "files that a bundle of kernels was made from or unpacked to")
-    forward_key: str | None = column("string", "for an aot_autograd entry: the fx_graph key of its forward")
-    backward_key: str | None = column("string", "for an aot_autograd entry: the fx_graph key of its backward")
-    nearest_key: str | None = column("string", "the earlier key of the same function with the fewest differences")
+    forward_key: str | None = column(
+        "string", "for an aot_autograd entry: the fx_graph key of its forward", user_data="key"
+    )
+    backward_key: str | None = column(
+        "string", "for an aot_autograd entry: the fx_graph key of its backward", user_data="key"
+    )
+    nearest_key: str | None = column(
+        "string", "the earlier key of the same function with the fewest differences", user_data="key"
+    )
     nearest_session: str | None = column(
         "string",
         "when and where that key was seen, if it was in an earlier session; NA if it was in this one",

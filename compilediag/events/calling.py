@@ -19,7 +19,7 @@ class Calls(Event):
     table: ClassVar[str] = "calls"
     shown_first: ClassVar[tuple[str, ...]] = ("function", "line", "ran", "count", "total_s")
 
-    function: str | None = column("string", "name of the code object that was compiled")
+    function: str | None = column("string", "name of the code object that was compiled", user_data="name")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     ran: str | None = column(

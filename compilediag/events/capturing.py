@@ -51,7 +51,7 @@ class CudaGraphAction(Event):
     function_id: int | None = column("Int64", "torch's number of the compiled graph")
     graph_id: int | None = column("Int64", "torch's number of the captured graph")
     parent_id: int | None = column("Int64", "the captured graph that ran before it on its path; NA at a root")
-    function: str | None = column("string", "name of the code object that was compiled")
+    function: str | None = column("string", "name of the code object that was compiled", user_data="name")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     mode: str | None = column("string", "forward, backward or inference")
@@ -60,7 +60,9 @@ class CudaGraphAction(Event):
     )
     duration_ms: float | None = column("float64", "duration of the warm-up or capture", unit="ms")
     mismatch: str | None = column("string", "for a re-record: torch's name of the violated invariant")
-    input: str | None = column("string", "input that violated it: its position, and its name if known")
+    input: str | None = column(
+        "string", "input that violated it: its position, and its name if known", user_data="content"
+    )
     reason: str | None = column(
         "string", "torch's text: why it was skipped, re-recorded, or is not replayed", user_data="content"
     )

@@ -25,7 +25,7 @@ class Compile(Event):
         "fail_reason",
     )
 
-    function: str | None = column("string", "name of the compiled code object", sources=("compiles",))
+    function: str | None = column("string", "name of the compiled code object", sources=("compiles",), user_data="name")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     trigger: str | None = column(
@@ -53,8 +53,8 @@ class Compile(Event):
     graph_nodes: int | None = column("Int64", "nodes of the graph")
     graph_inputs: int | None = column("Int64", "inputs of the graph")
     cache_size: int | None = column("Int64", "entries of this code object before this compile")
-    backend: str | None = column("string", "name of the torch.compile backend")
-    fail_type: str | None = column("string", "class of the exception that ended it")
+    backend: str | None = column("string", "name of the torch.compile backend", user_data="name")
+    fail_type: str | None = column("string", "class of the exception that ended it", user_data="name")
     fail_reason: str | None = column("string", "message of that exception", user_data="content")
     on_failure: str | None = column(
         "string",
@@ -114,8 +114,10 @@ class Phase(Event):
     table: ClassVar[str] = "phases"
     shown_first: ClassVar[tuple[str, ...]] = ("name", "duration_s")
 
-    name: str | None = column("string", "torch's name of the phase, or VecISA.check_build", sources=("phases",))
-    parent: str | None = column("string", "enclosing phase")
+    name: str | None = column(
+        "string", "torch's name of the phase, or VecISA.check_build", sources=("phases",), user_data="name"
+    )
+    parent: str | None = column("string", "enclosing phase", user_data="name")
     depth: int | None = column("Int64", "number of enclosing phases")
 
     @property
@@ -129,7 +131,7 @@ class Artifact(Event):
     table: ClassVar[str] = "artifacts"
 
     name: str | None = column(
-        "string", "torch's name: dynamo_output_graph, inductor_output_code, ...", sources=("trace",)
+        "string", "torch's name: dynamo_output_graph, inductor_output_code, ...", sources=("trace",), user_data="name"
     )
     size: int | None = column("Int64", "size of its text in UTF-8", unit="bytes")
     digest: str | None = column("string", "key of the stored text; NA if the session's limit for texts was reached")
@@ -146,9 +148,12 @@ class DynamicDecision(Event):
     table: ClassVar[str] = "dynamic_decisions"
 
     source: str | None = column(
-        "string", "input or attribute that torch made dynamic automatically", sources=("dynamic",), user_data="source"
+        "string",
+        "input or attribute that torch made dynamic automatically",
+        sources=("dynamic",),
+        user_data="torch_source",
     )
-    dim: str | None = column("string", "the dimension, or scalar")
+    dim: str | None = column("string", "the dimension, or scalar", user_data="name")
     reason: str | None = column("string", "torch's reason", user_data="content")
     cached: str | None = column("string", "previous value", user_data="content")
     new: str | None = column("string", "new value", user_data="content")

@@ -52,7 +52,9 @@ class Recompile(Event):
         "user_code",
     )
 
-    function: str | None = column("string", "name of the compiled code object", sources=("recompiles",))
+    function: str | None = column(
+        "string", "name of the compiled code object", sources=("recompiles",), user_data="name"
+    )
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     region: int | None = column("Int64", "region of its compile: only entries of the same region are compared")
@@ -114,7 +116,9 @@ class RefusedCall(Event):
         "actual",
     )
 
-    function: str | None = column("string", "name of the code object that was called", sources=("refusals",))
+    function: str | None = column(
+        "string", "name of the code object that was called", sources=("refusals",), user_data="name"
+    )
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     refused_by: str | None = column(

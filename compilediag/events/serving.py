@@ -21,20 +21,32 @@ class VllmConfig(Event):
     shown_first: ClassVar[tuple[str, ...]] = ("model", "part", "mode", "cudagraph_mode", "compile_sizes", "range_ends")
 
     model: str | None = column("string", "name or path of the model", user_data="path", sources=("trace",))
-    part: str | None = column("string", "part of the model: vLLM's prefix, such as backbone or eagle_head")
-    mode: str | None = column("string", "vLLM's compilation mode: VLLM_COMPILE, DYNAMO_TRACE_ONCE, ...")
-    backend: str | None = column("string", "what compiles the pieces: inductor or eager")
-    cudagraph_mode: str | None = column("string", "which CUDA graphs vLLM captures: NONE, PIECEWISE, FULL, ...")
+    part: str | None = column(
+        "string", "part of the model: vLLM's prefix, such as backbone or eagle_head", user_data="name"
+    )
+    mode: str | None = column(
+        "string", "vLLM's compilation mode: VLLM_COMPILE, DYNAMO_TRACE_ONCE, ...", user_data="name"
+    )
+    backend: str | None = column("string", "what compiles the pieces: inductor or eager", user_data="name")
+    cudagraph_mode: str | None = column(
+        "string", "which CUDA graphs vLLM captures: NONE, PIECEWISE, FULL, ...", user_data="name"
+    )
     compile_sizes: list[int] | None = column("json", "sizes with a compile of their own")
     range_ends: list[int] | None = column("json", "largest sizes of the ranges; a range begins after the one before")
-    splitting_ops: list[str] | None = column("json", "operators at which the graph is cut; they are not compiled")
-    custom_ops: list[str] | None = column("json", "vLLM's own operators that are switched on (+) or off (-)")
-    enabled_passes: list[str] | None = column("json", "vLLM's passes over the graph that are switched on")
-    inductor_passes: list[str] | None = column("json", "other passes that the user added")
+    splitting_ops: list[str] | None = column(
+        "json", "operators at which the graph is cut; they are not compiled", user_data="name"
+    )
+    custom_ops: list[str] | None = column(
+        "json", "vLLM's own operators that are switched on (+) or off (-)", user_data="name"
+    )
+    enabled_passes: list[str] | None = column(
+        "json", "vLLM's passes over the graph that are switched on", user_data="name"
+    )
+    inductor_passes: list[str] | None = column("json", "other passes that the user added", user_data="name")
     inductor_partition: bool | None = column("boolean", "true if Inductor cuts the graph, after its passes")
-    dynamic_shapes: str | None = column("string", "how sizes are made dynamic: BACKED, UNBACKED, ...")
+    dynamic_shapes: str | None = column("string", "how sizes are made dynamic: BACKED, UNBACKED, ...", user_data="name")
     evaluates_guards: bool | None = column("boolean", "true if the guards on sizes are kept")
-    origin: str | None = column("string", "fresh_compile or aot_cache_hit, if vLLM logged it")
+    origin: str | None = column("string", "fresh_compile or aot_cache_hit, if vLLM logged it", user_data="name")
 
     @property
     def title(self) -> str:
@@ -49,8 +61,10 @@ class VllmCompile(Event):
     table: ClassVar[str] = "vllm_compiles"
     shown_first: ClassVar[tuple[str, ...]] = ("part", "piece", "range_start", "range_end", "duration_s")
 
-    part: str | None = column("string", "part of the model, see vllm_configs", sources=("trace",))
-    piece: str | None = column("string", "vLLM's name of the subgraph: submod_0; its graph is the text vllm_submod_0")
+    part: str | None = column("string", "part of the model, see vllm_configs", sources=("trace",), user_data="name")
+    piece: str | None = column(
+        "string", "vLLM's name of the subgraph: submod_0; its graph is the text vllm_submod_0", user_data="name"
+    )
     position: int | None = column("Int64", "position among the pieces that are compiled, from 0")
     pieces: int | None = column("Int64", "pieces that are compiled")
     range_start: int | None = column("Int64", "smallest size that it is compiled for")

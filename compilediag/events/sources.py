@@ -35,10 +35,10 @@ class SourceStatus(Event):
     table: ClassVar[str] = "sources"
     shown_first: ClassVar[tuple[str, ...]] = ("name", "status", "reason", "events", "overhead_s")
 
-    name: str | None = column("string", "name of the source")
+    name: str | None = column("string", "name of the source", user_data="name")
     status: str | None = column("string", "active, unavailable, failed or off")
     reason_code: str | None = column("string", "one of the source reasons: why it is not active")
-    reason: str | None = column("string", "the same in words")
+    reason: str | None = column("string", "the same in words", user_data="content")
     events: int | None = column("Int64", "events that it recorded")
     dropped: int | None = column("Int64", "events or payloads that it could not keep")
     overhead_s: float | None = column("float64", "time that its hooks took inside the user's program", unit="s")

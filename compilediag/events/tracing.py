@@ -31,7 +31,7 @@ class StackFrame(Event):
         "string", "key of the stack that ends in this frame, the same in any session", sources=("phases",)
     )
     caller: str | None = column("string", "key of the stack without this frame; NA for the outermost frame")
-    function: str | None = column("string", "name of the code object")
+    function: str | None = column("string", "name of the code object", user_data="name")
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "line that runs; first line of a compiled frame")
     code: str | None = column("string", "text of that line; NA for torch's code", user_data="code")
@@ -39,9 +39,13 @@ class StackFrame(Event):
         "string", "text of the call that runs, whole; NA for torch's code and in logs", user_data="code"
     )
     parameters: list[str] | None = column(
-        "json", "parameters of the function in the order of its signature: x, *args, k= (keyword only), **kwargs"
+        "json",
+        "parameters of the function in the order of its signature: x, *args, k= (keyword only), **kwargs",
+        user_data="name",
     )
-    assigned: list[str] | None = column("json", "those of them that were assigned again before that line")
+    assigned: list[str] | None = column(
+        "json", "those of them that were assigned again before that line", user_data="name"
+    )
 
     @property
     def title(self) -> str:
@@ -54,11 +58,11 @@ class SymbolicShape(Event):
     table: ClassVar[str] = "symbolic_shapes"
 
     action: str | None = column("string", "one of the shape actions", sources=("trace",))
-    symbol: str | None = column("string", "torch's name of the symbol: s0, u0")
+    symbol: str | None = column("string", "torch's name of the symbol: s0, u0", user_data="name")
     source: str | None = column(
         "string",
         "what the symbol stands for: L['x'].size()[0]; for an expression, each symbol of it",
-        user_data="source",
+        user_data="torch_source",
     )
     expression: str | None = column(
         "string", "the expression that was guarded, assumed or left undecided", user_data="content"
@@ -85,7 +89,7 @@ class ExportProblem(Event):
     table: ClassVar[str] = "export_problems"
 
     problem: str | None = column("string", "one of the export problems", sources=("trace",))
-    op: str | None = column("string", "for a fake kernel: the operator")
+    op: str | None = column("string", "for a fake kernel: the operator", user_data="name")
     expression: str | None = column("string", "expression that had to be decided", user_data="content")
     result: str | None = column("string", "value that was assumed", user_data="content")
     reason: str | None = column("string", "torch's reason", user_data="content")
@@ -113,7 +117,7 @@ class Collective(Event):
     table: ClassVar[str] = "collectives"
 
     position: int | None = column("Int64", "position in its graph, from 0", sources=("trace",))
-    op: str | None = column("string", "name of the collective operator")
+    op: str | None = column("string", "name of the collective operator", user_data="name")
     outputs: list[str] | None = column(
         "json", "one text per output: dtype, sizes and strides, if torch logged them", user_data="content"
     )

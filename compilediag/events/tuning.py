@@ -37,20 +37,25 @@ class AutotuneChoice(Event):
     )
     tuner: str | None = column("string", "select_algorithm, triton_heuristics or triton_autotune")
     stage: str | None = column("string", "one of the tuning stages")
-    function: str | None = column("string", "name of the code object that was compiled; NA outside of torch.compile")
+    function: str | None = column(
+        "string", "name of the code object that was compiled; NA outside of torch.compile", user_data="name"
+    )
     file: str | None = column("string", "file of the code object", user_data="path")
     line: int | None = column("Int64", "first line of the code object")
     op: str | None = column(
         "string",
         "what is tuned: mm, addmm, bmm, convolution, or the name of a kernel; unnamed kernel if torch timed it before "
         "it named it",
+        user_data="name",
     )
     inputs: list[str] | None = column(
         "json", "one text per input: dtype, sizes, strides and device", user_data="content"
     )
-    choice: str | None = column("string", "name of the choice")
+    choice: str | None = column("string", "name of the choice", user_data="name")
     choice_kind: str | None = column("string", "extern, triton, cutlass, cpp, subgraph or other")
-    parameters: dict[str, Any] | None = column("json", "its parameters: tile sizes, num_warps, num_stages")
+    parameters: dict[str, Any] | None = column(
+        "json", "its parameters: tile sizes, num_warps, num_stages", user_data="numbers"
+    )
     time_ms: float | None = column(
         "float64", "duration of one call, as the tuner measured it; NA if it failed", unit="ms"
     )
@@ -83,7 +88,7 @@ class KernelCompile(Event):
     table: ClassVar[str] = "kernels"
     shown_first: ClassVar[tuple[str, ...]] = ("name", "language", "outcome", "duration_s")
 
-    name: str | None = column("string", "name of the kernel", sources=("code_caches",))
+    name: str | None = column("string", "name of the kernel", sources=("code_caches",), user_data="name")
     language: str | None = column("string", "triton, cpp, cuda or python")
     where: str | None = column("string", "what compiled it: process (this one), thread, subprocess, fork or spawn")
     worker_pid: int | None = column("Int64", "process that compiled it, if known")

@@ -6,7 +6,6 @@ built here from the parts that may be shown; a new part of a plan stays out unti
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ..diagnosis.plan.outcome import Outcome
 from ..diagnosis.plan.plan_text import format_settings
 from ..diagnosis.rules.compile_time import find_compile_costs
 from ..formatting import format_amount, format_seconds
+from .redaction import keep_names, redact_source, redact_torch_source
 
 if TYPE_CHECKING:
     from ..diagnosis.settings import Settings
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 NOTE = "This plan is redacted: source code, values and paths are left out."
 _LEFT_OUT = "The change is left out, because it contains source code."
-#: A name of an argument or attribute, with indexes, and a size at its end: `self.table['...'].size(0)`.
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[(?:'\.\.\.'|\d+)\])*(?:\.size\(\d+\))?")
-#: A quoted text; the names of locals and globals, as in `L['x']`, have a first group.
-_QUOTED = re.compile(r"([LG]\[)?(?:'[^']*'|\"[^\"]*\")")
 
 
 def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
@@ -48,7 +44,7 @@ def redact_plan(plan: Plan, redactor: Redactor, data: Rows) -> Plan:
 
 
 def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
-    name = redact_name(step.expression)
+    name = redact_source(step.expression or None)
     settings = _redact_settings(step.settings) if step.settings and not step.edits else None
     return PlanStep(
         rule=step.rule,
@@ -62,16 +58,10 @@ def _redact_step(step: PlanStep, redactor: Redactor) -> PlanStep:
         evidence=step.evidence,
         file=redactor.replace_file(step.file),
         line=step.line,
-        function=step.function,
+        function=keep_names(step.function),
         expression=name,
         settings=settings,
     )
-
-
-def redact_name(expression: str | None) -> str | None:
-    """The expression if it is a plain name, without its quoted parts; None for any other code."""
-    name = _redact_quoted(expression or "")
-    return name if _NAME.fullmatch(name) else None
 
 
 def _describe_saving(step: PlanStep) -> str:
@@ -81,11 +71,10 @@ def _describe_saving(step: PlanStep) -> str:
 
 
 def _redact_settings(settings: Settings) -> Settings:
-    return {key: _redact_quoted(value) if isinstance(value, str) else value for key, value in settings.items()}
-
-
-def _redact_quoted(text: str) -> str:
-    return _QUOTED.sub(lambda found: found[0] if found[1] else "'...'", text)
+    """The settings; the texts among them are lists of names as torch writes them."""
+    return {
+        key: redact_torch_source(value) or "..." if isinstance(value, str) else value for key, value in settings.items()
+    }
 
 
 def _redact_cause(cause: UnresolvedCause) -> UnresolvedCause:
@@ -97,4 +86,5 @@ def _redact_outcome(plan: Plan) -> dict[str, Any] | None:
     """The numbers of a trial, without the code that was tried and the program's own messages."""
     if plan.tried is None:
         return None
-    return replace(Outcome.from_dict(plan.tried), note=None, code="").to_dict()
+    outcome = Outcome.from_dict(plan.tried)
+    return replace(outcome, backend=keep_names(outcome.backend), note=None, code="").to_dict()

@@ -1,12 +1,16 @@
 """What a redacted view leaves out: source code, values and paths. Names of functions and arguments stay.
 
-Each column says in `events/` what it can hold (`user_data`); this module only applies that.
+Each column says in `events/` what it can hold (`user_data`); this module only applies that. A text that is not what its
+column declares is left out as a whole.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,18 +26,31 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Event)
 Change = Callable[[Any], Any]
 
-_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
+#: A name of code: `forward`, `<lambda>`, `compile_fx.<locals>.bw_compiler`, `aten::mm`, `triton_mm_12`, `*args`, `k=`.
+_NAME = re.compile(r"[*+-]{0,2}(?:[\w$]+|<\w+>)(?:(?:\.|::)(?:[\w$]+|<\w+>)){0,20}=?")
+#: How a configuration of a kernel is named: `XBLOCK=128 num_warps=4`. Texts in it can be the user's.
+_CONFIGURATION = re.compile(r"\w+=(?:-?\d+|True|False|None)(?: \w+=(?:-?\d+|True|False|None))*")
+#: What guards can be about that is no expression of the program.
+_AMBIENT = (
+    *("global state", "torch function modes", "functorch levels", "saved tensors hooks", "backend"),
+    *("tensor guards", "forward AD level"),
+)
+#: Integers with more digits can be ids of the user's data; indexes have fewer.
+_MAX_DIGITS = 3
+#: Longer texts are left out: nesting and size of what `ast` parses stay small.
+_MAX_SOURCE = 4_000
 
 
 class Redactor:
     """Changes cells so that they hold no source code, values or paths.
 
-    A path becomes `file1.py`, the same one each time. Names in a source such as `self.table['key'].n` lose their
-    quoted parts. Whatever else can hold user data becomes None.
+    A path becomes `file1.py` and a key of a cache `key1`, the same one each time. The keys in a source such as
+    `self.table['key'].n` are left out, see `redact_source`. Whatever else can hold user data becomes None.
     """
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
         self._own = OwnCode()
         self._changes: dict[type[Event], list[tuple[str, Change]]] = {}
 
@@ -43,7 +60,14 @@ class Redactor:
         user_data: UserData | None = spec["user_data"] if spec else None
         if user_data is None:
             return None
-        changes: dict[UserData, Change] = {"path": self.replace_file, "source": _remove_literals}
+        changes: dict[UserData, Change] = {
+            "path": self.replace_file,
+            "key": self._replace_key,
+            "source": redact_source,
+            "torch_source": redact_torch_source,
+            "name": keep_names,
+            "numbers": _keep_numbers,
+        }
         return changes.get(user_data, _drop)
 
     def redact(self, event: E) -> E:
@@ -66,6 +90,10 @@ class Redactor:
             return f"site-packages/torch/{find_torch_path(path)}"
         folder = "" if self._own.is_own(path) else "site-packages/"
         return self._files.setdefault(path, f"{folder}file{len(self._files) + 1}.py")
+
+    def _replace_key(self, key: str | None) -> str | None:
+        """The stand-in for a key. It can be a path, or contain the name of a job."""
+        return None if key is None else self._keys.setdefault(key, f"key{len(self._keys) + 1}")
 
 
 class RedactedData(TableProperties):
@@ -90,6 +118,8 @@ class RedactedData(TableProperties):
     def table(self, name: str) -> pd.DataFrame:
         """A table by its name, as a DataFrame of its own."""
         frame = self._data.table(name)
+        if name == "events":  # Titles quote the other tables.
+            return frame.assign(title=_redact_column(frame["title"], _drop))
         changes = {column: self._redactor.get_change(BY_TABLE[name], column) for column in frame.columns}
         redacted = {column: _redact_column(frame[column], change) for column, change in changes.items() if change}
         return frame.assign(**redacted)
@@ -106,5 +136,106 @@ def _drop(value: object) -> None:
     return None
 
 
-def _remove_literals(text: str | None) -> str | None:
-    return None if text is None else _LITERAL.sub("'...'", text)
+def keep_names(cell: Any) -> Any:
+    """The cell if it is a name of code; None for any other text. Of a list, each text that is none becomes `...`."""
+    if isinstance(cell, list):
+        return [item if not isinstance(item, str) else keep_names(item) or "..." for item in cell]
+    is_shown = isinstance(cell, str) and (_NAME.fullmatch(cell) or _CONFIGURATION.fullmatch(cell))
+    return cell if is_shown else None
+
+
+def _keep_numbers(cell: Any) -> dict[str, Any] | None:
+    """The numbers of a kernel's parameters, by their names. A text can be a constant of the user's kernel."""
+    if not isinstance(cell, dict):
+        return None
+    named = {name: value for name, value in cell.items() if keep_names(name)}
+    return {name: "..." if isinstance(value, str | list | dict) else value for name, value in named.items()}
+
+
+# Sources
+
+
+class _IsPrivate(Exception):
+    """A source has a part of which nothing may be shown."""
+
+
+def redact_source(text: str | None) -> str | None:
+    """The name of a guarded value, or several of them, without the user's keys: `self.table['...'].n`.
+
+    A text that is anything else becomes None. It is parsed and never evaluated.
+    """
+    return text if text is None or text in _AMBIENT else _redact_parts(text, is_torchs=False)
+
+
+def redact_torch_source(text: str | None) -> str | None:
+    """The same for a name as torch writes it: `L['self'].table['...'].n`. Names of locals and globals stay."""
+    return None if text is None else _redact_parts(text, is_torchs=True)
+
+
+@functools.lru_cache(4_096)
+def _redact_parts(text: str, is_torchs: bool) -> str | None:
+    # A symbol can be named in front of its source: `s0 = L['x'].size()[0], s1 = L['n']`.
+    call = _parse(f"_({text}\n)")
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
+        return None
+    try:
+        parts = [ast.unparse(_redact_path(part, is_torchs)) for part in call.args]
+        parts += [f"{part.arg} = {ast.unparse(_redact_path(part.value, is_torchs))}" for part in call.keywords]
+    except (_IsPrivate, RecursionError):
+        return None
+    return ", ".join(parts) or None
+
+
+def _parse(text: str) -> ast.expr | None:
+    if len(text) > _MAX_SOURCE:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of escapes that it does not know.
+            return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _redact_path(node: ast.expr, is_torchs: bool) -> ast.expr:
+    match node:
+        case ast.Name():
+            return node
+        case ast.Attribute(value, attr):
+            return ast.Attribute(_redact_path(value, is_torchs), attr)
+        case ast.Subscript(value, key):
+            is_shown = _is_index(key) or (is_torchs and _holds_names(value) and _is_identifier(key))
+            shown = key if is_shown else ast.Constant("..." if _is_text(key) else ...)
+            return ast.Subscript(_redact_path(value, is_torchs), shown)
+        case ast.Call(func, args, []):
+            passed = [arg if _is_index(arg) else _redact_path(arg, is_torchs) for arg in args]
+            return ast.Call(_redact_path(func, is_torchs), passed, [])
+    raise _IsPrivate
+
+
+def _holds_names(node: ast.expr) -> bool:
+    """True for what has names of the program as keys: locals, globals, and the attributes of a module."""
+    match node:
+        case ast.Name("L" | "G") | ast.Attribute(_, "_modules" | "_parameters" | "_buffers" | "__dict__"):
+            return True
+        case ast.Subscript(ast.Name("G"), ast.Constant(str() as name)):
+            return name.startswith("__builtins_dict__")
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_identifier(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+
+
+def _is_index(node: ast.expr) -> bool:
+    """True for a key or an argument that is no data of the user's: a small integer, None, True or False."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    if not isinstance(node, ast.Constant):
+        return False
+    value = node.value
+    return value is None or (isinstance(value, int) and abs(value) < 10**_MAX_DIGITS)
