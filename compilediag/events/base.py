@@ -10,7 +10,8 @@ NS_PER_S = 1_000_000_000
 
 #: What a column can hold of the user's: a path; the name of a guarded value, as users write it ("source") or as torch
 #: does ("torch_source"); a name of code, such as that of a function ("name"); the key of a cache, which can be a path;
-#: parameters of which only numbers are not the user's ("numbers"); code; or a text that can quote values ("content").
+#: the configuration of a kernel, of which names and numbers are shown ("numbers"); code; or a text that can quote
+#: values ("content").
 UserData = Literal["path", "source", "torch_source", "name", "key", "numbers", "code", "content"]
 
 

@@ -51,7 +51,7 @@ class AutotuneChoice(Event):
     inputs: list[str] | None = column(
         "json", "one text per input: dtype, sizes, strides and device", user_data="content"
     )
-    choice: str | None = column("string", "name of the choice", user_data="name")
+    choice: str | None = column("string", "name of the choice", user_data="numbers")
     choice_kind: str | None = column("string", "extern, triton, cutlass, cpp, subgraph or other")
     parameters: dict[str, Any] | None = column(
         "json", "its parameters: tile sizes, num_warps, num_stages", user_data="numbers"

@@ -35,6 +35,7 @@ _AMBIENT = (
     *("global state", "torch function modes", "functorch levels", "saved tensors hooks", "backend"),
     *("tensor guards", "forward AD level"),
 )
+_SYMBOL = re.compile(r"[a-z]{1,2}\d+")
 #: Integers with more digits can be ids of the user's data; indexes have fewer.
 _MAX_DIGITS = 3
 #: Longer texts are left out: nesting and size of what `ast` parses stay small.
@@ -66,7 +67,7 @@ class Redactor:
             "source": redact_source,
             "torch_source": redact_torch_source,
             "name": keep_names,
-            "numbers": _keep_numbers,
+            "numbers": keep_numbers,
         }
         return changes.get(user_data, _drop)
 
@@ -137,19 +138,22 @@ def _drop(value: object) -> None:
 
 
 def keep_names(cell: Any) -> Any:
-    """The cell if it is a name of code; None for any other text. Of a list, each text that is none becomes `...`."""
+    """The cell if it is a name of code; None for anything else. Of a list, each item that is none becomes `...`."""
     if isinstance(cell, list):
-        return [item if not isinstance(item, str) else keep_names(item) or "..." for item in cell]
-    is_shown = isinstance(cell, str) and (_NAME.fullmatch(cell) or _CONFIGURATION.fullmatch(cell))
-    return cell if is_shown else None
+        return [item if _is_name(item) else "..." for item in cell]
+    return cell if _is_name(cell) else None
 
 
-def _keep_numbers(cell: Any) -> dict[str, Any] | None:
-    """The numbers of a kernel's parameters, by their names. A text can be a constant of the user's kernel."""
-    if not isinstance(cell, dict):
-        return None
-    named = {name: value for name, value in cell.items() if keep_names(name)}
-    return {name: "..." if isinstance(value, str | list | dict) else value for name, value in named.items()}
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def keep_numbers(cell: Any) -> Any:
+    """The numbers of a kernel's configuration, by their names. A text in it can be a constant of the user's kernel."""
+    if isinstance(cell, dict):
+        shown = {name: value for name, value in cell.items() if _is_name(name)}
+        return {name: value if isinstance(value, int | float | None) else "..." for name, value in shown.items()}
+    return cell if isinstance(cell, str) and _CONFIGURATION.fullmatch(cell) else keep_names(cell)
 
 
 # Sources
@@ -174,13 +178,16 @@ def redact_torch_source(text: str | None) -> str | None:
 
 @functools.lru_cache(4_096)
 def _redact_parts(text: str, is_torchs: bool) -> str | None:
-    # A symbol can be named in front of its source: `s0 = L['x'].size()[0], s1 = L['n']`.
     call = _parse(f"_({text}\n)")
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
         return None
+    # torch's symbols are named in front of their source: `s0 = L['x'].size()[0], s1 = L['n']`.
+    named = [part for part in call.keywords if is_torchs and _SYMBOL.fullmatch(part.arg or "")]
+    if len(named) < len(call.keywords):
+        return None
     try:
         parts = [ast.unparse(_redact_path(part, is_torchs)) for part in call.args]
-        parts += [f"{part.arg} = {ast.unparse(_redact_path(part.value, is_torchs))}" for part in call.keywords]
+        parts += [f"{part.arg} = {ast.unparse(_redact_path(part.value, is_torchs))}" for part in named]
     except (_IsPrivate, RecursionError):
         return None
     return ", ".join(parts) or None
