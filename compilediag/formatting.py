@@ -20,11 +20,15 @@ from html import escape
 MISSING = "–"
 #: Bytes of the HTML that a notebook stores for one value.
 MAX_HTML = 50_000
+#: What MathJax leaves as it is: version 3, of JupyterLab and Notebook 7, and version 2, of nbconvert.
+_NOT_TYPESET = "mathjax_ignore tex2jax_ignore"
 #: A kernel that torch timed, for example for a fusion, before it named it.
 UNNAMED_KERNEL = "unnamed kernel"
 #: Values that `format_change` lists; of more it shows the range.
 SHOWN_VALUES = 6
 
+#: Characters that Unicode calls printable although nothing is shown of them: fillers, selectors, an empty pattern.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _TIME_UNITS = ((1e9, "ns"), (1e6, "µs"), (1e3, "ms"))
 _BYTE_UNITS = ((1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
@@ -178,22 +182,28 @@ def get_basename(path: str) -> str:
 
 
 def format_line(text: object, limit: int = 120) -> str:
-    """Put a text on one line: control characters become spaces, and what is longer than `limit` ends in "..."."""
-    cleaned = "".join(c if c.isprintable() or unicodedata.category(c) == "Cs" else " " for c in str(text)[: 8 * limit])
+    """Put a text on one line: characters that are not shown become spaces, and what is longer than `limit` ends in
+    "...".
+    """
+    start = _BLANK.sub(" ", str(text)[: 8 * limit])
+    cleaned = "".join(c if c.isprintable() or unicodedata.category(c) == "Cs" else " " for c in start)
     joined = " ".join(cleaned.split())
     return joined if len(joined) <= limit else joined[: limit - 3] + "..."
 
 
 def escape_controls(text: str, keep: str = "") -> str:
     """The text with escapes for what a terminal would obey or cannot show: line ends, escape sequences, marks that
-    reverse the direction, surrogates. Characters in `keep` and spaces of other scripts stay.
+    reverse the direction, characters without a glyph, surrogates. Characters in `keep` and spaces of other scripts
+    stay.
     """
-    if text.isprintable():
+    if text.isprintable() and not _BLANK.search(text):
         return text
     return "".join(c if _is_shown(c) or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 def _is_shown(character: str) -> bool:
+    if _BLANK.match(character):
+        return False
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
@@ -216,10 +226,13 @@ def format_prose(text: str) -> str:
 
 
 def fit_html(render: Callable[[int | None], str], limits: Sequence[int | None]) -> str:
-    """What `render` returns for the first limit with which it has at most MAX_HTML bytes; else for the last one."""
+    """What `render` returns for the first limit with which it has at most MAX_HTML bytes; else for the last one.
+
+    Notebooks typeset text between dollar signs as formulas; not in an element of these classes.
+    """
     html = ""
     for limit in limits:
-        html = render(limit)
+        html = f'<div class="{_NOT_TYPESET}">{render(limit)}</div>'
         if len(html.encode("utf-8", "replace")) <= MAX_HTML:
             break
     return html

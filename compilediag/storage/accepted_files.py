@@ -21,6 +21,8 @@ from ..formatting import format_line
 
 #: Tables that a schema of ours can have at most, with those of later versions.
 MAX_OBJECTS = 200
+#: Ids of events are smaller: JavaScript has no larger integers.
+MAX_ID = 1 << 53
 
 _NAME = r'(?:[A-Za-z_]\w*|"[A-Za-z_]\w*")'
 _COLUMN = rf"{_NAME} (?:INTEGER|TEXT|REAL|BLOB)(?: PRIMARY KEY)?"
@@ -72,6 +74,19 @@ def check_version(path: Path, version: object, tables: Tables) -> None:
         missing = [name for name in wanted if table in tables and name not in tables[table]]
         if missing:
             raise NotASession(f"{path} is damaged: its table {table} has no column {missing[0]}; ask for a new copy")
+
+
+def check_ids(connection: sqlite3.Connection, path: Path, tables: Tables) -> None:
+    """NotASession if the ids of events are not those of a recording: they count from 1, and merging adds to them."""
+    for table in tables.keys() & {"events", *BY_TABLE}:
+        number = "id" if table == "events" else "event_id"
+        try:
+            (least, most) = connection.execute(f"SELECT min({number}), max({number}) FROM {table}").fetchone()
+        except sqlite3.DatabaseError:
+            continue  # What can be read of a damaged table is shown.
+        if least is not None and not 1 <= least <= most <= MAX_ID:
+            odd = most if most > MAX_ID else least
+            raise NotASession(f"{path} has the event id {odd}, which compilediag does not write; ask for a new copy")
 
 
 def read_schema(connection: sqlite3.Connection, path: Path) -> Tables:

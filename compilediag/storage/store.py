@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
-from .accepted_files import Tables, check_file, check_version, read_schema
+from .accepted_files import Tables, check_file, check_ids, check_version, read_schema
 from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
@@ -191,6 +191,7 @@ class Store:
             raise NotASession(f"{path} is not a compilediag session ({error}); pass a session (.cdiag)") from None
         try:
             check_version(path, version, tables)
+            check_ids(store.connection, path, tables)
         except BaseException:
             store.connection.close()
             raise

@@ -13,7 +13,15 @@ from ..diagnosis import explain_gaps, find_gaps
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan_text import format_settings
 from ..events import GraphBreak, Recompile, RefusedCall
-from ..formatting import format_amount, format_change, format_count, format_function_name, format_place, format_seconds
+from ..formatting import (
+    escape_lines,
+    format_amount,
+    format_change,
+    format_count,
+    format_function_name,
+    format_place,
+    format_seconds,
+)
 from ..version import __version__
 from .markdown_text import format_block, format_sentence, format_span, format_table
 from .redacted_plan import NOTE, redact_plan
@@ -48,7 +56,7 @@ def make_markdown(data: SessionData, redact: bool = True) -> str:
         used = sum(len(part.encode()) + 2 for part in parts)
         parts += _fit([*_format_recompiles(rows), *_format_gaps(data, redact)], MAX_SIZE - used - 500)
     note = "Source code, values and paths are left out. " if redact else ""
-    return "\n\n".join([*parts, f"<sub>{note}Written by compilediag {__version__}.</sub>"]) + "\n"
+    return escape_lines("\n\n".join([*parts, f"<sub>{note}Written by compilediag {__version__}.</sub>"])) + "\n"
 
 
 def _fit(parts: Iterable[str], size: int) -> Iterator[str]:

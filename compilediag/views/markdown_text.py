@@ -7,12 +7,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ..diagnosis.rules.graph_break_rules import BREAK_PAGE
 from ..formatting import format_line
 
 #: Characters that can begin markup; an underscore within a word cannot.
 _MARKUP = re.compile(r"([\\`*\[\]<>#|~&$]|\b_|_\b)")
-#: GitHub reads mentions and numbers of issues after Markdown, so an escape does not stop them; an empty comment does.
-_REFERENCE = re.compile(r"@(?=\w)|(?<=\\#)(?=\d)")
+#: GitHub links addresses, mentions, numbers of issues and digests of commits after Markdown, so an escape does not stop
+#: them. An empty comment does, behind `https:`, `www`, `@`, `#` and `GH-`, and within a digest.
+_REFERENCE = re.compile(r"\w:(?=//)|www(?=\.)|@(?=\w)|(?<=\\)#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
+_DIGEST = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b", re.IGNORECASE)
+_SHORT = re.compile(r".{6}(?=.)")
+_NOTHING = "<!-- -->"
+#: The only addresses in our own sentences: torch's pages about graph breaks.
+_PAGE = re.compile(rf"({re.escape(BREAK_PAGE)}gb\d{{1,6}}\.html)(?!\S)")
 _BAR = re.compile(r"(?<!\\)[|]")
 _TICKS = re.compile(r"`+")
 #: Cells and spans are cut at so many characters.
@@ -37,7 +44,13 @@ def format_sentence(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _REFERENCE.sub(lambda found: f"{found[0]}<!-- -->", _MARKUP.sub(r"\\\1", text))
+    parts = _PAGE.split(text)
+    return "".join(f"<{part}>" if i % 2 else _escape_text(part) for i, part in enumerate(parts))
+
+
+def _escape_text(text: str) -> str:
+    plain = _REFERENCE.sub(rf"\g<0>{_NOTHING}", _MARKUP.sub(r"\\\1", text))
+    return _DIGEST.sub(lambda found: _SHORT.sub(rf"\g<0>{_NOTHING}", found[0]), plain)
 
 
 def format_block(code: str, language: str = "", indent: str = "") -> str:

@@ -110,6 +110,18 @@ def test_a_version_of_the_future_is_refused(base, tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize("table", ["events", *BY_TABLE])
+@pytest.mark.parametrize("number", [2**63 - 1, 2**53 + 1, 0, -(2**63)])
+def test_ids_that_nobody_writes_are_refused(base, tmp_path, table, number):
+    name = "id" if table == "events" else "event_id"
+    with closing(sqlite3.connect(base)) as db:
+        (last,) = db.execute(f"SELECT max({name}) FROM {table}").fetchone()
+    change = (f"UPDATE {table} SET {name} = ? WHERE {name} = ?", number, last)
+    if last is None:
+        change = (f"INSERT INTO {table} ({name}) VALUES (?)", number)
+    assert is_refused(spoil(base, tmp_path / "a.cdiag", change), f"event id {number}")
+
+
 # What is not a file, and what lies beside one
 
 
@@ -267,6 +279,28 @@ def test_numbers_that_nobody_measures_are_missing(base, tmp_path):
     assert len(session.graph_breaks) == 0
     rows = session.data.rows(BY_TABLE["compiles"])
     assert {getattr(row, name) for row in rows for name in names} == {None}
+
+
+#: The ends of what SQLite stores, and of what a column accepts.
+EXTREMES = (2**63 - 1, -(2**63), 2**62, -(2**62), 0, 1e308, 1e15, 5e-324)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+def test_numbers_of_any_size_end_no_view_and_no_command(base, tmp_path, capsys, value):
+    changes = [
+        (f'UPDATE {cls.table} SET "{name}" = ?', value)
+        for cls in BY_TABLE.values()
+        for name, spec in columns(cls).items()
+        if spec["dtype"] in ("Int64", "float64", "boolean") and name != "duration_s"
+    ]
+    changes += [("UPDATE events SET duration_s = ?, rank = ?, pid = ?, time_ns = time_ns + 1", value, value, value)]
+    changes += [("UPDATE OR IGNORE progress SET pid = ?, thread = ?", value, value)]
+    changes += [("UPDATE meta SET value = ? WHERE key IN ('pid', 'created_ns')", json.dumps(value))]
+    path = spoil(base, tmp_path / "a.cdiag", *changes)
+    assert len(show_everything(path, tmp_path, but=SLOW)) > 30
+    for command in (["live", "--plain"], ["ranks"], ["plan"], ["diff", str(path)], ["check", "--max-recompiles", "0"]):
+        assert main([command[0], str(path), *command[1:]]) in (0, 1), command
+        assert "Traceback" not in capsys.readouterr().err
 
 
 DEEP = "[" * 900 + "]" * 900

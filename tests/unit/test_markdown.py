@@ -8,8 +8,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from compilediag.cli import main
+from compilediag.diagnosis.rules.graph_break_rules import BREAK_PAGE, find_graph_breaks
 from compilediag.errors import CompilediagError
-from compilediag.events import GraphBreak
+from compilediag.events import GraphBreak, RowList
+from compilediag.formatting import format_line
+from compilediag.views.explorer.explorer_text import format_explorer
 from compilediag.views.markdown import MAX_SIZE, make_markdown
 from compilediag.views.markdown_text import format_block, format_sentence, format_span, format_table
 from tests.unit.session_builder import SECOND, saved
@@ -57,6 +60,93 @@ def test_whatever_a_program_contains_is_text():
     rendered = html.unescape(re.sub(r"<[^>]+>", "", MarkdownIt("commonmark").render(format_sentence("x @ada _y_ #12"))))
     assert rendered.strip() == "x @ada _y_ #12"
     assert "@ada" not in format_sentence("by @ada") and "#12" not in format_sentence("see #12")
+
+
+#: What GitHub makes a link, a mention or a reference of, wherever it is in a text.
+LINKED = re.compile(
+    r"(?:https?|ftp)://|www\.|[\w.+-]+@[\w-]+\.|@\w|#\d|\bGH-\d|\b(?=[a-f]*[0-9])[0-9a-f]{7,40}\b", re.IGNORECASE
+)
+REFERENCES = (
+    *("https://evil.example/a?b=c", "http://evil.example", "ftp://evil.example/a", "HTTPS://EVIL.EXAMPLE"),
+    *(
+        "www.evil.example",
+        "_www.evil.example",
+        "(www.evil.example)",
+        "<https://evil.example>",
+        "[x](https://evil.example)",
+    ),
+    *(
+        "ada@evil.example",
+        "ada.b+c@evil.example",
+        "mailto:ada@evil.example",
+        "xmpp:ada@evil.example",
+        "@ada",
+        "@org/team",
+    ),
+    *("#12", "org/project#12", "GH-12", "gh-12", "0123abc", "0123456789abcdef0123456789abcdef01234567", "a@0123abc"),
+    *(f"{BREAK_PAGE}gb0059.html{after}" for after in ("/../evil", "\u115fevil", "?x=y", ".evil", "#12")),
+    *(f"{BREAK_PAGE}{name}" for name in ("gb0059.htm", "gb1/../../evil.html", "")),
+    "https://evil.example`code`",
+)
+
+
+class LinkedTexts(HTMLParser):
+    """The pieces of text in which GitHub looks for links: not code, and not what is inside of a link already."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.pieces, self.links, self._inside = [], [], 0
+        self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
+
+    def handle_starttag(self, tag, attributes):
+        self._inside += tag in ("code", "a")
+        self.links += [value for name, value in attributes if name == "href"]
+
+    def handle_endtag(self, tag):
+        self._inside -= tag in ("code", "a")
+
+    def handle_data(self, data):
+        if not self._inside:
+            self.pieces.append(data)
+
+
+@pytest.mark.parametrize("text", REFERENCES)
+@pytest.mark.parametrize("around", ["{}", "see {} and", "({})", "*{}*", "x {}, {}"])
+def test_no_text_of_a_program_becomes_a_link_or_a_reference(text, around):
+    found = LinkedTexts(format_sentence(around.replace("{}", text)))
+    assert found.links == [] and [piece for piece in found.pieces if LINKED.search(piece)] == []
+
+
+def test_a_link_to_a_page_of_torch_ends_where_it_ends():
+    page = f"{BREAK_PAGE}gb0059.html"
+    found = LinkedTexts(format_sentence(f"See {page} evil.example/more @ada"))
+    assert found.links == [page] and "evil.example/more" in "".join(found.pieces)
+    reason = f"{page}, https://evil.example"
+    for number in ("GB0059", "GB0059/../evil", "GB59 evil", "gb0059\u115f", "GB٠٠٥٩"):
+        rows = [GraphBreak(time_ns=SECOND, break_id=number, reason=reason, user_file="/a.py", user_line=1)]
+        (finding,) = find_graph_breaks(RowList(rows))
+        assert (page in finding.suggestion) == (number == "GB0059")
+
+
+#: Characters that nothing is shown of, that reverse a text, or that a terminal obeys.
+UNSEEN = (
+    "\x00\x07\x08\x0b\x0c\x1b\x7f\x85\x9b\xad\u034f\u061c\u115f\u1160\u17b4\u180e\u200b\u200d\u200e\u2028\u2029\u202a\u202e"
+    "\u2060\u2066\u2069\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\ufff9\U000e0001\U000e0041\U000e0100\ud800"
+)
+
+
+@pytest.mark.parametrize("character", UNSEEN)
+def test_no_file_has_a_character_that_is_not_shown(character, tmp_path):
+    text = f"a{character}b"
+    place = {"user_file": f"/{text}.py", "user_line": 3, "user_code": f"f({text})"}
+    rows = [compiled(function=text), *sizes("4", "6", tensor=f"x['{text}']", **place)]
+    rows += [*changes("n", "value", f"'{text}'", "'b'", **place), GraphBreak(time_ns=SECOND, reason=text, **place)]
+    session = saved(tmp_path, *rows)
+    whole = session.export(tmp_path / "whole.md", "markdown", redact=False).read_text()
+    plan = session.plan()
+    for shown in (whole, str(plan), plan.code(), session.summary(), format_explorer(session.data)):
+        assert character not in shown
+    assert character not in format_line(text) or character == "\ud800", "surrogates are replaced where text is written"
 
 
 def test_a_cell_stays_a_cell():

@@ -14,6 +14,8 @@ from .session_builder import saved
 from .tables_builder import SECOND, compiled, sizes
 
 EVIL = "<script>alert(1)</script><b style='color: red'>"
+#: What keeps MathJax from typesetting what is between dollar signs.
+NOT_TYPESET = '<div class="mathjax_ignore tex2jax_ignore">'
 #: Tags that need neither scripts nor styles, and that every notebook host leaves as they are.
 TAGS = {"div", "p", "strong", "br", "code", "pre", "ol", "ul", "li"}
 
@@ -49,6 +51,8 @@ def test_html_is_escaped_small_and_has_no_look_of_its_own(session, large, tmp_pa
     values = [*list_values(session, large), *list_values(large, session), empty, empty.plan(), empty.findings()]
     for value in values:
         html = value._repr_html_()
+        assert html.startswith(NOT_TYPESET) or html == "<p>No findings.</p>"
+        html = html.replace(NOT_TYPESET, "<div>")
         assert {tag.lower() for tag in re.findall(r"</?(\w+)", html)} <= TAGS, type(value)
         assert not re.search(r"<[^>]*(?:style|class|color|on\w+)\s*=", html) and len(html.encode()) <= MAX_HTML
 
@@ -91,6 +95,7 @@ def test_a_diff_shows_the_lines_of_its_summary(session, large):
 
 
 def test_html_that_fits_with_no_limit_is_the_shortest():
-    assert fit_html(lambda limit: "x" * (limit or 10), (None, 5)) == "x" * 10
-    assert fit_html(lambda limit: "x" * (60_000 if limit is None else limit), (None, 5)) == "xxxxx"
-    assert len(fit_html(lambda limit: "é" * (limit or 0), (30_000, 25_000))) == 25_000, "bytes count, not characters"
+    assert fit_html(lambda limit: "x" * (limit or 10), (None, 5)) == f"{NOT_TYPESET}{'x' * 10}</div>"
+    assert fit_html(lambda limit: "x" * (60_000 if limit is None else limit), (None, 5)) == f"{NOT_TYPESET}xxxxx</div>"
+    shown = fit_html(lambda limit: "é" * (limit or 0), (30_000, 24_000))
+    assert shown.count("é") == 24_000, "bytes count, not characters"

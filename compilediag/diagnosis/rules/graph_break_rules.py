@@ -24,6 +24,7 @@ from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding
 
 BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
+_BREAK_ID = re.compile(r"GB\d{1,6}", re.ASCII)
 #: From so many breaks at one line on, the severity is medium.
 MANY_BREAKS = 5
 #: From so many lines on, the breaks of one kind in a file are one finding.
@@ -125,10 +126,5 @@ def _advise(rows: list[GraphBreak]) -> str:
     """What removes it, or torch's own hint, and its page on this kind of break."""
     _, advice = describe_remedy(rows)
     break_id = find_first(row.break_id for row in rows)
-    page = f"See {_make_page_url(break_id)}" if break_id else ""
+    page = f"See {BREAK_PAGE}{break_id.lower()}.html" if break_id and _BREAK_ID.fullmatch(break_id) else ""
     return " ".join(part for part in (advice, page) if part) or "torch gave no hint."
-
-
-def _make_page_url(break_id: str) -> str:
-    """The address of torch's page on this kind of graph break."""
-    return f"{BREAK_PAGE}{format_line(break_id, 20).lower()}.html"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from .figure_style import (
     SKY,
     TAN,
     YELLOW,
+    escape_label,
     make_count_axis,
     make_unique,
     name_lane,
@@ -105,7 +105,7 @@ def draw_causes(data: Rows, go: ModuleType) -> Figure:
 
 def _name_cause(cause: Cause) -> str:
     """The user's line and what varies there."""
-    return escape(format_line(f"{cause.user_place}: {cause.name or describe_code(cause.kind)}", 80), quote=False)
+    return escape_label(format_line(f"{cause.user_place}: {cause.name or describe_code(cause.kind)}", 80))
 
 
 def draw_caches(data: Rows, go: ModuleType) -> Figure:
@@ -155,7 +155,7 @@ def draw_phases(data: Rows, go: ModuleType) -> Figure:
 
 
 def _describe_phase(seconds: float, names: Iterable[str]) -> str:
-    return f"{format_seconds(seconds)}<br>{escape(', '.join(names), quote=False)}"
+    return f"{format_seconds(seconds)}<br>{escape_label(', '.join(names))}"
 
 
 def sum_own_seconds(phases: Sequence[Phase]) -> dict[str, float]:

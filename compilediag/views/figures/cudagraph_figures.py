@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from .figure_style import (
     TEAL,
     VIOLET,
     YELLOW,
+    escape_label,
     make_count_axis,
     name_lane,
     set_height,
@@ -120,7 +120,7 @@ def draw_skips(data: Rows, go: ModuleType) -> Figure:
     set_height(figure, len(reasons))
     figure.add_bar(
         orientation="h",
-        y=[escape(reason, quote=False) for reason in reasons],
+        y=[escape_label(reason) for reason in reasons],
         x=[len(lanes[reason]) for reason in reasons],
         marker_color=ACTIONS["skip"][1],
         text=[", ".join(sorted({*lanes[reason]})) for reason in reasons],
@@ -161,7 +161,7 @@ def _describe_capture(row: CudaGraphAction) -> str:
     """What is known of a capture: sizes, the input that changed, how long it took."""
     duration = None if row.duration_ms is None else format_seconds(row.duration_ms / 1e3)
     parts = (row.sizes, f"input {row.input}" if row.input else None, duration)
-    return escape(", ".join(filter(None, parts)), quote=False)
+    return escape_label(", ".join(filter(None, parts)))
 
 
 def _name_row_lane(row: CudaGraphAction) -> str:

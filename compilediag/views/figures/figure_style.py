@@ -84,7 +84,12 @@ def name_lane(function: str | None, line: int | None) -> str:
     """The name of a function's lane: `forward:30`, `forward, after the graph break at line 21`."""
     name = format_function_name(function) or "unknown function"
     place = name if line is None or name != function else f"{name}:{line}"
-    return escape(format_line(place, 80), quote=False)
+    return escape_label(format_line(place, 80))
+
+
+def escape_label(text: str) -> str:
+    """A text as a label: plotly takes tags for formatting, and text between dollar signs for a formula."""
+    return escape(text, quote=False).replace("$", "&#36;")
 
 
 def make_unique(names: Iterable[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +17,7 @@ from .figure_style import (
     RED,
     TEAL,
     VIOLET,
+    escape_label,
     find_axis_end,
     make_unique,
     set_height,
@@ -83,7 +83,7 @@ def _list_choices(lane: str, run: TuningRun, rows: Iterable[AutotuneChoice]) -> 
     return [
         ChoicePoint(
             lane=lane,
-            run=escape(run.label, quote=False),
+            run=escape_label(run.label),
             kind=row.choice_kind or "other",
             ratio=(row.time_ms or 0.0) / (run.winner_ms or 1.0),
             choice=row.choice,
@@ -114,7 +114,7 @@ def draw_margins(data: Rows, go: ModuleType) -> Figure:
             x=[None if margin is None else 100 * margin for margin in margins],
             marker_color=color,
             customdata=[(run.winner, format_share(margin)) for run, margin in zip(runs, margins, strict=True)],
-            hovertext=[escape(run.label, quote=False) for run in runs],
+            hovertext=[escape_label(run.label) for run in runs],
             hovertemplate="%{hovertext}<br>winner: %{customdata[0]}<br>%{customdata[1]} longer<extra>"
             + name
             + "</extra>",
@@ -189,5 +189,5 @@ def _select_longest(runs: list[TuningRun]) -> list[TuningRun]:
 def _name_lanes(data: Rows) -> dict[TuningRun, str]:
     """Run -> the name of its lane, the same in every figure of a session."""
     runs = find_tuning_runs(data)
-    names = make_unique(escape(format_line(run.label, LANE_LENGTH), quote=False) for run in runs)
+    names = make_unique(escape_label(format_line(run.label, LANE_LENGTH)) for run in runs)
     return dict(zip(runs, names, strict=True))
