@@ -22,7 +22,7 @@ NOT_RECORDED = {
 }
 
 
-@pytest.fixture(scope="module", params=["full", "lean"])
+@pytest.fixture(scope="module", params=["full", "lean", "log"])
 def recorded(request, tmp_path_factory):
     """(kind of recording, session, redacted report of `compilediag run` or None)"""
     folder = tmp_path_factory.mktemp("recorded")
