@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import getpass
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from ..trials.trial_process import Files, RunResult, is_torchs, run_job
 from ..watch import current, notice
 from .cell_source import hide_magic, is_statement, name_cell
 
+_NO_CHANGE = contextlib.nullcontext()
 #: Cell magics that run shell commands.
 _SHELLS = ("bash", "script", "sh")
 
@@ -51,7 +54,8 @@ class _EditedCells(ast.NodeTransformer):
 
 def _prepare(job: dict[str, Any], files: Files) -> Callable[[RunResult], None]:
     """Make an IPython in which our magics do nothing."""
-    sys.path[0] = ""
+    if not sys.flags.safe_path:
+        sys.path[0] = ""
     settings = Config()
     settings.HistoryManager.enabled = False
     settings.HistoryManager.hist_file = ":memory:"
@@ -92,7 +96,8 @@ def _run_cells(shell: InteractiveShell, edited: _EditedCells, cells: list[dict[s
         for inputs in (history.input_hist_parsed, history.input_hist_raw):
             inputs.extend([""] * (cell["number"] - len(inputs)))
         shell.execution_count = edited.number = cell["number"]
-        done = shell.run_cell(cell["text"], store_history=True)
+        with contextlib.redirect_stdout(io.StringIO()) if _uses_recording(shell, cell["source"]) else _NO_CHANGE:
+            done = shell.run_cell(cell["text"], store_history=True)
         error = done.error_before_exec or done.error_in_exec
         if error is None:
             continue
@@ -101,6 +106,17 @@ def _run_cells(shell: InteractiveShell, edited: _EditedCells, cells: list[dict[s
             result.note_error(error, cell["number"])
         if not cell["may_raise"]:
             sys.exit(1)
+
+
+def _uses_recording(shell: InteractiveShell, source: str) -> bool:
+    """True for a cell that uses a session, a plan or a finding: what it shows has to differ with the plan."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return False
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    values = (shell.user_ns[name] for name in names & shell.user_ns.keys())
+    return any(type(value).__module__.partition(".")[0] == "compilediag" for value in values)
 
 
 if __name__ == "__main__":

@@ -377,9 +377,9 @@ state = {"runs": 0}
 def double(x):
     return x * 2
 """
+RECORD = "import compilediag\nearly = compilediag.start()\ndouble(torch.ones(7))\ncompilediag.stop()"
 INTERRUPTED = "interrupted = True\nraise KeyboardInterrupt"
-STATE = """import compilediag
-session = get_ipython().magics_manager.registry["CompileWatch"]._session
+STATE = """session = get_ipython().magics_manager.registry["CompileWatch"]._session
 print(state, compilediag.current(), session.plan().tried["holds"])
 """
 TOTAL = """
@@ -392,15 +392,17 @@ print("runs", state["runs"], "total", total)
 
 def test_the_executed_cells_are_tried_in_fresh_processes(kernel):
     """Nothing of the kernel is used or changed: neither its variables nor what it has compiled."""
-    setup = ["%load_ext compilediag", "!echo shell", "files = !echo one\nassert files", DEFINE, "1 / 0", INTERRUPTED]
+    setup = ["%load_ext compilediag", "files = !echo one\n!echo two\nassert files", DEFINE, RECORD, "early", "1 / 0"]
+    setup += [INTERRUPTED, "import ipywidgets\nslider = ipywidgets.IntSlider(3)"]
     for cell in setup:
         kernel(cell)
     assert kernel(f"%%compilewatch --quiet{TOTAL}") == "runs 1 total 8.0\n"
     kernel("raise RuntimeError('below the watched cell')")
     shown = kernel("%compilewatch try")
-    assert "1 change removes 2 of 2 recompiles" in shown and "runs" not in shown
-    assert "Tried, the plan holds: 2 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
-    assert shown.endswith("Left out, because you interrupted it: Cell In[6].\n")
+    assert "1 change removes 3 of 3 recompiles" in shown and "runs" not in shown
+    assert "Tried, the plan holds: 3 recompiles -> 0, " in shown and "same output" in shown.replace("\n", " ")
+    assert "\nLeft out, because you interrupted it: Cell In[7].\n" in shown
+    assert shown.endswith("\nIn a fresh process, widgets have their first values: `slider`.\n")
     assert kernel(STATE) == "{'runs': 1} None True\n"
 
 
