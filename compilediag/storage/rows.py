@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sqlite3
@@ -11,6 +12,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from ..decode.bounded_text import MAX_JSON, MAX_TEXT, bound_items, bound_text
 from ..events import KINDS, Event
 from .texts import clean
 
@@ -21,7 +23,8 @@ MAX_ROWS = 150
 #: The same in bulk: statements of 64, 32, 16 rows and so on are parsed once.
 BULK_ROWS = 64
 OWNER = ("rank", "pid")
-COMMON = (*OWNER, "time_ns", "kind", "compile_id", "compile_key", "title", "duration_s")
+SHARED = ("time_ns", "kind", "compile_id", "compile_key", "duration_s")
+COMMON = (*OWNER, *SHARED, "title")
 
 #: The values of one row, in the order of its table's columns.
 Row = tuple[Any, ...]
@@ -40,9 +43,20 @@ class _Layout:
     def __init__(self, cls: type[Event]):
         fields = own_fields(cls)
         self.table = cls.table
+        self._texts = ("compile_id", "compile_key", *(f.name for f in fields if f.metadata["dtype"] == "string"))
+        self._get_texts = attrgetter(*self._texts)
         self.columns = ("event_id", *(f'"{f.name}"' for f in fields))
         self._get = attrgetter(*(f.name for f in fields))
         self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
+
+    def bound(self, event: Event) -> Event:
+        """The event with texts of at most `MAX_TEXT` characters: a row's size must not depend on the user's values."""
+        texts = self._get_texts(event)
+        with contextlib.suppress(TypeError):  # A source can have put another value there.
+            if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
+                return event
+        given = {name: text for name, text in zip(self._texts, texts, strict=True) if isinstance(text, str)}
+        return dataclasses.replace(event, **{name: bound_text(text) for name, text in given.items()})
 
     def make_rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
         """The rows of (id, event) pairs."""
@@ -55,13 +69,14 @@ class _Layout:
         converted = list(values)
         for at in self._json:
             if converted[at] is not None:
-                converted[at] = json.dumps(converted[at])
+                text = json.dumps(converted[at])
+                converted[at] = text if len(text) <= MAX_JSON else json.dumps(bound_items(converted[at]))
         return tuple(converted)
 
 
 _LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
 get_owner = attrgetter(*OWNER)
-_get_common = attrgetter(*COMMON[len(OWNER) :])
+_get_shared = attrgetter(*SHARED)
 
 
 def insert_events(
@@ -70,9 +85,10 @@ def insert_events(
     """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
     of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
     common = []
-    for event_id, (event, owner) in enumerate(zip(events, owners, strict=True), first):
+    for event_id, (given, owner) in enumerate(zip(events, owners, strict=True), first):
+        event = _LAYOUTS[type(given)].bound(given)
         of_kind[type(event)].append((event_id, event))
-        common.append((event_id, *owner, *_get_common(event)))
+        common.append((event_id, *owner, *_get_shared(event), bound_text(event.title)))
     insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common), is_bulk)
     for kind, numbered in of_kind.items():
         layout = _LAYOUTS[kind]

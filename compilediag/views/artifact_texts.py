@@ -7,13 +7,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ..decode.records.record_kinds import GUARD_TREE
 from ..events import Artifact
 from ..storage.texts import deflate, inflate
 from ..unpacking import unpack_start
 from .explorer.documents import ExplorerDocuments
 
-#: torch's name of the artifact that holds an entry's guards.
-GUARD_TREE = "dynamo_cpp_guards_str"
 #: A text beyond the budget is cut to so many characters.
 CUT_CHARS = 4_000
 #: Bytes of a guard tree, and of all that are added at once.

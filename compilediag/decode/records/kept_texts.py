@@ -14,7 +14,7 @@ from ...events import Artifact, Event
 from ..call_stacks import CallStacks, parse_logged_frames
 from .attempts import CompileAttempt
 from .file_names import FileNames
-from .record_kinds import find_name
+from .record_kinds import bound_payload, find_name
 from .trace_log import Record, compute_md5
 
 
@@ -69,7 +69,10 @@ class KeptTexts:
                 yield from fresh
             name = find_name(record.metadata) or "unknown"
             artifact = self.make_artifact(name, attempt, time_ns, size=record.size, digest=record.digest, stack=stack)
-            yield artifact, payload if record.packed is None else PackedText(record.size, record.packed)
+            if record.packed is None:
+                yield artifact, bound_payload(kind, payload)
+            else:
+                yield artifact, PackedText(record.size, record.packed)
         if payload is None or (body and kind != "artifact"):
             line = _FILE.sub(self._name_file, record.fields.rstrip()).encode("utf-8", "replace")
             self._gathered[attempt].append(line)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .compilation_metrics import KINDS as METRICS
 from .logged_lookups import PROFILES
-from .record_kinds import TIMED
+from .record_kinds import TIMED, bound_payload
 from .trace_log import MD5, Record, Unread, parse_json
 
 #: Records that are packed together.
@@ -63,7 +63,7 @@ def _list_fields(read: Record | Unread, pack: Pack) -> _Fields:
             if event is not None:
                 payload, event = None, _shorten(event) if read.size > LONG else event
         else:
-            packed = pack(read.digest, payload)
+            packed = pack(read.digest, bound_payload(read.kind, payload))
     # Of metrics only the parsed fields are read.
     fields = "" if read.kind in METRICS else read.fields
     return _make_fields(read, read.metadata, payload, fields, event, packed)

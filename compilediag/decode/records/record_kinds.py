@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...events import Artifact
+from ..bounded_text import MAX_TEXT, bound_lines
 from .shape_records import KINDS as TRACED
 
 #: Fields of a record that say where it belongs. Its one other field is its kind.
@@ -50,6 +51,8 @@ KEPT = frozenset(
 
 #: Kinds of records with names of their own.
 NAMED = frozenset({"artifact", "graph_dump"})
+#: The text with the guards of an entry: a line has the whole value that the guarded one is compared with.
+GUARD_TREE = "dynamo_cpp_guards_str"
 #: Names that torch passes when it asks whether to build a record; it passes the name of an artifact later.
 BUILT = KEPT | TRACED | NAMED
 #: The texts that vLLM writes begin with that.
@@ -106,9 +109,22 @@ def is_kept(name: str | None) -> bool:
     return name is not None and (name in KEPT or name.startswith(OF_VLLM))
 
 
+def bound_artifact(name: str | None, text: str) -> str:
+    """Return what is kept of a text: of a line of guards its beginning. All other texts are kept whole."""
+    return bound_lines(text) if name == GUARD_TREE else text
+
+
+def bound_payload(kind: str | None, payload: bytes) -> bytes:
+    """Return what is kept of the text of a log's record, see `bound_artifact`."""
+    if kind != GUARD_TREE or max(map(len, payload.split(b"\n"))) <= MAX_TEXT:
+        return payload
+    return bound_lines(payload.decode("utf-8", "replace")).encode("utf-8", "replace")
+
+
 def make_artifact(
     metadata: Mapping[str, Any], name: str, payload: str, time_ns: int, compile_key: str | None = None
 ) -> tuple[Artifact, str]:
     """Make the artifact of a record, with its text."""
     compile_id = find_compile_id(metadata)
-    return Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name), payload
+    artifact = Artifact(time_ns=time_ns, compile_id=compile_id, compile_key=compile_key, name=name)
+    return artifact, bound_artifact(name, payload)

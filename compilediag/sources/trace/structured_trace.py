@@ -17,7 +17,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...decode.call_stacks import CallStacks, Frame
-from ...decode.records.record_kinds import BUILT, NAMED, OF_VLLM, find_kind, find_name, is_kept, make_artifact
+from ...decode.records.record_kinds import (
+    BUILT,
+    NAMED,
+    OF_VLLM,
+    bound_artifact,
+    find_kind,
+    find_name,
+    is_kept,
+    make_artifact,
+)
 from ...decode.records.shape_records import KINDS as SHAPE_KINDS
 from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...decode.records.vllm_records import VllmRecords
@@ -193,7 +202,7 @@ def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: i
 
 
 def _pair(artifact: Artifact, text: str) -> Made:
-    return ((artifact, text),)
+    return ((artifact, bound_artifact(artifact.name, text)),)
 
 
 def _read_prefix(kind: str) -> dict[str, str | None]:
