@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+from ..decode.bounded_text import MAX_TEXT, bound_text
 from ..events import ColumnSpec
 
 TIME = "datetime64[ns, UTC]"
@@ -47,11 +48,16 @@ def find_range(column: ColumnSpec) -> tuple[float, float]:
 
 
 def keep_legible(rows: list[tuple[Any, ...]], checks: Sequence[Check], time: int) -> list[tuple[Any, ...]]:
-    """`rows` with None for cells that do not fit, without the rows that have no time. `time`: the column of times."""
+    """`rows` with None for cells that do not fit and with bounded texts, without the rows that have no time. `time`: the
+    column of times.
+    """
     for at, fits in enumerate(checks):
-        misfits = {value for value in {row[at] for row in rows} if value is not None and not fits(value)}
-        if misfits:
-            rows = [(*row[:at], None, *row[at + 1 :]) if row[at] in misfits else row for row in rows]
+        values = {row[at] for row in rows}
+        changed: dict[Any, str | None] = {v: None for v in values if v is not None and not fits(v)}
+        if fits is _is_text:
+            changed.update((v, bound_text(v)) for v in values - changed.keys() if v and len(v) > MAX_TEXT)
+        if changed:
+            rows = [(*row[:at], changed[row[at]], *row[at + 1 :]) if row[at] in changed else row for row in rows]
     return rows if all(row[time] is not None for row in rows) else [row for row in rows if row[time] is not None]
 
 

@@ -1,0 +1,76 @@
+"""Bounds of what is recorded: of a long text its beginning, its length and a digest are kept."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+#: Characters of a text that one cell of a table can hold.
+MAX_TEXT = 4_000
+#: The same for the JSON of a list or a dict, and for one text in it once the JSON is longer.
+MAX_JSON, MAX_ITEM = 64_000, 1_000
+
+
+def bound_text(text: str, limit: int = MAX_TEXT) -> str:
+    """Return the text if it has at most `limit` characters, else its beginning with its length and its digest.
+
+    The result never has more than `limit` characters (at least 60), and equal texts have equal results.
+    """
+    if len(text) <= limit:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    note = f"... ({len(text):,} characters, sha256 {digest})"
+    return text[: limit - len(note)] + note
+
+
+def bound_lines(text: str, limit: int = MAX_TEXT) -> str:
+    """Return the text with lines of at most `limit` characters."""
+    lines = text.split("\n")
+    return text if max(map(len, lines)) <= limit else "\n".join([bound_text(line, limit) for line in lines])
+
+
+def bound_items(value: Any, limit: int = MAX_JSON) -> Any:
+    """Return a list or dict as JSON can hold it in about `limit` characters: its first items, with shorter texts.
+
+    A list of numbers is kept whole.
+    """
+    return _Budget(limit).take(value)
+
+
+class _Budget:
+    """The characters that are left for a value."""
+
+    def __init__(self, left: int):
+        self._left = left
+
+    def take(self, value: Any) -> Any:
+        if isinstance(value, str):
+            text = bound_text(value, MAX_ITEM)
+            self._left -= len(text)
+            return text
+        if isinstance(value, dict):
+            return self._take_dict(value)
+        if isinstance(value, (list, tuple)):
+            return self._take_list(value)
+        self._left -= 8
+        return value
+
+    def _take_list(self, items: list[Any] | tuple[Any, ...]) -> list[Any]:
+        if all(item is None or isinstance(item, (int, float)) for item in items):
+            return list(items)
+        taken: list[Any] = []
+        for number, item in enumerate(items):
+            if self._left <= 0:
+                if isinstance(item, str):
+                    taken.append(f"... ({len(items) - number:,} more)")
+                break
+            taken.append(self.take(item))
+        return taken
+
+    def _take_dict(self, items: dict[Any, Any]) -> dict[Any, Any]:
+        taken: dict[Any, Any] = {}
+        for key, item in items.items():
+            if self._left <= 0:
+                break
+            taken[self.take(key)] = self.take(item)
+        return taken

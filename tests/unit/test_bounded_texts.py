@@ -1,0 +1,126 @@
+"""No text that a program passes makes a session large: long ones are recorded as their beginning, length and digest."""
+
+import contextlib
+import dataclasses
+import json
+import sqlite3
+
+import pytest
+
+import compilediag as cd
+from compilediag.decode.bounded_text import MAX_JSON, MAX_TEXT, bound_items, bound_lines, bound_text
+from compilediag.decode.records.record_kinds import GUARD_TREE
+from compilediag.events import KINDS, Artifact, Compile, GuardFailure, Recompile
+from compilediag.storage.rows import own_fields
+
+from .every_view import show_everything
+from .log_builder import compile_, record
+from .session_builder import SECOND, saved
+
+#: A text that no view may carry whole.
+LONG = "".join(f"{number:x}," for number in range(60_000))
+JSON = {"list[str]": [LONG] * 300, "dict[str, str]": {f"{at}{LONG}": LONG for at in range(300)}}
+
+
+def make_long(kind):
+    """An event whose texts are all long."""
+    values = {}
+    for field in own_fields(kind):
+        if field.metadata["dtype"] == "string":
+            values[field.name] = f"{field.name} {LONG}"
+        elif field.metadata["dtype"] == "json":
+            values[field.name] = JSON.get(str(field.type).removesuffix(" | None"))
+    return kind(time_ns=SECOND, **values)
+
+
+def list_texts(path):
+    """(table, column, text) of everything that a session file holds, except the texts of artifacts."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'payloads'"):
+            rows = db.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in rows.description]
+            yield from ((table, n, v) for row in rows for n, v in zip(names, row, strict=True) if isinstance(v, str))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_no_column_of_any_event_is_unbounded(tmp_path, kind):
+    path = saved(tmp_path, make_long(kind), make_long(kind)).path
+    texts = [(table, column, len(text)) for table, column, text in list_texts(path)]
+    is_json = {(kind.table, f.name) for f in own_fields(kind) if f.metadata["dtype"] == "json"}
+    limits = {(table, column): 2 * MAX_JSON if (table, column) in is_json else MAX_TEXT for table, column, _ in texts}
+    assert [(t, c, size) for t, c, size in texts if size > limits[t, c]] == []
+    assert {column for table, column, size in texts if table == kind.table and size > 1_000}, "nothing long was stored"
+    [first, second] = cd.load(path).data.rows(kind) if kind.table != "sources" else [None, None]
+    assert first is None or dataclasses.replace(first, event_id=second.event_id) == second
+
+
+def test_every_view_of_long_texts_is_small(tmp_path):
+    keys = [f"1.{number}" for number in range(3)]
+    compiles = [Compile(time_ns=SECOND, compile_key=key, compile_id=key, function="f", outcome="ok") for key in keys]
+    values = {"guard_source": "c", "guard_kind": "value", "expected": f"'{LONG}'", "actual": f"'x{LONG}'"}
+    recompiles = [
+        Recompile(time_ns=SECOND, compile_key=key, function="f", reason=f"L['c'] == '{key}{LONG}'", **values)
+        for key in keys
+    ]
+    failures = [
+        GuardFailure(time_ns=SECOND, compile_key=key, guard=f"L['c'] == '{key}{LONG}'", **values) for key in keys
+    ]
+    tree = f"TREE_GUARD_MANAGER:\n+- RootGuardManager\n| +- EQUALS_MATCH: L['c'] == '{LONG}'\n"
+    trees = [(Artifact(time_ns=SECOND, compile_key=key, name=GUARD_TREE), bound_lines(tree)) for key in keys]
+    session = saved(tmp_path, *compiles, *recompiles, *failures, *trees)
+    assert session.path.stat().st_size < 400_000
+    folder = tmp_path / "views"
+    folder.mkdir()
+    show_everything(session.path, folder)
+    probe = LONG[MAX_TEXT:][:60]
+    written = [file for file in folder.rglob("*") if file.is_file()]
+    assert written and all(probe not in file.read_bytes().decode("utf-8", "replace") for file in written)
+    sizes = {file.name: file.stat().st_size for file in written if file.suffix not in (".html", ".cdiag")}
+    assert {name: size for name, size in sizes.items() if size > 200_000} == {}
+
+
+def test_logs_are_bounded_too(tmp_path):
+    """One process or several: what is kept is the same."""
+    tree = f"TREE_GUARD_MANAGER:\n+- RootGuardManager\n| +- EQUALS_MATCH: L['c'] == '{LONG}'\n"
+    log = tmp_path / "dedicated_log_torch_trace_a.log"
+    reason = record("artifact", {"name": "recompile_reasons"}, f"0/0: L['c'] == '{LONG}'")
+    log.write_text(record(GUARD_TREE, {}, tree) + reason + compile_() + compile_("1/0", at=3))
+    for processes in (1, 2):
+        session = cd.ingest(log, tmp_path / f"{processes}.cdiag", processes=processes)
+        assert max(len(text) for table, _, text in list_texts(session.path) if table != "meta") <= MAX_TEXT
+        [tree_id] = session.artifacts.query(f"name == {GUARD_TREE!r}")["event_id"]
+        assert max(map(len, session.artifact(tree_id).split("\n"))) <= MAX_TEXT
+
+
+def test_a_file_that_has_longer_texts_is_read_with_bounded_ones(tmp_path):
+    """Somebody else, or an earlier version, wrote it."""
+    session = saved(tmp_path, Recompile(time_ns=SECOND, function="f", reason="short"))
+    with contextlib.closing(sqlite3.connect(session.path)) as db, db:
+        db.execute("UPDATE recompiles SET reason = ?, function = ?", (LONG, LONG))
+    data = cd.load(session.path).data
+    [row] = data.rows(Recompile)
+    assert row.reason == row.function == bound_text(LONG)
+    assert LONG not in data.stored_rows("recompiles")[0]
+
+
+def test_a_value_of_another_type_does_not_cost_the_event(tmp_path):
+    session = saved(tmp_path, Compile(time_ns=SECOND, function=3, fail_reason=LONG))
+    assert list(session.compiles["fail_reason"]) == [bound_text(LONG)]
+
+
+@pytest.mark.parametrize("text", ["", "a", "x" * MAX_TEXT, "x" * (MAX_TEXT + 1), "é\ud800" * 9_000, LONG])
+def test_a_text_has_its_beginning_length_and_digest(text):
+    bounded = bound_text(text)
+    assert len(bounded) <= MAX_TEXT and (bounded == text) == (len(text) <= MAX_TEXT)
+    assert bound_text(bounded) == bounded
+    if bounded != text:
+        head, _, note = bounded.rpartition("... (")
+        assert text.startswith(head) and len(head) > MAX_TEXT - 70 and f"{len(text):,} characters" in note
+        assert bounded != bound_text(text + "y") and bounded != bound_text(text[:-1] + "\n")
+
+
+def test_lists_keep_their_first_items():
+    assert bound_items(list(range(100_000))) == list(range(100_000))
+    words = bound_items([f"word{number}" for number in range(100_000)])
+    assert words[:2] == ["word0", "word1"] and len(json.dumps(words)) < 2 * MAX_JSON
+    assert words[-1] == f"... ({100_001 - len(words):,} more)"
