@@ -48,8 +48,9 @@ def find_range(column: ColumnSpec) -> tuple[float, float]:
 
 
 def keep_legible(rows: list[tuple[Any, ...]], checks: Sequence[Check], time: int) -> list[tuple[Any, ...]]:
-    """`rows` with None for cells that do not fit and with bounded texts, without the rows that have no time. `time`: the
-    column of times.
+    """`rows` with None for cells that do not fit and with bounded texts, without the rows that have no time.
+
+    `time`: the column of times.
     """
     for at, fits in enumerate(checks):
         values = {row[at] for row in rows}
