@@ -55,8 +55,9 @@ class _Layout:
         with contextlib.suppress(TypeError):  # A source can have put another value there.
             if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
                 return event
-        given = {name: text for name, text in zip(self._texts, texts, strict=True) if isinstance(text, str)}
-        return dataclasses.replace(event, **{name: bound_text(text) for name, text in given.items()})
+        given = [(name, text) for name, text in zip(self._texts, texts, strict=True) if isinstance(text, str)]
+        bounded: dict[str, Any] = {name: bound_text(text) for name, text in given}
+        return dataclasses.replace(event, **bounded)
 
     def make_rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
         """The rows of (id, event) pairs."""

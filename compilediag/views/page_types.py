@@ -172,7 +172,8 @@ class PagePatch(TypedDict, total=False):
 
     `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
     the table of the events that it sums up. `texts`: event id of an artifact -> its text. `examples`: rule -> its
-    example, for the rules of the findings and of the plan; `torch_docs` in the same way: the page about it.
+    example, for the rules of the findings and of the plan; `torch_docs` in the same way: the page about it. `changes`
+    and `documents`: see `patch_deltas`.
     """
 
     seq: int
@@ -193,3 +194,5 @@ class PagePatch(TypedDict, total=False):
     panels: list[PluginPanel]
     rows: dict[str, list[PageRow]]
     texts: dict[str, PageText]
+    changes: dict[str, Any]
+    documents: list[tuple[int, Any]]

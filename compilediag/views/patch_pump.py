@@ -19,6 +19,7 @@ from . import page_json
 from .artifact_texts import PageText
 from .model import ViewModel
 from .page_types import PagePatch, PageRow
+from .patch_deltas import PatchDeltas
 
 #: Seconds between two looks at the session: while nothing happens, and while something does.
 QUIET_S, BUSY_S = 0.1, 0.05
@@ -68,7 +69,8 @@ class Pump:
         self._model = model
         self._send = send
         self._on_end = on_end
-        self._lock = threading.Lock()  # a patch is made and sent under the lock, so patches arrive in order
+        self._lock = threading.RLock()  # a patch is made and sent under the lock, so patches arrive in order
+        self._deltas = PatchDeltas()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compilediag-dashboard", daemon=True)
         self._errors = 0
@@ -102,9 +104,16 @@ class Pump:
         try:
             with self._lock:
                 if message.get("seq") != self._model.seq:
-                    self._send_patch(self._model.snapshot())
+                    self._send_patch(self.make_snapshot())
         except Exception as error:
             self._send_error(error)
+
+    def make_snapshot(self, text_budget: int | None = None) -> PagePatch:
+        """Everything so far. Its parts can be newer than those that were sent, so the next ones are sent whole."""
+        with self._lock:
+            snapshot = self._model.snapshot(text_budget)
+            self._deltas.forget()
+            return snapshot
 
     def _run(self) -> None:
         """Step at an even pace. Beside a busy compiler a step is slow, because it waits for the interpreter."""
@@ -134,7 +143,7 @@ class Pump:
         with self._lock:
             patch = self._model.patch()
             if patch is not None:
-                self._send_patch(patch)
+                self._send_patch(self._deltas.shorten(patch))
             elif time.monotonic() - self._last_sent > ALIVE_S:
                 self._send_message({"type": "alive"})
         return state

@@ -27,7 +27,7 @@ STORED_TEXTS = 1_000_000
 
 
 def _serialize_snapshot(_value: object, widget: DashboardWidget) -> str:
-    return page_json.dumps(widget.model.snapshot(widget.text_budget))
+    return page_json.dumps(widget.pump.make_snapshot(widget.text_budget))
 
 
 class DashboardWidget(anywidget.AnyWidget):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compilediag.decode.bounded_text import MAX_ITEM, MAX_TEXT, bound_text
 from compilediag.errors import NewerSchema, NotASession
 from compilediag.events import (
     BY_TABLE,
@@ -93,8 +94,8 @@ def test_hostile_text_is_kept(tmp_path, name):
     items.append((Artifact(time_ns=SECOND, name=text[:100]), text))
     session = saved(tmp_path, *items)
     row = session.graph_breaks.iloc[0]
-    assert row["reason"] == row["user_code"] == clean(text)
-    assert row["hints"] == [text]
+    assert row["reason"] == row["user_code"] == bound_text(clean(text))
+    assert row["hints"] == [text if len(text) <= MAX_TEXT else bound_text(text, MAX_ITEM)]
     assert session.artifact(int(session.artifacts["event_id"].iloc[0])) == clean(text)
 
 

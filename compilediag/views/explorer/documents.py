@@ -12,7 +12,7 @@ from typing import Any
 from ...events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..page_columns import to_ms
 from .document_types import FailedGuard, FunctionDocument, pack_document
-from .function_entries import MAX_ITEMS, FunctionCalls, FunctionEntries
+from .function_entries import FunctionCalls, FunctionEntries, keep_latest
 from .guard_history import GridRow, GuardList
 from .guard_tree_lines import SharedTreeLines
 from .source_lines import SourceLines
@@ -103,7 +103,7 @@ class ExplorerDocuments:
         function.is_changed = False
         entries, guards = FunctionEntries(function.compiles), GuardList()
         recompiles = sorted(function.recompiles.values(), key=lambda event: (event.time_ns, event.event_id or 0))
-        rows = [self._make_row(event, entries, guards) for event in recompiles[-MAX_ITEMS:]]
+        rows = [self._make_row(event, entries, guards) for event in keep_latest(recompiles)]
         row_documents = [row.document for row in rows]
         calls = FunctionCalls(function.calls, entries, function.pid in self._counted_pids)
         entry_documents = entries.make_documents(row_documents, self._costs, calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol, TypedDict, TypeVar
 
 from ...diagnosis.rules.break_even import CallTally, EntryWorth
 from ...events import Calls, Compile
@@ -14,6 +14,10 @@ from .document_types import CalledOnce, EagerCalls, EntryDocument, GuardCount, R
 
 #: A document holds so many of the latest entries and recompiles; torch stops at 256 entries of one code object.
 MAX_ITEMS = 256
+#: Of more items so many are left out at once: their positions are in all other items, which a page gets again then.
+LEFT_OUT = 64
+
+T = TypeVar("T")
 
 
 class CompileCosts(Protocol):
@@ -24,6 +28,12 @@ class CompileCosts(Protocol):
 
     def get_tree(self, compile: Compile) -> int | None:
         """The event id of the guard tree of the entry that it made."""
+
+
+def keep_latest(items: Sequence[T]) -> Sequence[T]:
+    """The latest items of a function, at most `MAX_ITEMS`."""
+    begin = -(-max(0, len(items) - MAX_ITEMS) // LEFT_OUT) * LEFT_OUT
+    return items[begin:]
 
 
 def _has_entry(compile: Compile) -> bool:
@@ -37,8 +47,8 @@ class FunctionEntries:
     def __init__(self, compiles: Iterable[Compile]):
         made = [compile for compile in compiles if _has_entry(compile)]
         made.sort(key=lambda compile: (compile.time_ns, compile.event_id or 0))
-        self._compiles: list[Compile | None] = list(made[-MAX_ITEMS:])
-        self._compile_ids = [compile.compile_id for compile in made[-MAX_ITEMS:]]
+        self._compiles: list[Compile | None] = list(keep_latest(made))
+        self._compile_ids = [compile.compile_id for compile in keep_latest(made)]
         self._by_key = {c.compile_key: at for at, c in enumerate(self._compiles) if c and c.compile_key is not None}
         self._older: dict[tuple[str | None, str | None], int] = {}
 

@@ -330,6 +330,19 @@ export interface Patch {
   columns?: Record<string, Column[]>;
   rows?: Record<string, Cells[]>;
   texts?: Record<string, StoredText>;
+  /** Part -> what changes in it. */
+  changes?: Record<string, Delta>;
+  /** What changes in documents of functions, by their ids. */
+  documents?: [id: number, change: Delta][];
+}
+
+/** How a value changes: see `patch_deltas.py`. */
+export interface Delta {
+  "="?: any;
+  t?: [kept: number, rest: string];
+  k?: Record<string, Delta>;
+  x?: string[];
+  l?: ([start: number, countOrChange: number | Delta] | { "=": any[] })[];
 }
 
 /** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */

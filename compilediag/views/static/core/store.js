@@ -1,4 +1,5 @@
 // What the page knows: patches go in, tables and totals come out. No element is touched here.
+import { applyDelta } from "./deltas.js";
 import { formatValue } from "./format.js";
 /** @import { KernelRequests } from "./kernel-requests.js" */
 /** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText, VllmParts } from "./page-types" */
@@ -7,6 +8,8 @@ const SILENCE_MS = 8000; // the kernel sends something every two seconds while i
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
 /** @type {(keyof Patch & ("meta" | "totals" | "observed" | "feeds" | "made_of"))[]} */
 const MERGED = ["meta", "totals", "observed", "feeds", "made_of"];
+/** @type {(keyof Patch & ("findings" | "plan" | "examples" | "torch_docs" | "ranks" | "vllm" | "panels"))[]} */
+const GROWING = ["findings", "plan", "examples", "torch_docs", "ranks", "vllm", "panels"];
 
 /**
  * Rows of one kind of event, in order of arrival; the event id, the first column, is their key.
@@ -148,6 +151,8 @@ export class Store {
     this.made_of = {};
     /** @type {Flight[]} */
     this.now = [];
+    /** @type {Record<string, any>} the parts that deltas change, as they came last */
+    this.latest = {};
     /** @type {Finding[]} */
     this.findings = [];
     /** @type {Plan | null} */
@@ -171,6 +176,7 @@ export class Store {
   forget() {
     Object.assign(this, { meta: {}, totals: {}, observed: {}, feeds: {}, made_of: {}, plan: null, ranks: null });
     Object.assign(this, { vllm: null, now: [], findings: [], panels: [], tables: new Map(), texts: new Map() });
+    this.latest = {};
   }
 
   /**
@@ -254,8 +260,28 @@ export class Store {
     this.merge(patch);
   }
 
-  /** @param {Patch} patch */
-  merge(patch) {
+  /**
+   * The patch with whole parts instead of deltas. A page that has missed a patch leaves deltas out: it gets everything.
+   * @param {Patch} patch
+   * @returns {Patch}
+   */
+  complete(patch) {
+    const whole = { ...patch, rows: { ...patch.rows } };
+    for (const [name, delta] of Object.entries(this.catchingUp ? {} : patch.changes ?? {})) {
+      Object.assign(whole, { [name]: applyDelta(this.latest[name], delta) });
+    }
+    const known = this.table("functions");
+    const documents = this.catchingUp ? [] : patch.documents ?? [];
+    /** @type {Cells[]} */
+    const rows = documents.map(([id, delta]) => [id, applyDelta(known.byId(id)?.[1], delta)]);
+    if (rows.length) whole.rows.functions = [...(whole.rows.functions ?? []), ...rows];
+    for (const name of GROWING) if (whole[name] !== undefined) this.latest[name] = whole[name];
+    return whole;
+  }
+
+  /** @param {Patch} given */
+  merge(given) {
+    const patch = this.complete(given);
     for (const key of MERGED) Object.assign(this[key], patch[key]);
     // A thread that builds kernels for a compile has neither its id nor its function; the compile has its own line.
     if (patch.now) this.now = patch.now.filter((flight) => flight.compile_id ?? flight.function);
