@@ -14,6 +14,9 @@ from .guard_changes import CauseKey, GuardChange
 #: The file of torch through which a call enters compiled code.
 _ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
 
+#: Changes that are looked back at: a call can run through thousands of frames.
+MAX_EARLIER = 256
+
 #: A function by its name and file.
 Function = tuple[str | None, str | None]
 
@@ -104,6 +107,6 @@ class CallInstances:
         instance = self._instances.get(place)
         if instance is None or not instance.fits(changes):
             instance = self._instances[place] = CallInstance()
-        before = list(instance.changes)
+        before = instance.changes[-MAX_EARLIER:]
         instance.add(changes, outer.running)
         return before

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from ...events import Recompile
 from ...formatting import is_resumed
-from ..evidence import group_by
+from ..evidence import Place, group_by
 from ..recipes import RECIPES
 from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
@@ -69,6 +69,7 @@ class RootChanges:
         self._carried: dict[CauseKey, At] = {}
         self._origins: dict[CauseKey, list[At]] = {}
         self._roots: dict[At, tuple[CauseKey, ...]] = {}
+        self._explained: dict[CauseKey, bool] = {}
 
     def add(self, changes: Sequence[GuardChange], earlier: Sequence[GuardChange]) -> None:
         """Take the changes of one recompile, and those of earlier recompiles in the same call."""
@@ -168,11 +169,13 @@ class RootChanges:
     def join_peers(self) -> None:
         """Join guards of one function that changed in the same way each time, after all recompiles were added."""
         order = {key: self._rank(changes[0], at) for at, (key, changes) in enumerate(self._changes.items())}
+        named = {key: _count_named(changes) for key, changes in self._changes.items()}
+        absent = {(key.place, key.source) for key in self._changes if key.family in _PRESENCE}
         for pair, count in sorted(self._peers.items(), key=lambda item: sorted(order[key] for key in item[0])):
             first, second = sorted(pair, key=order.__getitem__)
-            if self._is_sometimes_absent(first):
+            if _is_sometimes_absent(first, absent):
                 first, second = second, first
-            whole = self._count_named(first) <= count or self._is_sometimes_absent(second)
+            whole = named[first] <= count or _is_sometimes_absent(second, absent)
             if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
                 self._join(first, second)
 
@@ -190,16 +193,6 @@ class RootChanges:
                 origin = known.get(change.event_id)
                 is_equal = origin is None or change.numbers is None or change.numbers == origin.numbers
                 self._set_parents(change, [At(first, change.event_id)], is_equal=is_equal)
-
-    def _count_named(self, key: CauseKey) -> int:
-        """How often a guard changed; where it is a bound on a symbol, torch names one of the sizes that have it."""
-        return sum(change.row.guard_kind != "symbolic_shape" for change in self._changes[key])
-
-    def _is_sometimes_absent(self, key: CauseKey) -> bool:
-        """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
-        base = split_property(key.source)[0]
-        places = (other for other in self._changes if other.place == key.place and other.source == base)
-        return key.family == "tensor_size" and any(other.family in _PRESENCE for other in places)
 
     def _can_join(self, first: CauseKey, second: CauseKey, count: int) -> bool:
         """A number that is equal to a size once can be a coincidence, and so can two sizes that differ by as much."""
@@ -219,7 +212,12 @@ class RootChanges:
         return self._roots[at]
 
     def _is_explained(self, key: CauseKey) -> bool:
-        return all(At(key, change.event_id) in self._parents for change in self._changes[key])
+        """True if every change of the guard follows from another one. Asked when all parents are known."""
+        known = self._explained.get(key)
+        if known is None:
+            known = all(At(key, change.event_id) in self._parents for change in self._changes[key])
+            self._explained[key] = known
+        return known
 
     def is_equal(self, change: GuardChange) -> bool:
         """True if a change has the values of its root, or is the root."""
@@ -230,6 +228,19 @@ class RootChanges:
                 return False
             at = self._parents[at][0]
         return True
+
+
+def _count_named(changes: Sequence[GuardChange]) -> int:
+    """How often a guard changed; where it is a bound on a symbol, torch names one of the sizes that have it."""
+    return sum(change.row.guard_kind != "symbolic_shape" for change in changes)
+
+
+def _is_sometimes_absent(key: CauseKey, absent: Container[tuple[Place, str]]) -> bool:
+    """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each.
+
+    `absent` are the values that were missing, each with its function.
+    """
+    return key.family == "tensor_size" and (key.place, split_property(key.source)[0]) in absent
 
 
 def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
