@@ -25,6 +25,7 @@ from typing import Any
 
 from . import sources
 from .errors import CompilediagError
+from .files import make_absolute
 from .interrupts import finish
 from .program import META_KEY as PROGRAM
 from .program import describe_program, list_library_folders
@@ -100,7 +101,7 @@ class ActiveRecording:
 
     def _keep_if_lost(self, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
         if self.recorder.lost is not None:
-            self.data.keep_in_memory(self.recorder.states.unwritten, facts)
+            self.data.keep_in_memory(self.recorder.unwritten, facts)
 
     # Around a fork: nothing is read or written, and no connection is open
 
@@ -301,7 +302,7 @@ def _find_named(my_code: Iterable[str | os.PathLike[str]]) -> list[str]:
             raise CompilediagError(f"my_code has {name!r}: use folders, files and names of modules")
         text = os.path.expanduser(os.fspath(name))
         is_path = os.path.exists(text) or "/" in text or os.sep in text
-        names.append(os.path.abspath(text) if is_path else text)
+        names.append(str(make_absolute(text)) if is_path else text)
     return names
 
 

@@ -13,6 +13,24 @@ from pathlib import Path
 from .errors import CompilediagError
 
 
+def make_absolute(path: str | os.PathLike[str]) -> Path:
+    """The absolute path. CompilediagError if it is relative and the working directory was deleted."""
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        raise CompilediagError(
+            f"{path} is relative and the working directory was deleted; use an absolute path"
+        ) from None
+
+
+def find_working_folder() -> str | None:
+    """The working directory of this process; None if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 def check_output(path: str | os.PathLike[str]) -> None:
     """Check that a file can be written at `path`, without writing it; CompilediagError if it cannot."""
     file = Path(path)

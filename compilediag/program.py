@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .files import find_working_folder
+
 #: The key of a session's meta.
 META_KEY = "program"
 
@@ -38,8 +40,8 @@ _announced: RunningProgram | None = None
 def announce_program(script: str | None, module: str | None, arguments: Sequence[str]) -> None:
     """Name the program that this process is about to run; otherwise `__main__` names it."""
     global _announced
-    path = os.path.abspath(script) if script is not None and module is None else None
-    _announced = RunningProgram(path, module, tuple(arguments), os.getcwd())
+    path = _find_path(script) if script is not None and module is None else None
+    _announced = RunningProgram(path, module, tuple(arguments), find_working_folder() or "")
 
 
 def describe_program() -> dict[str, Any] | None:
@@ -54,8 +56,13 @@ def _find_main() -> RunningProgram | None:
     if file is None or hasattr(builtins, "__IPYTHON__"):
         return None
     module = spec.name.removesuffix(".__main__") if spec is not None and spec.name else None
-    script = None if module else os.path.abspath(file)
-    return RunningProgram(script, module, tuple(sys.argv[1:]), os.getcwd())
+    script = None if module else _find_path(file)
+    return RunningProgram(script, module, tuple(sys.argv[1:]), find_working_folder() or "")
+
+
+def _find_path(script: str) -> str:
+    """The absolute path of a script, as far as it is known: the program can have deleted its working directory."""
+    return script if find_working_folder() is None else os.path.abspath(script)
 
 
 def describe_command(meta: Mapping[str, Any]) -> str | None:

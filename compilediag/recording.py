@@ -25,7 +25,7 @@ from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
 from .interrupts import finish_start
 from .notebook_cells import CellNames
 from .source_states import SourceStates
-from .storage.session_writer import Batch, SessionWriter
+from .storage.session_writer import Batch, SessionWriter, Unwritten
 from .storage.store import States, Store
 from .storage.texts import TextQuota
 
@@ -36,8 +36,12 @@ logger = logging.getLogger("compilediag")
 INTERVAL_S = 0.25
 #: At most so many hand-overs wait for the writer; more are dropped and counted.
 MAX_WAITING = 200_000
-#: Seconds that the end of a recording waits for the last batch: a disk can hang.
-PATIENCE_S = 60.0
+#: Seconds that the end of a counter waits for the thread.
+RELEASE_S = 1.0
+#: At most so many hand-overs are one batch.
+BATCH = 5_000
+#: Seconds without progress of the thread after which the end of a recording gives it up: a disk can hang.
+PATIENCE_S = 8.0
 
 Result = TypeVar("Result")
 
@@ -88,6 +92,8 @@ class Recorder:
         #: True if there were errors since then, which the states of the sources in the file do not show.
         self.has_late_errors = False
         self._asleep = self._is_ending = self._is_incomplete = False
+        #: Grows while the thread makes progress.
+        self._beats = 0
 
     def begin(self) -> Recorder:
         """Open the file and start to write. Whatever ends this early, `close` cleans up."""
@@ -132,21 +138,30 @@ class Recorder:
             self._wake_in_child()
 
     def release(self, counter: Counter) -> None:
-        """Ask `counter` for the last time. Under the lock: the writer may be asking it now."""
-        with self._lock:
+        """Ask `counter` for the last time. Under the lock: the writer may be asking it now, unless its disk hangs."""
+        is_held = self._lock.acquire(timeout=RELEASE_S)
+        try:
             if counter in self.counters:
                 self.counters.remove(counter)
             counter.tick(final=True)
+        finally:
+            if is_held:
+                self._lock.release()
 
-    def flush(self, statuses: bool = False) -> tuple[SourceStatus, ...]:
-        """Everything that was handed over so far is in the file when this returns. If the file is lost, what it returns
-        are the states of the sources.
+    def flush(self, statuses: bool = False) -> Unwritten | None:
+        """Everything that was handed over so far is in the file when this returns; while another process locks it, in
+        memory. If the file is lost, what it lacks is returned.
 
         `statuses`: also what the sources have counted since their last status, which is written once a second.
         """
         if not (self.is_ended or self._asleep or self._thread is threading.current_thread()):
             self._await_batch(statuses)
-        return () if self.lost is None else self.states.unwritten
+        return None if self.lost is None else self.unwritten
+
+    @property
+    def unwritten(self) -> Unwritten:
+        """What the file lacks."""
+        return Unwritten(self.states.unwritten, self._writer.waiting)
 
     def _await_batch(self, statuses: bool) -> None:
         if not self._is_thread_alive():
@@ -166,12 +181,13 @@ class Recorder:
         return self._thread is not None and self._thread.is_alive()
 
     def end(self) -> None:
-        """Write what is left and end the thread. Called again after an interrupt, it goes on. A disk that hangs is
-        given up after `PATIENCE_S`.
+        """Write what is left and end the thread. Called again after an interrupt, it goes on. A file that is locked and
+        a disk that hangs are given up.
         """
         if self.is_ended and self.lost is not None:
             return
         self._is_ending = True
+        self._writer.begin_end()
         self._end_thread()
         if self._is_thread_alive() and self._thread is not threading.current_thread():
             self.is_ended = True
@@ -193,7 +209,10 @@ class Recorder:
             return
         if not thread.is_alive():
             finish_start(thread)
-        thread.join(PATIENCE_S)
+        beats = -1
+        while thread.is_alive() and self._beats != beats:
+            beats = self._beats
+            thread.join(PATIENCE_S)
 
     def _finish(self) -> None:
         """Write what is left and mark the end."""
@@ -271,7 +290,10 @@ class Recorder:
         else:
             self._shield(None, self._note_rank)
             self._shield(None, self._ask_counters)
-            self._write(*self._take(), final)
+            count = len(self._waiting)
+            for _ in range(0, count - BATCH, BATCH):
+                self._write(*self._take(BATCH), final=False)
+            self._write(*self._take(count), final)
         self._keep_unwritten(final)
         self.cpu_ns += time.thread_time_ns() - begin
 
@@ -279,7 +301,8 @@ class Recorder:
         events += self._shield([], self.states.find_changed, final)
         states = self._shield(self._shown_progress, self._list_progress)
         progress = (os.getpid(), states) if states != self._shown_progress else None
-        if not events and progress is None:
+        self._beats += 1
+        if not events and progress is None and not self._writer.waiting:
             return
         failed = self._shield(None, self._send, events, texts, progress, feed=self._writer)
         if failed is None:
@@ -303,7 +326,7 @@ class Recorder:
 
     def list_last_states(self) -> tuple[SourceStatus, ...]:
         """The states of the sources when the recording is over, as those of this process."""
-        self.states.keep_unwritten(self.lost, self._rank, is_final=True)
+        self.states.keep_unwritten(None if self._writer.is_complete else self.lost, self._rank, is_final=True)
         return self.states.unwritten
 
     def _drop_waiting(self) -> None:
@@ -317,19 +340,20 @@ class Recorder:
         if self._writer.problem is None:
             self.states.unwritten = ()
         else:
-            self._shield(None, self.states.keep_unwritten, self.lost, self._rank, final)
+            lost = None if self._writer.is_complete else self.lost
+            self._shield(None, self.states.keep_unwritten, lost, self._rank, final)
 
     def _note_rank(self) -> None:
         """A process has no rank until torch.distributed begins, and keeps its rank when that ends: what it recorded
         before gets it too.
         """
         rank = self._ask_rank()
-        if rank is None or rank == self._rank:
+        if rank is None or rank == self._rank or self._writer.waiting:
             return
-        self._rank = rank
         if self._has_no_rank_yet:
             self._writer.set_rank(rank)
             self._has_no_rank_yet = False
+        self._rank = rank
 
     def _ask_counters(self) -> None:
         for counter in list(self.counters):
@@ -339,10 +363,11 @@ class Recorder:
         state = running.state()
         return {**state, "file": self._cells.name(state["file"])} if "file" in state else state
 
-    def _take(self) -> tuple[list[Event], list[tuple[str, str]]]:
+    def _take(self, most: int) -> tuple[list[Event], list[tuple[str, str]]]:
         events: list[Event] = []
         payloads: list[tuple[str, str]] = []
-        for _ in range(len(self._waiting)):
+        for _ in range(min(most, BATCH, len(self._waiting))):
+            self._beats += 1
             feed, make, args = self._waiting.popleft()
             events += self._shield([], make_events, feed, make, args, self._cells, self._quota, payloads, feed=feed)
         self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)

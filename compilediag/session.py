@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import SourceStatus
+from .files import make_absolute
 from .storage.data import SessionData
 from .storage.session_files import create_private, is_replaceable, remove_temporary
 from .storage.table_properties import TableProperties
@@ -304,7 +305,7 @@ class Session(TableProperties):
 
         CompilediagError if the path can't be written, or is a file that is not a session.
         """
-        target = Path(path).absolute()
+        target = make_absolute(path)
         self.flush()
         try:
             if target.is_file() and not is_replaceable(target):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import sources
 from .errors import CompilediagError
+from .files import make_absolute
 from .storage.session_files import OF_THE_PATH, is_replaceable, remove, remove_temporary, temporary_file
 from .storage.store import Store
 
@@ -52,7 +53,7 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
 
 def _find_file(path: str | os.PathLike[str]) -> Path:
     """The file that a path names. OSError if it can't be looked up."""
-    file = _file_in_folder(path) or Path(path).absolute()
+    file = _file_in_folder(path) or make_absolute(path)
     if not file.parent.is_dir():
         raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
     if file.exists() and not is_replaceable(file):
@@ -66,7 +67,7 @@ def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
     It is named by the rank. Without a rank, because torch.distributed has not begun and no launcher set RANK, it is
     named by the host and the pid.
     """
-    folder = Path(path).absolute()
+    folder = make_absolute(path)
     if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
         return None
     rank = sources.rank()

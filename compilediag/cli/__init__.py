@@ -13,6 +13,7 @@ from typing import Protocol
 
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
+from compilediag.files import find_working_folder
 
 from .check_command import CheckCommand
 from .diff_command import DiffCommand
@@ -75,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     command: Command = args.command
     try:
+        if find_working_folder() is None:
+            raise CompilediagError("the working directory was deleted; change to another folder and run it again")
         return command.run(args)
     except CompilediagError as error:
         print(f"compilediag: {error}", file=sys.stderr)

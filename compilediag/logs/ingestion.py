@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import CompilediagError
 from ..events import RankMember
-from ..files import check_output
+from ..files import check_output, make_absolute
 from ..storage.merging import add_part
 from ..storage.run_identity import BOOT, identify_process
 from ..storage.session_files import is_replaceable, remove, temporary_file
@@ -45,7 +45,7 @@ def read_logs(
 ) -> tuple[Path, str]:
     """Read logs into a session file; return the file and a description of what was read. See `compilediag.ingest`."""
     given = _list_paths(paths)
-    target = None if out is None else _check_target(Path(out).absolute())
+    target = None if out is None else _check_target(make_absolute(out))
     logs, copies = separate_copies(find_logs(given))
     grouped = _group(logs, processes, group_ranks)
     job = IngestJob(grouped.logs, len(copies), given, grouped.members)
@@ -75,7 +75,7 @@ def read_logs_with_dask(paths: Paths, out: PathLike | None, strict: bool, addres
 
     if out is None:
         raise CompilediagError("a Dask cluster needs a folder that its workers can write to; pass it as out (-o)")
-    folder = Path(out).absolute()
+    folder = make_absolute(out)
     tally, description = read_on_cluster(_list_paths(paths), folder, address)
     if strict and tally.faults:
         raise UnreadRecords(f"could not read everything: {format_counts(tally.faults)}; the rest is in {folder}")

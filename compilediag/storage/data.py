@@ -7,6 +7,7 @@ import logging
 import sqlite3
 import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,8 @@ from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
 from . import tables
-from .lost_files import add_last_states, copy_to_memory, reopen_or_empty
+from .lost_files import add_unwritten, copy_to_memory, reopen_or_empty
+from .session_writer import Unwritten
 from .store import Store
 from .table_properties import TableProperties
 from .tables import fetch_rows, find_last_id, unless_damaged
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("compilediag")
 
 E = TypeVar("E", bound=Event)
-Flush = Callable[[bool], Sequence[SourceStatus]]
+Flush = Callable[[bool], Unwritten | None]
 
 
 class _Settled(threading.local):
@@ -42,8 +44,8 @@ class _Settled(threading.local):
 class SessionData(TableProperties):
     """The data of one session file, which this process, another one or nobody is recording to.
 
-    `flush` writes what this process has recorded so far; it is called before the file is read, and returns states of
-    sources if the file is lost. `store` is read instead of the file, if the file can't be read.
+    `flush` writes what this process has recorded so far; it is called before the file is read, and returns what the
+    file lacks if it is lost. `store` is read instead of the file, if the file can't be read.
     """
 
     def __init__(self, path: Path, flush: Flush | None = None, store: Store | None = None):
@@ -52,13 +54,15 @@ class SessionData(TableProperties):
         self.lock = threading.RLock()
         self._application_id = self.store.application_id
         self._last_states: Sequence[SourceStatus] = ()
-        #: Last states and facts that could not be added yet.
-        self._not_added: tuple[Sequence[SourceStatus], Mapping[str, Any]] | None = None
+        self._is_whole = True
+        #: What could not be added to the session in memory yet, and facts.
+        self._not_added: tuple[Unwritten, Mapping[str, Any]] | None = None
         self._flush = flush
         self._is_ours = flush is not None
         self._settled = _Settled()
         self._frames: dict[str, tuple[int, pd.DataFrame]] = {}
         self._rows: dict[type[Event], list[Any]] = {}
+        self._pool: tables.Pool = {}
         self._lost = LostSeconds()
         self._compiles_added = 0
         self._when_ended: list[Callable[[], None]] = []
@@ -89,7 +93,7 @@ class SessionData(TableProperties):
         with self.lock, self.store.snapshot():
             self._frames.clear()
             for kind in self._rows:
-                self._rows[kind] = tables.read_events_of(self.store, kind)
+                self._rows[kind] = tables.read_events_of(self.store, kind, self._pool)
             self._lost, self._compiles_added = LostSeconds(), 0
 
     def call_when_ended(self, function: Callable[[], None]) -> None:
@@ -123,7 +127,7 @@ class SessionData(TableProperties):
         """Every event of a kind: those that were read before, and what the file has after them."""
         known = self._rows.setdefault(kind, [])
         if not (self._settled.active and kind in self._settled.kinds):
-            known += tables.read_events_of(self.store, kind, known[-1].event_id if known else 0)
+            known += tables.read_events_of(self.store, kind, self._pool, known[-1].event_id if known else 0)
             self._settled.kinds.add(kind)
         return known
 
@@ -242,9 +246,9 @@ class SessionData(TableProperties):
         """
         flush = self._flush
         if flush is not None and not self._settled.active:
-            states = flush(statuses)
-            if states:
-                self.keep_in_memory(states, {})
+            unwritten = flush(statuses)
+            if unwritten is not None:
+                self.keep_in_memory(unwritten, {})
         if self._not_added is not None:
             with contextlib.suppress(Exception):
                 self.keep_in_memory(*self._not_added)
@@ -312,17 +316,18 @@ class SessionData(TableProperties):
                     return
         except Exception as error:
             logger.debug("compilediag: %s does not have the last states: %s", self.path, error)
-        self.keep_in_memory(states, {})
+        self.keep_in_memory(Unwritten(tuple(states), deque()), {})
 
-    def keep_in_memory(self, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
-        """The file is lost: go on in memory with what can be read of it, the `states` of the sources and `facts`."""
+    def keep_in_memory(self, unwritten: Unwritten, facts: Mapping[str, Any]) -> None:
+        """The file is lost: go on in memory with what can be read of it, what it lacks, and `facts`."""
         with self.lock:
-            self._not_added = states, facts
+            self._not_added = unwritten, facts
             if not self.store.is_in_memory:
-                self._change_store(copy_to_memory(self.store, self._application_id, self._find_last_id()))
-            if states is not self._last_states or facts:
-                add_last_states(self.store, states, facts)
-                self._last_states = states
+                memory, self._is_whole = copy_to_memory(self.store, self._application_id, self._find_last_id())
+                self._change_store(memory)
+            if unwritten.states is not self._last_states or unwritten.batches or facts:
+                add_unwritten(self.store, unwritten, facts, self._is_whole)
+                self._last_states = unwritten.states
             self._not_added = None
 
     def _find_last_id(self) -> int:

@@ -27,6 +27,8 @@ MOST_LENGTH = 1_000_000_000
 STEPS = 20_000
 #: No row of a session takes less.
 ROW_BYTES = 8
+#: Seconds that a statement waits for another process's lock. Nobody holds one for long, unless something is wrong.
+LOCK_S = 5.0
 #: Statements that a connection keeps parsed; Python's own number.
 STATEMENTS = 128
 
@@ -113,7 +115,7 @@ def connect(uri: str, path: Path, is_guarded: bool, statements: int = STATEMENTS
     connection = sqlite3.connect(
         uri,
         uri=True,
-        timeout=30,
+        timeout=LOCK_S,
         isolation_level=None,
         check_same_thread=False,
         factory=GuardedConnection,

@@ -1,8 +1,12 @@
-"""A session whose file is lost goes on in memory: what can be read of the file, and the last states of its sources."""
+"""A session whose file is lost goes on in memory: what can be read of the file, what waited to be written, and the last
+states of its sources.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,17 +14,22 @@ from typing import Any
 from ..errors import CompilediagError
 from ..events import SourceStatus
 from .rows import insert_rows
+from .session_writer import BUSY, Batch, Unwritten, append_batch
 from .store import Store
 from .tables import read_rows
 
+logger = logging.getLogger("compilediag")
 
-def copy_to_memory(store: Store, application_id: int, last_id: int) -> Store:
-    """A session in memory with what can be read of the file. The connection of `store` is closed.
+
+def copy_to_memory(store: Store, application_id: int, last_id: int) -> tuple[Store, bool]:
+    """A session in memory with what can be read of the file, and whether that is all. The connection of `store` is
+    closed.
 
     `application_id`: that of the session; a file that has another one is not read. New events have ids above `last_id`,
     also if nothing can be read.
     """
     memory = _copy_pages(store, application_id)
+    is_whole = memory is not None
     if memory is None:
         memory = Store.create_in_memory(store.path, {})
         # Opened again, SQLite looks at what is left of the -wal file.
@@ -30,7 +39,7 @@ def copy_to_memory(store: Store, application_id: int, last_id: int) -> Store:
             source.release()
     store.release()
     memory.last_id = last_id
-    return memory
+    return memory, is_whole
 
 
 def reopen_or_empty(store: Store, application_id: int) -> Store:
@@ -41,11 +50,34 @@ def reopen_or_empty(store: Store, application_id: int) -> Store:
     return Store.create_in_memory(store.path, {})
 
 
-def add_last_states(memory: Store, states: Sequence[SourceStatus], facts: Mapping[str, Any]) -> None:
-    """Add the states of the sources from when the file was lost, and `facts` to the meta. Nothing compiles any more."""
-    memory.append(states)
+def add_unwritten(memory: Store, unwritten: Unwritten, facts: Mapping[str, Any], is_whole: bool) -> None:
+    """Add what waited to be written, the states of the sources, and `facts` to the meta. Nothing compiles any more."""
+    while unwritten.batches:
+        _add_batch(memory, unwritten.batches.popleft())
+    memory.append(unwritten.states if is_whole else _mark_lost(unwritten.states))
     memory.set_meta(**facts)
     memory.set_progress({})
+
+
+def _add_batch(memory: Store, batch: Batch) -> None:
+    try:
+        append_batch(memory, batch)
+    except Exception as why:
+        logger.debug("compilediag: a batch is added one by one: %s", why)
+        for event in batch.events:
+            with contextlib.suppress(Exception):
+                append_batch(memory, dataclasses.replace(batch, events=[event]))
+
+
+def _mark_lost(states: Sequence[SourceStatus]) -> Sequence[SourceStatus]:
+    """What an active source saw is lost with the file."""
+    reason = next((state.reason for state in states if state.reason_code == "lost"), None)
+    return [
+        dataclasses.replace(state, status="failed", reason_code="lost", reason=reason)
+        if state.status == "active"
+        else state
+        for state in states
+    ]
 
 
 def _open_again(store: Store) -> Store | None:
@@ -60,7 +92,7 @@ def _copy_pages(source: Store, application_id: int) -> Store | None:
     """A copy of the whole file; None if it is damaged or another one."""
     copy = Store.in_memory(source.path)
     try:
-        source.connection.backup(copy.connection)
+        source.connection.backup(copy.connection, progress=_raise_if_busy)
         is_whole = copy.connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
         if is_whole and copy.application_id == application_id:
             return copy
@@ -68,6 +100,12 @@ def _copy_pages(source: Store, application_id: int) -> Store | None:
         pass
     copy.connection.close()
     return None
+
+
+def _raise_if_busy(status: int, remaining: int, total: int) -> None:
+    """Python repeats a step of a copy for as long as another process has the file locked."""
+    if status & 0xFF in BUSY:
+        raise sqlite3.OperationalError("database is locked")
 
 
 def _copy_rows(source: Store, application_id: int, memory: Store) -> Store:

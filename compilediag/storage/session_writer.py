@@ -1,7 +1,8 @@
 """Writes the batches of a recording to its session file. Nothing that the disk does is raised: it is described.
 
-A batch that can't be written now (a full disk, a lock) is lost and the next one is tried. A file that was removed,
-replaced or destroyed cannot be written again: the session is lost, and `lost` says why.
+A batch that can't be written now (a full disk, another process's lock) waits for the next one, up to a limit of
+memory. If it still waits at the end, or if the file was removed, replaced or destroyed, the session is lost: `lost`
+says why, and what waits is for the copy of the session in memory.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import CompilediagError
-from ..events import Event
+from ..events import Event, SourceStatus
 from .file_place import FilePlace
 from .rows import Owner
 from .session_files import OF_THE_PATH
@@ -33,6 +36,12 @@ OF_THE_FILE = {
 STATEMENTS = 24
 #: Those after which the file is no session any more.
 FINAL = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+#: Those of another process that uses the file.
+BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+#: Seconds that a batch waits for a lock, and all that is left at the end together.
+LOCK_S, END_S = 0.5, 5.0
+#: At most so many events, and bytes of texts, wait in memory for a file that can't be written.
+MAX_WAITING_EVENTS, MAX_WAITING_BYTES = 50_000, 64 << 20
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,14 @@ class Batch:
     owner: Owner
 
 
+@dataclass(frozen=True)
+class Unwritten:
+    """What the file of a lost session lacks: the last states of its sources, and the batches that waited."""
+
+    states: tuple[SourceStatus, ...]
+    batches: deque[Batch]
+
+
 class SessionWriter:
     """Writes to the file at `path`, which must not exist; if `meta` is None, to the file that another process records.
 
@@ -60,6 +77,13 @@ class SessionWriter:
         self.lost: str | None = None
         #: Why the last batch could not be written; None if it could.
         self.problem: str | None = None
+        #: What could not be written yet, the oldest first. Nothing is added once the session is lost.
+        self.waiting: deque[Batch] = deque()
+        #: True if the session is lost, but each of its events is in the file or waits.
+        self.is_complete = False
+        self._is_busy = False
+        self._has_refused = False
+        self._end: float | None = None
         self.store: Store | None = None
         self._place: FilePlace | None = None
         self._meta = meta
@@ -74,6 +98,7 @@ class SessionWriter:
             return
         try:
             self.store = self._open_store()
+            self._set_patience()
             self._place = FilePlace(self.path)
             self._place.open()
         except (OSError, sqlite3.Error, CompilediagError) as error:
@@ -87,26 +112,64 @@ class SessionWriter:
             return Store.open(self.path, writable=True, statements=STATEMENTS)
         return Store.create(self.path, self._meta, statements=STATEMENTS)
 
+    def begin_end(self) -> None:
+        """From now on, everything together waits `END_S` for locks."""
+        if self._end is None:
+            self._end = time.monotonic() + END_S
+
+    def _set_patience(self) -> None:
+        if self.store is not None:
+            left = LOCK_S if self._end is None else max(0.0, self._end - time.monotonic())
+            self.store.connection.execute(f"PRAGMA busy_timeout={int(left * 1000)}")
+
     def write(self, batch: Batch) -> list[tuple[int, BaseException]]:
-        """Write a batch. What could not be written: how many events, and the error."""
+        """Write a batch, after those that wait; if the file can't be written now, it waits as well. What can never be
+        written: how many events, and the error.
+        """
+        failed: list[tuple[int, BaseException]] = []
+        if self._has_room(batch):
+            self.waiting.append(batch)
+        elif batch.events:
+            self._has_refused = True
+            failed.append((len(batch.events), sqlite3.OperationalError(self.problem)))
         store = self.check()
         if store is None:
-            return [(len(batch.events), sqlite3.OperationalError(self.lost))] if batch.events else []
+            return failed
         if store.connection.in_transaction:  # An error has left it open.
             store.connection.rollback()
-        try:
-            store.append(batch.events, batch.texts, batch.progress, owners=[batch.owner] * len(batch.events))
-        except sqlite3.Error as error:
-            if not _is_of_the_file(error):
-                return self._write_singly(store, batch, error)
-            self._note_failure(error, len(batch.events))
-            return [(len(batch.events), error)]
-        except BaseException as error:
-            return self._write_singly(store, batch, error)
-        self.problem = None
-        if self._place is not None:
+        if self._end is not None:
+            self._set_patience()
+        while self.waiting and self.store is not None:
+            # One that an error of ours interrupts is not written twice.
+            oldest = self.waiting.popleft()
+            self.problem = None
+            problem = self._write_one(store, oldest, failed)
+            if problem is not None:
+                self.waiting.appendleft(oldest)
+                self._note_failure(problem)
+                return failed
+        if self.store is not None and self._place is not None:
             self._place.note_wal()
-        return []
+        return failed
+
+    def _has_room(self, batch: Batch) -> bool:
+        if not self.waiting:
+            return True
+        events = sum(len(waiting.events) + 1 for waiting in (*self.waiting, batch))
+        size = sum(len(text) for waiting in (*self.waiting, batch) for _, text in waiting.texts)
+        return events <= MAX_WAITING_EVENTS and size <= MAX_WAITING_BYTES
+
+    def _write_one(self, store: Store, batch: Batch, failed: list[tuple[int, BaseException]]) -> sqlite3.Error | None:
+        """Write a batch; why it has to wait, if it has to. What can never be written is added to `failed`."""
+        try:
+            append_batch(store, batch)
+        except sqlite3.Error as error:
+            if _is_of_the_file(error):
+                return error
+            failed += self._write_singly(store, batch, error)
+        except BaseException as error:
+            failed += self._write_singly(store, batch, error)
+        return None
 
     def _write_singly(self, store: Store, batch: Batch, why: BaseException) -> list[tuple[int, BaseException]]:
         """One event with a value that its column can't hold must not take the batch with it."""
@@ -116,16 +179,17 @@ class SessionWriter:
         parts: list[list[Event]] = [*([event] for event in batch.events), []]
         for part in parts:
             try:
-                store.append(part, texts, None if part else progress, owners=[batch.owner] * len(part))
+                append_batch(store, Batch(part, texts, None if part else progress, batch.owner))
                 texts = ()
             except BaseException as error:
                 failed.append((len(part), error))
                 if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
-                    self._note_failure(error, len(part))
+                    self._note_failure(error)
         count = sum(count for count, _ in failed)
         if failed and count == len(batch.events):
             self.note_error(why)
         if count:
+            self._has_refused = True
             self._warn(f"{len(failed)} events could not be written to {self.path}: {failed[0][1]}")
         return failed
 
@@ -140,15 +204,19 @@ class SessionWriter:
         """
         store = self.check()
         if store is not None and self.problem is None and self._is_owner:
+            self._set_patience()
             self._set_facts(store, {**facts, "stopped_ns": stopped_ns})
-        if self.problem is not None:
-            self.lose(self.problem)
+        if self.problem is not None and self.lost is None:
+            self.is_complete = not self._has_refused
+            count = sum(len(batch.events) for batch in self.waiting)
+            kept = f"{count} events are only in the memory of this process (session.save() keeps them): "
+            self.lose(f"{kept if count else ''}{self.problem}")
 
     def _set_facts(self, store: Store, facts: dict[str, Any]) -> None:
         try:
             store.set_meta(**facts)
         except sqlite3.Error as error:
-            self._note_failure(error, 0)
+            self._note_failure(error)
         except (TypeError, ValueError) as error:
             logger.debug("compilediag: %s does not have all facts: %s", self.path, error)
             self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
@@ -177,8 +245,8 @@ class SessionWriter:
     # Around a fork
 
     def prepare_fork(self) -> None:
-        """Find out whether the file can be opened after the fork: not if it can't be written now."""
-        if self.check() is not None and self.problem is not None:
+        """Find out whether the file can be opened after the fork: not if the disk is full. A lock is no reason."""
+        if self.check() is not None and self.problem is not None and not self._is_busy:
             self.lose(self.problem)
 
     def release(self) -> None:
@@ -193,6 +261,7 @@ class SessionWriter:
         self._place.forget_wal()
         try:
             self.store.reopen()
+            self._set_patience()
         except (sqlite3.Error, OSError) as error:
             self.store = None
             self.lose(self._place.describe_absence() or self._describe(error))
@@ -200,6 +269,7 @@ class SessionWriter:
     def leave_to_parent(self) -> None:
         """In a forked child: the connection is the parent's, and so is the end of the recording."""
         self.store, self._is_owner = None, False
+        self.waiting.clear()
 
     def join(self) -> None:
         """In a forked child: connect to the file that the parent records to."""
@@ -236,12 +306,12 @@ class SessionWriter:
         """The last batch could not be written. The next one is tried; if it is the last, the session is lost."""
         self.problem = self._describe(error)
 
-    def _note_failure(self, error: sqlite3.Error, count: int) -> None:
-        self.problem = self._describe(error)
+    def _note_failure(self, error: sqlite3.Error) -> None:
+        self.problem, self._is_busy = self._describe(error), _get_code(error) in BUSY
         if _get_code(error) in FINAL and self._place is not None:
             self.lose(self.problem, self._place.close_damaged)
         else:
-            self._warn(f"{count} events could not be written to {self.path}: {error}")
+            self._warn(f"{self.problem}; events wait in memory, and your program goes on")
 
     def lose(self, why: str, close: Callable[[sqlite3.Connection], None] | None = None) -> None:
         """Nothing is written any more. `close` closes the connection to a file that is not as SQLite left it."""
@@ -263,6 +333,11 @@ class SessionWriter:
             logger.warning("compilediag: %s", text)
         except Exception as error:
             self.problem = f"{self.problem}; the warning could not be shown: {error}"
+
+
+def append_batch(store: Store, batch: Batch) -> None:
+    """Write a batch in one transaction."""
+    store.append(batch.events, batch.texts, batch.progress, owners=[batch.owner] * len(batch.events))
 
 
 def _get_code(error: sqlite3.Error) -> int | None:

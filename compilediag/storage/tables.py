@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
 from .cells import MAX_INT, MAX_TIME_NS, TIME, Check, find_check, find_range, keep_legible, make_checks, parse_json
+from .rows import OWNER
 from .store import Store
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 Value = TypeVar("Value")
+#: Strings and numbers of rows that are kept: names of functions, files and phases are the same in most of them.
+Pool = dict[Any, Any]
 
 #: The columns that every table has.
 COMMON_COLUMNS: dict[str, ColumnSpec] = {
@@ -79,8 +82,8 @@ def frame_columns(table: str) -> dict[str, ColumnSpec]:
 # Typed events and rows
 
 
-def read_events_of(store: Store, kind: type[E], after: int = 0) -> list[E]:
-    """The events of a kind whose ids are above `after`, as they were recorded."""
+def read_events_of(store: Store, kind: type[E], pool: Pool, after: int = 0) -> list[E]:
+    """The events of a kind whose ids are above `after`, as they were recorded. Equal texts are one object of `pool`."""
     own = [name for name in columns(kind) if name != "duration_s"]
     names = ("event_id", *SHARED, *own)
     expressions = ["e.id", *(f"e.{name}" for name in SHARED), *(f't."{name}"' for name in own)]
@@ -89,11 +92,16 @@ def read_events_of(store: Store, kind: type[E], after: int = 0) -> list[E]:
     source = f"{_join(kind.table)} WHERE t.event_id > {int(after)}"
     rows = keep_legible(fetch_rows(store, expressions, source, "t.event_id"), make_checks(spec), 1)
     converted = [(at, FROM_CELL[c["dtype"]]) for at, c in enumerate(spec.values()) if c["dtype"] in FROM_CELL]
-    return [kind(**dict(zip(names, _convert(row, converted), strict=True))) for row in rows]
+    pooled = [at for at, c in enumerate(spec.values()) if c["dtype"] == "string" or names[at] in OWNER]
+    return [kind(**dict(zip(names, _convert(row, converted, pooled, pool), strict=True))) for row in rows]
 
 
-def _convert(row: tuple[Any, ...], converted: Iterable[tuple[int, Callable[[Any], Any]]]) -> list[Any]:
+def _convert(
+    row: tuple[Any, ...], converted: Iterable[tuple[int, Callable[[Any], Any]]], pooled: Iterable[int], pool: Pool
+) -> list[Any]:
     values = list(row)
+    for at in pooled:
+        values[at] = pool.setdefault(values[at], values[at])
     for at, convert in converted:
         if values[at] is not None:
             values[at] = convert(values[at])

@@ -21,7 +21,7 @@ from ..diagnosis.rules.next_process import list_uncached
 from ..diagnosis.variants import Variants, list_missing
 from ..errors import CompilediagError
 from ..events import KernelCompile, Rows
-from ..files import write_file
+from ..files import make_absolute, write_file
 from ..formatting import format_amount, format_bytes
 
 __all__ = ["Variants", "Warmup", "save_artifacts"]
@@ -82,7 +82,7 @@ def save_artifacts(run: Callable[[], object], expected: Iterable[Variants], path
     CompilediagError if nothing was compiled that torch can save.
     """
     wanted = list(expected)
-    target = Path(path).absolute()
+    target = make_absolute(path)
     recording = begin(None, "lean", [])
     watch = CompletionWatch(recording.data, wanted)
     watch.start()

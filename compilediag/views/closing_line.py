@@ -6,6 +6,7 @@ import shlex
 
 from ..diagnosis import find_gaps
 from ..diagnosis.plan import Plan, make_plan
+from ..events import SourceStatus
 from ..formatting import format_amount, format_line, format_seconds
 from ..storage.data import SessionData
 from .totals import TotalsDict, compute_totals
@@ -21,8 +22,10 @@ def format_closing_line(
     """
     with data.settled():
         totals, missing, plan = compute_totals(data), find_gaps(data), make_plan(data)
+        reasons = [state.reason for state in data.rows(SourceStatus) if state.reason_code == "lost" and state.reason]
     parts = [format_line(ending)] if ending else []
     parts.append(_count_compiles(totals) if "compiles" not in missing else "compiles were not collected")
+    parts += [format_line(reason) for reason in reasons[:1]]
     saving = describe_saving(plan)
     where = None if path is None else shlex.quote(path)
     if saving and where:

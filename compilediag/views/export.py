@@ -25,7 +25,7 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..files import check_output, create_folder, write_file
+from ..files import check_output, create_folder, make_absolute, write_file
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
 from .markdown import make_markdown
@@ -69,7 +69,7 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
         raise CompilediagError(f"unknown format {format!r}; choose one of: {', '.join(writers)}")
     if redact and format != "markdown":
         raise CompilediagError(f"format {format!r} cannot be redacted; use 'markdown', or a redacted report")
-    target = Path(path).absolute()
+    target = make_absolute(path)
     writers[format](data, target)
     return target
 

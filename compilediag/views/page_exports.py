@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
+from ..files import make_absolute
 from .export import export_session
 from .report import write_report
 
@@ -43,5 +44,6 @@ def _choose_path(title: str, format: str) -> Path:
     """A name that is free: `train-20261122-143000.html`, `train-20261122-143000-csv`."""
     stem = re.sub(r"\W+", "-", Path(title).stem).strip("-")[:60] or "session"
     name = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}" + ("" if ENDINGS[format] else f"-{format}")
-    candidates = (Path.cwd() / f"{name}{f'-{n}' if n else ''}{ENDINGS[format]}" for n in range(1000))
+    folder = make_absolute(".")
+    candidates = (folder / f"{name}{f'-{n}' if n else ''}{ENDINGS[format]}" for n in range(1000))
     return next(path for path in candidates if not path.exists())

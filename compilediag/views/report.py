@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..files import check_output, write_file
+from ..files import check_output, make_absolute, write_file
 from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel
@@ -46,7 +46,7 @@ def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool =
 
     `redact` leaves out source code, values and paths. CompilediagError if `path` cannot be written.
     """
-    target = Path(path).absolute()
+    target = make_absolute(path)
     check_output(target)
     snapshot = ViewModel(data, redact=redact, text_budget=TEXT_BUDGET).snapshot()
     write_file(target, render_report(snapshot))

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
-from ..files import check_output, write_file
+from ..files import check_output, make_absolute, write_file
 from ..formatting import escape_controls, format_amount, format_function, format_line, format_seconds, get_basename
 from ..program import RunningProgram, read_program
 from ..storage.data import SessionData
@@ -57,7 +57,7 @@ _CALLS = (
 
 def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
     """Write the script; see `Session.warmup`."""
-    target = Path(path).absolute()
+    target = make_absolute(path)
     check_output(str(target))
     variants = list_variants(data)
     if not variants:

@@ -234,7 +234,7 @@ def run(cause, moment):
     file = folder / "run.cdiag"
     warned = Warned()
     logging.getLogger("compilediag").addHandler(warned)
-    before = set(threading.enumerate())
+    before, first = set(threading.enumerate()), next(NUMBERS)
     try:
         with Breaking(cause) as breaking:
             session, least = MOMENTS[moment](file, breaking)
@@ -245,7 +245,14 @@ def run(cause, moment):
         active_recording.end_all()
     logging.getLogger("compilediag").removeHandler(warned)
     left = [str(hook) for hook in sources.list_hooks()] + [t.name for t in set(threading.enumerate()) - before]
-    return {**found, "least": least, "warnings": warned.texts, "left": left, "later": describe_file(file)}
+    return {
+        **found,
+        "least": least,
+        "made": next(NUMBERS) - first - 1,
+        "warnings": warned.texts,
+        "left": left,
+        "later": describe_file(file),
+    }
 
 
 def describe(session):

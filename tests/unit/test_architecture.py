@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"formatting", "words"}
+EVERYWHERE = {"files", "formatting", "words"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}

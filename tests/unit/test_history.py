@@ -179,8 +179,25 @@ def test_a_folder_that_cant_be_made_and_a_file_that_cant_be_written(tmp_path):
     assert "IsADirectoryError" in unusable(tmp_path)
 
 
+def test_a_file_that_another_process_has_locked_is_waited_for_once(path, monkeypatch):
+    """Each wait is on the path of a compile, or of the end of a watch."""
+    monkeypatch.setattr(history, "PATIENCE_S", 0.01)
+    kept(path, key("k1"))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    opened, connect = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: opened.append(args) or connect(*args, **options))
+    session = StoredKeys(path)
+    for n in range(20):
+        session.remember([(owner(), key(f"new {n}"))])
+        session.earlier(owner())
+    assert session.problem is None and len(opened) == 1
+    other.close()
+
+
 def test_a_file_that_another_process_has_locked_costs_one_key(path, monkeypatch):
     monkeypatch.setattr(history, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(history, "RETRY_S", 0)
     kept(path, key("k1"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

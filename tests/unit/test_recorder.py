@@ -13,6 +13,8 @@ from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Compile, Phase
 from compilediag.recording import Recorder
 from compilediag.session import Session, load
+from compilediag.sources.hooks.writer import WriterStatus
+from compilediag.storage import session_writer
 from compilediag.storage.session_files import is_replaceable, is_session
 from tests.unit.session_builder import META, Feed, put, recording
 
@@ -192,21 +194,131 @@ def test_a_source_whose_status_fails_does_not_end_the_writer(running):
     assert isinstance(feed.errors[0], ZeroDivisionError)
 
 
-def test_a_file_that_is_locked_for_long_costs_a_batch_and_says_so(tmp_path, monkeypatch, caplog):
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    """(session, recorder, feed, unlock) of a recording whose file another connection has locked."""
+    monkeypatch.setattr(session_writer, "LOCK_S", 0.05)
+    monkeypatch.setattr(session_writer, "END_S", 0.2)
     session, recorder, feed = recording(tmp_path)
-    recorder._store.connection.execute("PRAGMA busy_timeout=50")
-    other = sqlite3.connect(session.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    put(recorder, Phase(time_ns=1, name="lost"))
+    recorder.feeds.append(WriterStatus(recorder))
     recorder.flush()
-    other.execute("ROLLBACK")
-    other.close()
-    put(recorder, Phase(time_ns=2, name="kept"))
-    assert session.phases["name"].tolist() == ["kept"]
-    assert feed.dropped >= 1 and "locked" in str(feed.errors[0])
-    assert "could not be written" in caplog.text
+    other = sqlite3.connect(session.path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    yield session, recorder, feed, other.close
     other.close()
     recorder.close()
+
+
+def put_names(recorder, names):
+    for name in names:
+        put(recorder, Phase(time_ns=1, name=name), (Artifact(time_ns=1, name=name), f"text of {name}"))
+        recorder.flush()
+
+
+@pytest.mark.swallows
+def test_what_is_recorded_while_the_file_is_locked_is_written_later(locked, caplog):
+    session, recorder, feed, unlock = locked
+    put_names(recorder, "abc")
+    assert session.phases.empty and caplog.text.count("locked") == 1
+    unlock()
+    put_names(recorder, "d")
+    recorder.close()
+    session.data.end_recording()
+    later = load(session.path)
+    assert later.phases["name"].tolist() == [*"abcd"]
+    assert [later.artifact(row.event_id) for row in later.artifacts.itertuples()] == [f"text of {n}" for n in "abcd"]
+    assert session.state == "stopped" and later.meta["stopped_ns"] is not None
+    assert feed.dropped == 0 and {row["status"] for row in session.status()} == {"active"}
+
+
+@pytest.mark.swallows
+def test_a_file_that_stays_locked_is_given_up_and_its_session_shows_everything(locked, tmp_path):
+    session, recorder, feed, _ = locked
+    put_names(recorder, "abc")
+    put(recorder, Phase(time_ns=1, name="in no batch yet"))
+    recorder.close()
+    session.flush()
+    session.data.end_recording()
+    assert session.phases["name"].tolist() == [*"abc", "in no batch yet"] and session.state == "lost"
+    assert session.artifact(int(session.artifacts["event_id"].iloc[2])) == "text of c"
+    states = {row["name"]: row for row in session.status()}
+    assert (states["writer"]["status"], states["writer"]["reason_code"]) == ("failed", "lost")
+    assert states["compiles"]["status"] == "active" and feed.dropped == 0
+    assert load(session.save(tmp_path / "saved.cdiag")).phases["name"].tolist() == session.phases["name"].tolist()
+
+
+@pytest.mark.swallows
+def test_what_waits_for_a_file_has_a_limit_and_the_rest_is_counted(locked, monkeypatch):
+    session, recorder, feed, _ = locked
+    monkeypatch.setattr(session_writer, "MAX_WAITING_EVENTS", 10)
+    put_names(recorder, map(str, range(20)))
+    recorder.close()
+    session.flush()
+    kept = len(session.phases)
+    assert 0 < kept < 10 and len(session.artifacts) == kept
+    states = {row["name"]: row for row in session.status()}
+    assert states["writer"]["dropped"] >= 2 * (20 - kept)
+    assert {row["status"] for row in states.values()} == {"failed"}
+
+
+@pytest.mark.swallows
+def test_texts_that_wait_for_a_file_have_a_limit(locked, monkeypatch):
+    _, recorder, _, _ = locked
+    monkeypatch.setattr(session_writer, "MAX_WAITING_BYTES", 1_000)
+    for n in range(20):
+        put(recorder, (Artifact(time_ns=1, name=str(n)), str(n) * 200))
+        recorder.flush()
+    waiting = recorder._writer.waiting
+    assert waiting and sum(len(text) for batch in waiting for _, text in batch.texts) <= 1_000
+
+
+@pytest.mark.swallows
+def test_the_rank_of_what_waits_is_known_later(locked):
+    session, recorder, _, unlock = locked
+    put_names(recorder, "a")
+    recorder._ask_rank = lambda: 3
+    put_names(recorder, "b")
+    unlock()
+    recorder.flush()
+    recorder.flush()
+    assert session.phases["rank"].tolist() == [3, 3]
+
+
+def test_a_reader_with_an_open_transaction_costs_nothing(running):
+    session, recorder, _ = running
+    put_names(recorder, "a")
+    reader = sqlite3.connect(session.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    put_names(recorder, "bc")
+    recorder.close()
+    session.data.end_recording()
+    assert session.phases["name"].tolist() == [*"abc"] and session.state == "stopped"
+    assert load(session.path).phases["name"].tolist() == [*"abc"]
+    reader.close()
+
+
+@pytest.mark.swallows
+def test_a_thread_that_hangs_is_given_up(tmp_path, monkeypatch):
+    """A disk can hang. Nobody waits for it but the thread."""
+    monkeypatch.setattr(recorder_module, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(recorder_module, "RELEASE_S", 0.1)
+    session, recorder, feed = recording(tmp_path)
+    recorder.flush()
+    hangs, ends = threading.Event(), threading.Event()
+    recorder.put(feed, lambda: hangs.set() or ends.wait() or ())
+    hangs.wait()
+    recorder.release(Counting())
+    recorder.end()
+    assert recorder.lost is not None and recorder.is_ended
+    session.data.end_recording()
+    assert session.phases.empty
+    ends.set()
+
+
+class Counting:
+    def tick(self, final=False):
+        assert final
 
 
 # The file beside other processes

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...files import find_working_folder
 from ...source_files import read_source
 from ..change import Edit
 from ..evidence import group_by
@@ -95,5 +96,7 @@ def _format_diff(texts: Mapping[str, str], changed: Mapping[str, str]) -> Iterat
 
 def _name_in_patch(file: str) -> str:
     """The path from the current folder if the file is below it, for `git apply` and `patch -p1`."""
-    path = Path(file).absolute()
-    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.as_posix().lstrip("/")
+    here, path = find_working_folder(), Path(file)
+    if here is not None and (path := path.absolute()).is_relative_to(here):
+        return path.relative_to(here).as_posix()
+    return path.as_posix().lstrip("/")

@@ -27,6 +27,8 @@ from typing import Any, TypeVar
 
 from ...decode.cache_keys.key_components import Component, Components
 from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
+from ...errors import CompilediagError
+from ...files import make_absolute
 from ...formatting import format_line
 from ...unpacking import unpack
 
@@ -35,8 +37,8 @@ logger = logging.getLogger("compilediag")
 VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
 #: Limits: keys of one owner, keys of all owners, bytes of all keys.
 MAX_OF_OWNER, MAX_KEYS, MAX_BYTES = 8, 2_000, 8 * 2**20
-#: Seconds to wait for another process that writes.
-PATIENCE_S = 0.5
+#: Seconds to wait for another process that writes, and after such a wait until the file is tried again.
+PATIENCE_S, RETRY_S = 0.5, 10.0
 #: Errors that do not mean that the file is damaged.
 NOT_DAMAGE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 Found = TypeVar("Found")
@@ -94,6 +96,7 @@ class StoredKeys:
         self._seen_in = ", ".join(filter(None, [program_name(), torch_version and f"torch {torch_version}"]))
         self._began_ns = time.time_ns()
         self._packed: tuple[Components, str, bytes] | None = None
+        self._retry_at = 0.0
         self.problem: str | None = None
 
     @classmethod
@@ -102,7 +105,12 @@ class StoredKeys:
         setting = os.environ.get(VARIABLE, "")
         if setting.lower() in OFF:
             return cls(None)
-        return cls(Path(setting).absolute(), torch_version) if setting else cls(default_path(), torch_version, True)
+        if not setting:
+            return cls(default_path(), torch_version, True)
+        try:
+            return cls(make_absolute(setting), torch_version)
+        except CompilediagError:  # The working directory was deleted.
+            return cls(None)
 
     def earlier(self, owner: KeyOwner) -> list[tuple[str, Components, str]]:
         """The keys of an owner that earlier sessions saw, the oldest first: name, components, when and where."""
@@ -136,10 +144,10 @@ class StoredKeys:
     def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found | None:
         """The result of `work` on the open file, which is created if need be; None if that fails.
 
-        While another process writes for long, only this answer is lost; any other error ends the history.
+        While another process writes for long, answers are lost; any other error ends the history.
         """
         path, db = self._path, None
-        if path is None:
+        if path is None or time.monotonic() < self._retry_at:
             return None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -162,6 +170,7 @@ class StoredKeys:
     def _report_failure(self, path: Path, error: Exception) -> None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            self._retry_at = time.monotonic() + RETRY_S
             return
         self.problem, self._path = f"{type(error).__name__}: {error}", None
         if self._replaceable and not isinstance(error, OSError) and code not in NOT_DAMAGE:
