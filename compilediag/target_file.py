@@ -16,7 +16,14 @@ from pathlib import Path
 from . import sources
 from .errors import CompilediagError
 from .files import make_absolute
-from .storage.session_files import OF_THE_PATH, is_replaceable, remove, remove_temporary, temporary_file
+from .storage.session_files import (
+    OF_THE_PATH,
+    is_replaceable,
+    remove,
+    remove_abandoned,
+    remove_temporary,
+    temporary_file,
+)
 from .storage.store import Store
 
 #: The file of a session that has none: it was to be a temporary one.
@@ -35,6 +42,7 @@ class TargetFile:
 def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
     """The file to record to, free to be made. CompilediagError if no session can be meant to be there."""
     file = NO_FILE
+    remove_abandoned()
     try:
         file = temporary_file() if path is None else _find_file(path)
         if path is not None and is_recorded_by_another(file):

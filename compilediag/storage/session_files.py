@@ -2,7 +2,9 @@
 
 A file is created for its owner alone (mode 0600), at once and with `O_EXCL`, so that nobody can put a link in its
 place. SQLite gives the side files `-wal` and `-shm` the mode of their session. A temporary session has a folder of its
-own, which only its owner can enter (mode 0700).
+own, which only its owner can enter (mode 0700). Whoever uses the session holds a lock (`flock`) on a file beside it.
+The kernel ends the lock with the last process that has it, forked children included, whatever becomes of the pid. A
+later process removes the sessions that nobody has locked: their processes were killed.
 """
 
 from __future__ import annotations
@@ -10,14 +12,29 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
+import stat
 import tempfile
+from itertools import islice
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # On Windows. A session that is left there stays.
+    fcntl = None  # type: ignore[assignment]
 
 #: The first bytes of every SQLite file.
 SQLITE = b"SQLite format 3\0"
 #: What the folders of temporary sessions begin with.
 FOLDER_PREFIX = "compilediag-"
+#: A temporary session, and the file that is locked while somebody uses it.
+SESSION, IN_USE = "session.cdiag", "in-use"
+_FOLDER = re.compile(re.escape(FOLDER_PREFIX) + "[0-9a-f]{16}")
+#: Names in the temporary folder, and sessions among them, that a process looks at when it begins a watch.
+MAX_NAMES, MAX_SESSIONS = 20_000, 1_000
+#: What the names of a session's files end with.
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
 PRIVATE = 0o600
 #: Errors of the path, not of the disk: this user can't make a file with that name.
 OF_THE_PATH = {
@@ -68,23 +85,91 @@ def temporary_file() -> Path:
     folder = Path(tempfile.gettempdir()).absolute() / f"{FOLDER_PREFIX}{secrets.token_hex(8)}"
     try:
         folder.mkdir(mode=0o700)
-        return folder / "session.cdiag"
-    except OSError:
-        raise
+        if fcntl is not None:
+            # It is locked before it has its name, so that no other process finds it unlocked.
+            create_private(folder / f"{IN_USE}.new")
+            _held[folder] = _lock(folder / f"{IN_USE}.new")
+            os.rename(folder / f"{IN_USE}.new", folder / IN_USE)
+        return folder / SESSION
     except BaseException:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        remove_temporary(folder / SESSION)
         raise
+
+
+#: The locks on the temporary sessions of this process.
+_held: dict[Path, int | None] = {}
+
+
+def hold_temporary(file: Path) -> int | None:
+    """A descriptor that keeps a temporary session from being removed by another process, until it is closed; None if
+    `file` is no temporary session.
+    """
+    if fcntl is None or file.name != SESSION or not _FOLDER.fullmatch(file.parent.name):
+        return None
+    return _lock(file.parent / IN_USE)
+
+
+def _lock(marker: Path) -> int | None:
+    descriptor = None
+    try:
+        descriptor = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # Another user's, or on a disk without locks, where nobody removes it.
+        release_temporary(descriptor)
+        return None
+    return descriptor
+
+
+def release_temporary(descriptor: int | None) -> None:
+    """Close what `hold_temporary` gave."""
+    if descriptor is not None:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def remove_abandoned() -> None:
+    """Remove the temporary sessions of this user's processes that were killed. Follows no link; raises no OSError."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        found = [each.path for each in islice(entries, MAX_NAMES) if _FOLDER.fullmatch(each.name)]
+        for folder in found[:MAX_SESSIONS]:
+            with contextlib.suppress(OSError):
+                _remove_if_abandoned(folder)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    marker = None
+    try:
+        if not _is_own(os.fstat(folder)):
+            return
+        marker = os.open(IN_USE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if somebody uses it.
+        for name in (*(f"{SESSION}{ending}" for ending in SIDE_FILES), IN_USE):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+        os.rmdir(path)
+    finally:
+        release_temporary(marker)
+        os.close(folder)
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """True for a folder of this user that nobody else can enter."""
+    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
 
 
 def remove(file: Path) -> None:
     """Remove a session's file and its side files, as far as they exist: SQLite would apply a journal to a new file."""
-    for name in (file, f"{file}-wal", f"{file}-shm", f"{file}-journal"):
-        Path(name).unlink(missing_ok=True)
+    for ending in SIDE_FILES:
+        Path(f"{file}{ending}").unlink(missing_ok=True)
 
 
 def remove_temporary(file: Path) -> None:
     """Remove a temporary session and its folder, as far as they exist."""
     with contextlib.suppress(OSError):
         remove(file)
+        (file.parent / IN_USE).unlink(missing_ok=True)
         file.parent.rmdir()
+    release_temporary(_held.pop(file.parent, None))

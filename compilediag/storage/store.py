@@ -23,7 +23,7 @@ from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
-from .session_files import FileKey, create_private, find_file_key, remove
+from .session_files import FileKey, create_private, find_file_key, hold_temporary, release_temporary, remove
 from .texts import deflate
 
 logger = logging.getLogger("compilediag")
@@ -65,6 +65,7 @@ class Store:
         self._statements = statements
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
+        self._hold = hold_temporary(path) if uri != MEMORY else None
         self._connection = connect(uri, path, is_guarded, statements)
         self._is_released = False
         self.file_key = self._find_file_key()
@@ -76,6 +77,7 @@ class Store:
         """Close the connection of a session that nobody holds any more: Python 3.13 warns of one that stays open."""
         if (connection := getattr(self, "_connection", None)) is not None:
             connection.close()
+        release_temporary(getattr(self, "_hold", None))
 
     @property
     def connection(self) -> GuardedConnection:

@@ -1,0 +1,126 @@
+"""Temporary sessions of processes that were killed are removed by the next watch; those in use are not."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+WATCHED = """
+import os, sys, time
+import compilediag as cd
+session = cd.start(detail="lean")
+session.flush()
+print(session.path.parent, flush=True)
+"""
+ENDINGS = {
+    "SIGTERM": "time.sleep(600)",
+    "SIGKILL": "time.sleep(600)",
+    "os._exit": "os._exit(0)",
+    "exec": "os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(600)'])",
+}
+FORKED = "\nif os.fork(): os._exit(0)\nprint('forked', flush=True); time.sleep(600)"
+READER = """
+import sys, time
+import compilediag as cd
+session = cd.load(sys.argv[1] + "/session.cdiag")
+print("open", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    """Starts a program with a temporary folder of its own; returns the process and the folder of its session."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    processes = []
+
+    def begin(code, *arguments):
+        command = [sys.executable, "-c", code, *arguments]
+        # A session that ends the process group: a forked child is no child of this process.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        processes.append(process)
+        return process, process.stdout.readline().strip()
+
+    yield begin
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def list_left(tmp_path):
+    """The sessions that are left when another watch has begun and ended."""
+    code = "import compilediag as cd\nwith cd.watch(detail='lean') as session: pass\ndel session"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+    return sorted(str(each) for each in tmp_path.glob("compilediag-" + "[0-9a-f]" * 16))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_session_of_a_process_that_was_killed_is_removed(begin, tmp_path, ending):
+    process, folder = begin(f"{WATCHED}{ENDINGS[ending]}")
+    if ending in ("SIGTERM", "SIGKILL"):
+        assert list_left(tmp_path) == [folder], "it is in use"
+        process.send_signal(getattr(signal, ending))
+    if ending == "exec":
+        wait_for_exec(process.pid)
+    else:
+        process.wait(60)
+    assert os.path.exists(f"{folder}/session.cdiag")
+    assert list_left(tmp_path) == []
+
+
+def wait_for_exec(pid):
+    while b"session" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        time.sleep(0.05)
+
+
+def test_the_session_of_a_forked_child_stays(begin, tmp_path):
+    process, folder = begin(WATCHED + FORKED)
+    assert process.stdout.readline() == "forked\n"
+    process.wait(60)
+    assert list_left(tmp_path) == [folder]
+    os.killpg(process.pid, signal.SIGKILL)
+    process.stdout.read()
+    assert list_left(tmp_path) == []
+
+
+def test_a_session_that_another_process_reads_stays(begin, tmp_path):
+    process, folder = begin(f"{WATCHED}time.sleep(600)")
+    reader, _ = begin(READER, folder)
+    process.kill()
+    process.wait(60)
+    assert list_left(tmp_path) == [folder]
+    reader.kill()
+    reader.wait(60)
+    assert list_left(tmp_path) == []
+
+
+def test_nothing_else_is_removed(begin, tmp_path):
+    """Links, folders of other users or with other files, and names that are not ours."""
+    process, folder = begin(f"{WATCHED}time.sleep(600)")
+    process.kill()
+    process.wait(60)
+    name = "compilediag-0123456789abcde"
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "in-use").touch()
+    (tmp_path / "target" / "session.cdiag").touch()
+    os.symlink(tmp_path / "target", tmp_path / f"{name}0")
+    for number, mode in ((1, 0o755), (2, 0o700)):
+        (tmp_path / f"{name}{number}").mkdir(mode=mode)
+        (tmp_path / f"{name}{number}" / "session.cdiag").touch()
+    # Mode 0755: not as we make them. Without a marker: nobody knows whose it is. A link as marker is not followed.
+    (tmp_path / f"{name}1" / "in-use").touch()
+    (tmp_path / f"{name}3").mkdir(mode=0o700)
+    os.symlink(tmp_path / "target" / "in-use", tmp_path / f"{name}3" / "in-use")
+    (tmp_path / f"{name}4").mkdir(mode=0o700)
+    for file in ("in-use", "other"):
+        (tmp_path / f"{name}4" / file).touch()
+    assert list_left(tmp_path) == [str(tmp_path / f"{name}{number}") for number in range(5)]
+    assert sorted(os.listdir(tmp_path / "target")) == ["in-use", "session.cdiag"]
+    assert os.listdir(tmp_path / f"{name}4") == ["other"]
+    assert os.path.exists(tmp_path / f"{name}1" / "session.cdiag") and not os.path.exists(folder)
