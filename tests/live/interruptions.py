@@ -158,7 +158,7 @@ def is_free(lock):
     taken = []
 
     def take():
-        taken.append(lock.acquire(timeout=5))
+        taken.append(lock.acquire(timeout=300))
         if taken[0]:
             lock.release()
 

@@ -66,6 +66,14 @@ class RedisServer:
     def resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
+    def has_unread(self) -> bool:
+        """True if a client has sent something that the server has not read."""
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, local, _, _, queues, *_ = line.split()
+            if int(local.partition(":")[2], 16) == self.port and int(queues.partition(":")[2], 16):
+                return True
+        return False
+
     def calls(self) -> dict[str, int]:
         """The server's own account: how often each command came, refused or not, as {"get": 3, "set": 1}."""
         stats = self.client.info("commandstats")

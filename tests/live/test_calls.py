@@ -183,9 +183,13 @@ def test_what_is_compiled_within_a_call_is_not_its_time():
         return y * 2
 
     with cd.watch(detail="lean", calls=True) as session:
-        compiled(f, backend=slow)(torch.ones(2))
+        function, x = compiled(f, backend=slow), torch.ones(2)
+        began = time.perf_counter()
+        function(x)
+        took = time.perf_counter() - began
     assert session.compiles["duration_s"].min() > 0.2
-    assert session.calls["first_s"].max() < session.compiles["duration_s"].min()
+    # The call that holds the others, and the compiles in it: they do not overlap, so together they fit.
+    assert session.calls["first_s"].max() + session.compiles["duration_s"].sum() < took
 
 
 @needs_monitoring

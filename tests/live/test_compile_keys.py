@@ -105,7 +105,7 @@ def test_two_threads_whose_compiles_have_the_same_id():
 
     def compile_backward(graph, inputs):
         in_backward.set()
-        assert resume.wait(60)
+        assert resume.wait(300)
         return make_boxed_func(graph.forward)
 
     def run():
@@ -113,7 +113,7 @@ def test_two_threads_whose_compiles_have_the_same_id():
         try:
             result = torch.compile(left, backend=backend, dynamic=False)(torch.ones(3, requires_grad=True))
             ready.set()
-            assert was_reset.wait(60)
+            assert was_reset.wait(300)
             result.sum().backward()
         except BaseException as error:
             raised.append(error)
@@ -123,10 +123,10 @@ def test_two_threads_whose_compiles_have_the_same_id():
     with cd.watch(detail="full") as session:
         thread = threading.Thread(target=run)
         thread.start()
-        assert ready.wait(60)
+        assert ready.wait(300)
         torch._dynamo.reset()
         was_reset.set()
-        assert in_backward.wait(60)
+        assert in_backward.wait(300)
         train(compiled(right), 3)
         resume.set()
         thread.join()

@@ -26,6 +26,7 @@ class FollowedJob:
         self.ranks, self.go = folder / "ranks", folder / "go"
         command = [sys.executable, "-m", "compilediag", "live", f"{self.ranks}/", "--wait"]
         self.live = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.waiting = self.live.stderr.readline()  # The job begins when this was printed.
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         arguments = [*launcher, PROGRAM, f"{self.ranks}/", self.go]
         self.job = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
@@ -34,10 +35,6 @@ class FollowedJob:
             target=lambda: self.lines.extend(map(str.rstrip, self.live.stdout)), daemon=True
         )
         self._reader.start()
-
-    def _read(self):
-        for line in self.live.stdout:
-            self.lines.append(line.rstrip())
 
     def wait_for(self, pattern):
         """The first line that matches, without its time."""
@@ -48,6 +45,14 @@ class FollowedJob:
                     return found[1]
             time.sleep(0.1)
         raise AssertionError(f"{pattern} is not in {self.lines}")
+
+    def wait_until_rank_0_waits(self):
+        """The session, once it has all compiles before `late`, which rank 1 compiles now."""
+        session, end = cd.load(self.ranks), time.monotonic() + MOST_S
+        while len(session.compiles) < 6 or [state["function"] for state in session.progress()] != ["late"]:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        return session
 
     def finish(self):
         """The exit code of `compilediag live`, and what it printed to stderr."""
@@ -73,9 +78,8 @@ def job(tmp_path):
 def test_live_follows_two_ranks_to_the_end_of_the_job(job):
     line = job.wait_for(r"rank 1: compiling late .*")
     assert line == "rank 1: compiling late (live_ranks.py:29)"
-    session = cd.load(job.ranks)
+    session = job.wait_until_rank_0_waits()
     assert session.state == "watching"
-    assert [state["function"] for state in session.progress()] == ["late"]
     model = ViewModel(session.data)
     snapshot = model.snapshot()
     assert snapshot["ranks"]["count"] == 2 and snapshot["now"][0]["function"] == "late"
@@ -83,7 +87,7 @@ def test_live_follows_two_ranks_to_the_end_of_the_job(job):
     job.go.touch()
     assert job.job.wait(timeout=MOST_S) == 0
     code, errors = job.finish()
-    assert code == 0 and errors.startswith("compilediag: waiting: "), errors
+    assert code == 0 and job.waiting.startswith("compilediag: waiting: ") and errors == ""
     text = "\n".join(job.lines)
     for rank in (0, 1):
         assert re.search(rf"rank {rank}: process \d+ is recorded", text)
@@ -105,6 +109,7 @@ def test_live_follows_two_ranks_to_the_end_of_the_job(job):
 def test_live_names_a_rank_that_was_killed_and_what_it_compiled(job):
     pid = int(re.search(r"\d+", job.wait_for(r"rank 1: process \d+ is recorded").partition("process")[2])[0])
     job.wait_for(r"rank 1: compiling late .*")
+    job.wait_until_rank_0_waits()
     os.kill(pid, signal.SIGKILL)
     assert job.job.wait(timeout=MOST_S) != 0
     code, _ = job.finish()

@@ -273,7 +273,7 @@ def test_what_was_written_is_said_with_its_place(shell, tmp_path, monkeypatch, c
 
 def complete(client, code):
     """What a frontend shows at the end of the code: the texts that replace its last word."""
-    reply = client.complete(code, reply=True, timeout=60)["content"]
+    reply = client.complete(code, reply=True, timeout=300)["content"]
     assert reply["status"] == "ok"
     end = len(code.splitlines()[0])
     assert reply["cursor_end"] == end and code[reply["cursor_start"] : end] == re.split(r"\s", code)[-1]
@@ -285,9 +285,9 @@ def test_a_frontend_completes_the_magics_and_shows_their_help(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / "reports").mkdir()
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env=environment)
+    manager, client = start_new_kernel(startup_timeout=300, kernel_name="python3", cwd=str(tmp_path), env=environment)
     try:
-        client.execute_interactive("%load_ext compilediag", timeout=60)
+        client.execute_interactive("%load_ext compilediag", timeout=300)
         assert complete(client, "%compilewatch re") == ["report"]
         assert complete(client, "session = %compilewatch o") == ["off", "on"]
         assert sorted(complete(client, "%compilewatch ")) == sorted(ACTIONS)
@@ -298,11 +298,11 @@ def test_a_frontend_completes_the_magics_and_shows_their_help(tmp_path):
         assert complete(client, "%%compilewatch --fa") == ["--fail-on-recompile"]
         assert complete(client, "%%compilewatch --report ru") == ["run.html"]
         for magic in ("%compilewatch", "%%compilewatch"):
-            (page,) = client.execute(f"{magic}?", reply=True, timeout=60)["content"]["payload"]
+            (page,) = client.execute(f"{magic}?", reply=True, timeout=300)["content"]["payload"]
             shown = page["data"]["text/plain"]
             assert re.search(rf"(?<!%){magic} \[", shown) and shown.count("\noptions:") == 1
-        client.execute_interactive("%unload_ext compilediag", timeout=60)
-        assert "report" not in client.complete("%compilewatch re", reply=True, timeout=60)["content"]["matches"]
+        client.execute_interactive("%unload_ext compilediag", timeout=300)
+        assert "report" not in client.complete("%compilewatch re", reply=True, timeout=300)["content"]["matches"]
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -191,6 +192,10 @@ def test_a_session_that_another_process_records_is_followed_until_that_one_ends(
         assert session.state == "watching"
         pump = Pump(ViewModel(session.data), sent.append)
         pump.start()
+        end = time.monotonic() + 300
+        while not sent:
+            assert time.monotonic() < end, "nothing was sent while the other process records"
+            time.sleep(0.01)
         process.communicate("\n", timeout=600)
         pump._thread.join(300)
     finally:

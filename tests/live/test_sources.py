@@ -222,15 +222,15 @@ def test_phases_of_several_threads_are_in_the_order_in_which_they_end():
     def build():
         with utils.dynamo_timed("theirs"):
             begun.set()
-            ended.wait(10)
+            assert ended.wait(300)
 
     with cd.watch(detail="full") as session, utils.dynamo_timed("whole"):
         with utils.dynamo_timed("before"):
             other = threading.Thread(target=build)
             other.start()
-            begun.wait(10)
+            assert begun.wait(300)
         ended.set()
-        other.join(10)
+        other.join()
         with utils.dynamo_timed("after"):
             pass
     assert session.phases["name"].tolist() == ["before", "theirs", "after", "whole"]

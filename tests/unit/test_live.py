@@ -21,6 +21,8 @@ from compilediag.views.live_status import JobReader, answer_hung_or_compiling
 from tests.unit.session_builder import META, SECOND, Feed, put
 from tests.unit.tables_builder import FORWARD, compiled, sizes
 
+#: The time at which the tests look at a job: the seconds that are shown do not depend on how long a test takes.
+NOW_NS = time.time_ns()
 #: How long to wait for what has to come, however busy the machine is.
 MOST_S = 300
 
@@ -29,7 +31,7 @@ class Running:
     """A compile in flight for `seconds`."""
 
     def __init__(self, seconds, **frame):
-        self.frame = {**FORWARD, "trigger": "dynamo", **frame, "started_ns": time.time_ns() - int(seconds * SECOND)}
+        self.frame = {**FORWARD, "trigger": "dynamo", **frame, "started_ns": NOW_NS - int(seconds * SECOND)}
 
     def state(self):
         return {**self.frame, "phases": ["entire_frame_compile", "inductor_compile"]}
@@ -43,7 +45,7 @@ def job(tmp_path):
     def begin(count):
         for rank in range(count):
             processes.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
-            meta = {**META, "pid": processes[-1].pid, "created_ns": time.time_ns() - 50 * SECOND}
+            meta = {**META, "pid": processes[-1].pid, "created_ns": NOW_NS - 50 * SECOND}
             recorders.append(Recorder(tmp_path / f"rank-{rank}.cdiag", meta, rank=lambda rank=rank: rank).begin())
             recorders[-1].feeds = [Feed()]
             recorders[-1].process = processes[-1]
@@ -66,7 +68,11 @@ def read(folder, *recorders):
     for recorder in recorders:
         recorder.flush()
     data = FollowedFiles("ranks/", lambda: find_sessions(folder))
-    return JobReader(data, "ranks/").read(data.files.values())
+    return read_now(JobReader(data, "ranks/"), data)
+
+
+def read_now(reader, data):
+    return replace(reader.read(data.files.values()), now_ns=NOW_NS)
 
 
 def draw(job, width=100, most=20):
@@ -85,14 +91,16 @@ def test_a_compile_in_flight_is_named_with_the_time_that_it_took_before(job, tmp
     assert "no compile in flight" in text and "x.size(0) was 6, then 9" in text
     assert "plan so far: 1 change removes 2 of 2 recompiles" in text and "dynamic_sources" in text
     answer = answer_hung_or_compiling(state)
-    assert answer.startswith("Compiling: rank 0; forward (model.py:30) for 4") and "(the last time: 12.0 s)" in answer
+    assert (
+        answer.startswith("Compiling: rank 0; forward (model.py:30) for 42.0 s") and "(the last time: 12.0 s)" in answer
+    )
     assert answer.endswith("1 other process may wait for it.")
 
 
 def test_a_job_that_stands_still_without_a_compile_does_not_compile(job, tmp_path):
     state = read(tmp_path, *job(2))
     answer = answer_hung_or_compiling(state)
-    assert answer.startswith("Not compiling: no compile in flight for 5")
+    assert answer.startswith("Not compiling: no compile in flight for 50.0 s")
     assert answer.endswith("if the job makes no progress, the reason is not a compile.")
     lines = LiveLines()
     assert [line[9:16] for line in lines.describe(state)] == ["rank 0:", "rank 1:"]
@@ -119,7 +127,7 @@ def test_lines_are_printed_once_per_change(job, tmp_path):
     def look():
         recorder.flush()
         data._due = 0.0
-        return [line[9:] for line in lines.describe(reader.read(data.files.values()))]
+        return [line[9:] for line in lines.describe(read_now(reader, data))]
 
     assert look()[0] == f"rank 0: process {recorder.process.pid} is recorded"
     recorder.progress[1] = Running(1)

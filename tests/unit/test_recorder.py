@@ -34,7 +34,7 @@ def rss_mb():
 def wait_for_phase(path, name):
     """Wait until the file has a phase of this name."""
     reader = load(path)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while name not in reader.phases["name"].tolist():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -206,7 +206,7 @@ def test_a_reader_gets_its_own_interrupt_and_the_writer_goes_on(injected):
         waiting.start()
         with pytest.raises(SystemExit):
             interrupt_flush(recorder)
-    waiting.join(60)
+    waiting.join()
     write(recorder, "later")
     assert session.phases["name"].tolist() == ["later"]
     assert isinstance(recorder.feeds[-1].status(), SourceStatus) and recorder.feeds[-1].status().reason is None

@@ -80,9 +80,14 @@ def test_a_module_that_does_not_load():
     assert row.reason == f"ZeroDivisionError: {seen.result}"
 
 
-def test_two_threads_at_once():
+#: The module that several threads load at once waits here until all of them execute it.
+ALL_LOADING = threading.Barrier(4, timeout=300)
+
+
+def test_several_threads_at_once():
     def run():
-        key, path = codecache.PyCodeCache.write("import time\ntime.sleep(0.05)\nnested = 1")
+        code = f"import time\nfrom {__name__} import ALL_LOADING\nALL_LOADING.wait()\ntime.sleep(0.05)\nnested = 1"
+        key, path = codecache.PyCodeCache.write(code)
         threads = [
             threading.Thread(
                 target=codecache.PyCodeCache.load_by_key_path, args=(key, path), kwargs={"attrs": {"n": n}}
