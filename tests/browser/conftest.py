@@ -255,7 +255,7 @@ def browser(chromium: str) -> Iterator[Browser]:
     loop, and IPython can't run a cell with a top-level await.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGS, timeout=MOST_MS)
         yield browser
         browser.close()
 

@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import compilediag as cd
 from compilediag.session import Session
 from compilediag.views.model import ViewModel
-from tests.browser.conftest import ARGS, show_widget
+from tests.browser.conftest import ARGS, MOST_MS, show_widget
 
 ROOT = Path(__file__).resolve().parents[2]
 #: All pictures together, in bytes: they are part of every clone of the repository.
@@ -160,6 +160,7 @@ def take_pictures(browser: Browser, exhibit: Exhibit, folder: Path) -> Iterator[
     for width, height in SIZES.items():
         for scheme, back in SCHEMES.items():
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            context.set_default_timeout(MOST_MS)
             page = context.new_page()
             show_widget(page, snapshot)
             page.evaluate("(color) => Object.assign(document.body.style, { background: color })", back)

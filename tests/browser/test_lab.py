@@ -19,7 +19,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import lab as jupyter
-from tests.browser.conftest import expect_value, open_tab, read_totals
+from tests.browser.conftest import MOST_MS, expect_value, open_tab, read_totals
 from tests.browser.lab import COMPILED, Lab, total, wait_for_total
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -408,6 +408,7 @@ def test_a_saved_notebook_shows_the_numbers_of_the_live_page_wherever_it_is_read
 
     html, _ = HTMLExporter().from_notebook_node(nbformat.reads(json.dumps(saved), as_version=4))
     context = browser.new_context(java_script_enabled=False)
+    context.set_default_timeout(MOST_MS)
     converted = context.new_page()
     converted.set_content(html)
     expect_value(converted, lambda: read_numbers(converted.locator(".cdiag-record").text_content()), numbers)

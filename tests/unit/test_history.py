@@ -116,7 +116,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {os.getcwd()!r})
 from tests.unit.test_history import *
-history.PATIENCE_S = 60
+history.PATIENCE_S = 600
 who = owner(sys.argv[1])
 session = StoredKeys(Path({str(path)!r}))
 for n in range(40):
