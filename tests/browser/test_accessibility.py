@@ -12,6 +12,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 
 import compilediag as cd
 from compilediag.views.report import write_report
+from tests.unit.log_builder import string
 
 RUN = """async (scope) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice", "experimental"];
@@ -96,7 +97,7 @@ def test_ranks(open_report, tmp_path):
 
 
 def test_a_diff(new_page, tmp_path):
-    (tmp_path / "empty.log").write_bytes(b"")
+    (tmp_path / "empty.log").write_text(string())
     path = cd.diff(tmp_path / "empty.log", golden_log("torch-2.13.log.gz")).report(tmp_path / "diff.html")
     page = new_page()
     page.goto(path.as_uri())

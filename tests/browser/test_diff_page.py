@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 import compilediag as cd
 from tests.browser.conftest import expect_value, open_tab
 from tests.browser.test_page import SPILLS, expect_contrast
-from tests.unit.log_builder import golden
+from tests.unit.log_builder import golden, string
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def titles(page):
 
 
 def test_each_kind_of_change_has_a_tab_and_the_costly_ones_come_first(page_of):
-    page = page_of(b"", golden())
+    page = page_of(string().encode(), golden())
     expect(page.locator("h1")).to_have_text("before.log → after.log")
     expect(page.locator("header")).to_contain_text("compiles 0 -> ")
     open_tab(page, "panel:compile")
@@ -60,6 +60,6 @@ def test_sessions_without_differences_say_so_and_have_no_table(page_of):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_read_in_any_width_and_light(page_of, scheme):
-    page = page_of(b"", golden(), color_scheme=scheme, width=420)
+    page = page_of(string().encode(), golden(), color_scheme=scheme, width=420)
     expect_value(page, SPILLS, [])
     expect_contrast(page)

@@ -9,7 +9,7 @@ from compilediag.diagnosis.diff import KINDS, find_changes, find_uncompared
 from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import AutotuneChoice, CacheLookup, Compile, GraphBreak, Phase, SourceStatus
 
-from .log_builder import compile_, golden, metrics, reasons, start
+from .log_builder import compile_, golden, metrics, reasons, start, string
 from .tables_builder import FORWARD, SECOND, recompile, tables
 
 #: All sources worked.
@@ -126,7 +126,7 @@ def test_the_same_session_has_no_differences(tmp_path):
 def test_names_of_functions_are_text_on_the_page(tmp_path):
     log = tmp_path / "a.log"
     log.write_text(metrics(co_name="<script>alert(1)</script>"))
-    (tmp_path / "b.log").write_text("")
+    (tmp_path / "b.log").write_text(string())
     page = cd.diff(tmp_path / "b.log", log).report(tmp_path / "d.html").read_text()
     assert "<script>" not in page and page.count("<script") == 2
     assert "&lt;script&gt;alert(1)" in page and "\\u003cscript\\u003ealert(1)" in page

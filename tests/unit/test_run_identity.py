@@ -11,6 +11,7 @@ from compilediag import target_file
 from compilediag.storage.run_identity import BOOT, HOST, STARTED, identify_process, is_running
 from compilediag.storage.store import Store
 
+from .log_builder import string
 from .session_builder import META
 
 #: Creates the session of a run, and runs until it is killed.
@@ -76,7 +77,7 @@ def test_a_folder_shows_it_as_killed_and_not_as_running(killed):
 
 def test_an_ingestion_goes_on_where_a_killed_one_stopped(killed, tmp_path):
     """The pid of the killed one is in use, and no error says that it still writes."""
-    (tmp_path / "torch.log").write_text("")
+    (tmp_path / "torch.log").write_text(string())
     assert cd.ingest(tmp_path / "torch.log", out=killed).path == killed
 
 
