@@ -26,7 +26,7 @@ _ANGLE = re.compile(rf"{STRING}|[<>]", re.S)
 _HIDDEN = re.compile(r"__object_(\d+)__")
 _ONE_STRING = re.compile(STRING, re.S)
 _VALID_ESCAPES = re.compile(r"""(?:[^\\]|\\[\\'"abfnrtvxuU0-3\n])*+""")
-_NUMBER_AND_WORD = re.compile(r"(?<!\w)\d[\w.]*?(?:if|or|and|in|is|else|not|for)\b")
+_NUMBER_AND_WORD = re.compile(r"(?<!\w)\d[\w.]*?(?:if|or|and|in|is|else|not|for)")
 _SIMPLE_KEY = re.compile(r"[\w.]+")
 
 
