@@ -92,9 +92,9 @@ class Recompiles(Source):
         compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
         guards: list[FailingGuard]
         if closest is None:
-            guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean")
+            guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean", reason=reason)
         else:
-            first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards)
+            first = first_failing_guard(entry.guard_manager, failed.f_locals, closest.guards, reason)
             guards = [first] if first else []
         if not guards and reason:
             # The guards themselves do not show another backend or an entry that was dropped: torch's text does.

@@ -11,6 +11,8 @@ reasons, and asks each leaf guard. The program's state does not change:
 - Where a leaf fails the walk stops, as C++ does: below it, sources may be read from an object of the wrong type. It
   goes on only below a leaf whose failure says nothing about the type.
 - Tensors are described by metadata; no data is read and no device is waited for.
+- C++ asks a container for its length, and a dict compares its keys. Where those are methods that the user wrote, no
+  part of the tree is checked: the guards' texts are decided one by one, with the methods of Python's own types.
 
 The C++ side was read in torch/csrc/dynamo/guards.cpp; the tests compare with torch.
 """
@@ -22,9 +24,19 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from ...decode.guards.tensor_text import TensorCheck
+from . import torch_api
 from .deferred_failures import DeferredFailure, complete, defer_same
-from .guard_scope import GuardScope, find_user_line
-from .guard_walk import Deadline, FailingGuards, GuardWalk, find_duplicates, find_state_failures, make_failure
+from .guard_scope import GuardScope, find_user_line, runs_users_code
+from .guard_walk import (
+    Deadline,
+    FailingGuards,
+    GuardWalk,
+    find_duplicates,
+    find_state_failures,
+    find_tensor_failures,
+    make_failure,
+)
 
 __all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]
 
@@ -35,20 +47,28 @@ _SAME_VALUE = frozenset({"value", "length", "tensor_size", "tensor_stride", "ten
 
 
 def failing_guards(
-    guard_manager: Any, f_locals: dict[str, Any], budget_s: float = BUDGET_S, *, defers: bool = False
+    guard_manager: Any,
+    f_locals: dict[str, Any],
+    budget_s: float = BUDGET_S,
+    *,
+    defers: bool = False,
+    reason: str | None = None,
 ) -> FailingGuards:
     """All failing guards of one cache entry against `f_locals`; empty if they all pass.
 
     `guard_manager`: `cache_entry.guard_manager`. `budget_s`: seconds of this thread after which the search stops.
-    `defers`: some of them are completed later, by `complete` in the writer's thread.
+    `defers`: some of them are completed later, by `complete` in the writer's thread. `reason`: torch's own text for the
+    entry, which names the first failing guard.
     """
     if dead := _find_dead_reference(guard_manager):
         return FailingGuards([dead])
+    scope = GuardScope(guard_manager, f_locals)
+    deadline = Deadline(budget_s)
+    if runs_users_code(guard_manager, scope):
+        return _decide_texts(guard_manager, scope, deadline, reason)
     debug = guard_manager.root.check_verbose(f_locals)
     if debug.result:
         return FailingGuards()
-    scope = GuardScope(guard_manager, f_locals)
-    deadline = Deadline(budget_s)
     walk = GuardWalk(guard_manager, scope, deadline, defers)
     found = walk.found if walk.run_fast(debug) else GuardWalk(guard_manager, scope, deadline, defers).run()
     _mark_first(found, debug, guard_manager, scope)
@@ -56,24 +76,54 @@ def failing_guards(
 
 
 def first_failing_guard(
-    guard_manager: Any, f_locals: dict[str, Any], known: Sequence[FailingGuard] = ()
+    guard_manager: Any, f_locals: dict[str, Any], known: Sequence[FailingGuard] = (), reason: str | None = None
 ) -> FailingGuard | None:
     """The guard that torch itself checks first among the failing ones, for the cost of one check; None if all pass.
 
-    `known` are failing guards of another entry at the same call, whose values need not be read again.
+    `known` are failing guards of another entry at the same call, whose values need not be read again. `reason` is
+    torch's own text for the entry.
     """
     if dead := _find_dead_reference(guard_manager):
         return dead
+    scope = GuardScope(guard_manager, f_locals)
+    if runs_users_code(guard_manager, scope):
+        found = _decide_texts(guard_manager, scope, Deadline(BUDGET_S), reason)
+        return next((guard for guard in found if guard.is_first), found[0] if found else None)
     debug = guard_manager.root.check_verbose(f_locals)
     if debug.result:
         return None
     if (same := _use_known(debug, known)) is not None:
         return same
-    first = _make_first(debug, guard_manager, GuardScope(guard_manager, f_locals))
+    first = _make_first(debug, guard_manager, scope)
     if first.source is None:
         # A few texts of C++ do not name the source; the walk finds it.
         first = next((found for found in failing_guards(guard_manager, f_locals) if found.is_first), first)
     return first
+
+
+def _decide_texts(guard_manager: Any, scope: GuardScope, deadline: Deadline, reason: str | None) -> FailingGuards:
+    """The failing guards of an entry, from their texts alone; nothing of the guard tree is called."""
+    found = FailingGuards()
+    with torch_api.without_torch_function():
+        for part in guard_manager.code_parts:
+            if deadline.is_over():
+                found.truncated = True
+                break
+            check = TensorCheck.parse(part)
+            if check is not None:
+                found.extend(find_tensor_failures(parse_guard(part, "TENSOR_MATCH"), check, scope))
+            elif scope.is_false(part):
+                found.append(make_failure(parse_guard(part), scope))
+    if not reason:
+        return found
+    first = make_failure(parse_guard(reason), scope)
+    same = next((guard for guard in found if (guard.source, guard.kind) == (first.source, first.kind)), None)
+    if same is None:
+        found.insert(0, first)
+        same = first
+    same.is_first = True
+    same.user_file, same.user_line, same.user_code = first.user_file, first.user_line, first.user_code
+    return found
 
 
 def _use_known(debug: Any, known: Sequence[FailingGuard]) -> FailingGuard | None:

@@ -82,6 +82,27 @@ def make_failure(
     )
 
 
+def make_tensor_failures(
+    parsed: ParsedGuard, check: TensorCheck, value: Any, scope: GuardScope, fail_count: int | None = None
+) -> tuple[bool, list[FailingGuard]]:
+    """(is it a tensor of the expected type?, one failure for each property that differs)."""
+    same_type, wrong = find_mismatches(check, value)
+    found = []
+    for kind, source, expected, actual in wrong:
+        failure = make_failure(parsed, scope, fail_count, value)
+        failure.kind, failure.source, failure.expected, failure.actual = kind, source, expected, actual
+        found.append(failure)
+    return same_type, found
+
+
+def find_tensor_failures(parsed: ParsedGuard, check: TensorCheck, scope: GuardScope) -> list[FailingGuard]:
+    """As `make_tensor_failures`, for the value that the guard names now; empty if it cannot be read."""
+    value, missing = scope.value(parsed.operands[0]) if parsed.operands else (None, None)
+    if missing is not None or not parsed.operands:
+        return []
+    return make_tensor_failures(parsed, check, value, scope)[1]
+
+
 def find_state_failures(leaf: Any, fail_count: int | None) -> list[FailingGuard]:
     """One failure for each part of the global state that changed."""
     text = "; ".join(leaf.verbose_code_parts())
@@ -280,13 +301,11 @@ class GuardWalk:
         self.keep(parse_guard(text), fail_count)
 
     def keep_tensor(self, parsed: ParsedGuard, check: TensorCheck, value: Any, fail_count: int) -> bool:
-        same_type, wrong = find_mismatches(check, value)
-        for kind, source, expected, actual in wrong:
-            if kind == "dispatch_keys" and "Autocast" in expected + actual and self.has_autocast_changed():
-                continue
-            found = make_failure(parsed, self.scope, fail_count, value)
-            found.kind, found.source, found.expected, found.actual = kind, source, expected, actual
-            self.found.append(found)
+        same_type, found = make_tensor_failures(parsed, check, value, self.scope, fail_count)
+        for failure in found:
+            is_autocast = "Autocast" in (failure.expected or "") + (failure.actual or "")
+            if not (failure.kind == "dispatch_keys" and is_autocast and self.has_autocast_changed()):
+                self.found.append(failure)
         return same_type
 
     def has_autocast_changed(self) -> bool:

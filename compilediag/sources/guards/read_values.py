@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...decode.guards.path import Expression, Opaque, Path, Step, read_constant
+from ..hooks.caller_frames import is_torch_file
 from . import torch_api
 
 
@@ -35,17 +36,28 @@ def read_length(value: Any) -> int:
 
 def read_item(value: Any, key: Any) -> Any:
     """The item of a container, by the method of Python's own type that it is or extends."""
+    if issubclass(type(value), dict):
+        return _read_dict_item(value, key)
     for cls in _INDEXED:
         if issubclass(type(value), cls):
             return cls.__getitem__(value, key)
     raise Unreadable("its items")
 
 
+def _read_dict_item(value: Any, key: Any) -> Any:
+    # `dict.__getitem__` would call `__missing__` of a subclass, which adds the key to a defaultdict.
+    found = dict.get(value, key, _MISSING)
+    if found is _MISSING:
+        raise KeyError(key)
+    return found
+
+
 _SIZED: tuple[Any, ...] = (
-    *(dict, list, tuple, set, frozenset, str, bytes, bytearray, deque, range, memoryview, types.MappingProxyType),
+    *(dict, list, tuple, set, frozenset, str, bytes, bytearray, deque, range, memoryview),
     *(type({}.keys()), type({}.values()), type({}.items())),
 )
-_INDEXED: tuple[Any, ...] = (dict, list, tuple, deque, range, types.MappingProxyType)
+_LISTED: tuple[Any, ...] = (dict, list, tuple, set, frozenset, range, *_SIZED[-3:])
+_INDEXED: tuple[Any, ...] = (list, tuple, deque, range)
 #: What `object` has for each class with `__slots__`, and what C types have for their fields.
 _FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType, type(vars(namedtuple("_Fields", "one"))["one"]))
 _MISSING = object()
@@ -60,14 +72,15 @@ def read_attribute(value: Any, name: str) -> Any:
     if type(found) in _FIELDS:
         return found.__get__(value, cls)
     own = _own_attributes(value)
-    if name in own:
-        return own[name]
+    if (attribute := dict.get(own, name, _MISSING)) is not _MISSING:
+        return attribute
     if found is not _MISSING:
         return _bind(found, value, cls)
     # Parameters, buffers and submodules are found by torch's own `__getattr__`.
     for kind in ("_parameters", "_buffers", "_modules") if torch_api.is_module(value) else ():
-        if kind in own and dict.__contains__(own[kind], name):
-            return dict.__getitem__(own[kind], name)
+        members = dict.get(own, kind, _MISSING)
+        if issubclass(type(members), dict) and dict.__contains__(members, name):
+            return _read_dict_item(members, name)
     raise AttributeError(name)
 
 
@@ -79,8 +92,8 @@ def _find_in_classes(cls: type, name: str) -> Any:
     return _MISSING
 
 
-def _own_attributes(value: Any) -> Mapping[str, Any]:
-    """The `__dict__` of an object; empty if it has none, or one of its class's making."""
+def _own_attributes(value: Any) -> dict[str, Any]:
+    """The `__dict__` of an object; empty if it has none, or one of its class's making. It can be of a subclass."""
     getter = _find_in_classes(type(value), "__dict__")
     return getter.__get__(value, type(value)) if type(getter) in _FIELDS else {}
 
@@ -114,6 +127,22 @@ def _read_class_attribute(cls: type, name: str) -> Any:
     return found
 
 
+#: Keys of a dict that are looked at to find methods of the user's. A larger dict is taken to have some.
+_MOST_KEYS = 10_000
+
+
+def has_users_methods(value: Any) -> bool:
+    """True if the length or truth of a container, or the comparison of its keys, is code that the user wrote."""
+    methods = (_find_in_classes(type(value), name) for name in ("__len__", "__bool__"))
+    if any(type(method) is types.FunctionType and not is_torch_file(method.__code__.co_filename) for method in methods):
+        return True
+    if not issubclass(type(value), dict):
+        return False
+    if dict.__len__(value) > _MOST_KEYS:
+        return True
+    return any(type(_find_in_classes(cls, "__eq__")) is types.FunctionType for cls in {*map(type, dict.keys(value))})
+
+
 def has_attribute(value: Any, name: str) -> bool:
     """True if an object has an attribute, as far as Python's own look-up finds it."""
     try:
@@ -126,7 +155,7 @@ def has_attribute(value: Any, name: str) -> bool:
 
 
 def _list_items(value: Any) -> list[Any]:
-    for cls in (dict, list, tuple, set, frozenset, *_SIZED[-3:], range):
+    for cls in _LISTED:
         if issubclass(type(value), cls):
             return list(cls.__iter__(value))
     raise Unreadable("its items")
@@ -160,7 +189,7 @@ def _read_attribute_or(value: Any, name: Any, *default: Any) -> Any:
 
 #: Functions in torch's names of values. Those that are missing here are functions of Dynamo, called by their names.
 _FUNCTIONS: dict[object, Callable[..., Any]] = {
-    **dict.fromkeys(("dict.__getitem__", "___odict_getitem"), dict.__getitem__),
+    **dict.fromkeys(("dict.__getitem__", "___odict_getitem"), read_item),
     "list.__getitem__": list.__getitem__,
     "tuple.__getitem__": tuple.__getitem__,
     "___set_getitem": _read_set_item,
