@@ -202,8 +202,9 @@ class Session(TableProperties):
     def warmup(self, path: str | os.PathLike[str]) -> Path:
         """Write a Python script that compiles everything this session saw and saves torch's cache artifacts.
 
-        For a session of a script (`compilediag run`, or `cd.watch()` in it) the script needs no edit; it runs the same
-        program and ends it once all variants are compiled. For a notebook, the calls are marked with TODO.
+        For a session of a script (`compilediag run`, or `cd.watch()` in it), run it with the program's command line:
+        `python warmup.py train.py --lr 0.1`. It ends the program once all variants are compiled. For a notebook, the
+        calls are marked with TODO.
         CompilediagError if nothing was compiled or the path can't be written.
         """
         from .views.warmup_script import write_warmup

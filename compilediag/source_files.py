@@ -1,25 +1,96 @@
-"""Reads source files that a session names. It may come from elsewhere, and name any file of this machine."""
+"""Reads source files that a session names. It may come from somebody else, and name any file of this machine."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import stat
+import tokenize
+from collections.abc import Iterable
+
+from .decode.calls.own_code import OwnCode
+from .errors import CompilediagError
+from .program import list_library_folders
 
 MAX_BYTES = 1_000_000
 
 
-def read_source(file: str) -> str | None:
-    """The text of a Python file with its own line ends; None unless it is a regular file `*.py` of at most 1 MB."""
-    if not file.endswith(".py"):
-        return None
-    try:
-        with open(file, "rb", opener=open_without_waiting) as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-                return None
-            return stream.read(MAX_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError, ValueError):
-        return None
+class UnreadableSource(CompilediagError):
+    """A file is not read: it is not a source file of the program, or not there."""
+
+
+class SourceReader:
+    """Reads the source files of the program that a session is about.
+
+    A file is read only if it is a regular file `*.py` of at most 1 MB, in the current folder or in one of `folders`,
+    and not in a folder of installed packages or of Python itself. Links are followed first. With `is_own` this process
+    recorded the session, so the files of the program may be in any folder. `scripts` are files that the user named,
+    with any ending.
+    """
+
+    def __init__(self, is_own: bool = False, folders: Iterable[str] = (), scripts: Iterable[str] = ()):
+        self._is_own = is_own
+        self._folders = [*folders]
+        self._scripts = {os.path.realpath(script) for script in scripts}
+        self._code = OwnCode(libraries=list_library_folders())
+
+    def read(self, file: str) -> str:
+        """The text of a file with its own line ends. UnreadableSource if it is not one that may be read."""
+        try:
+            path = os.path.realpath(file)
+            if not self._is_of_program(file, path):
+                raise UnreadableSource(f"{file} is not read: it is no Python file in the folder of the program")
+            return _decode(_read_bytes(path))
+        except (OSError, SyntaxError, ValueError, LookupError) as error:
+            raise UnreadableSource(f"{file} is not read: {getattr(error, 'strerror', None) or error}") from None
+
+    def find(self, file: str) -> str | None:
+        """The text of a file; None if it is not one that may be read."""
+        try:
+            return self.read(file)
+        except UnreadableSource:
+            return None
+
+    def _is_of_program(self, file: str, path: str) -> bool:
+        if not os.path.isabs(file) or os.pardir in file.replace("\\", "/").split("/"):
+            return False
+        if path not in self._scripts and not path.endswith(".py"):
+            return False
+        if not (self._code.is_own(file) and self._code.is_own(path)):
+            return False
+        return self._is_own or any(path.startswith(folder) for folder in self._list_folders())
+
+    def _list_folders(self) -> Iterable[str]:
+        """The folders of the program, as the beginnings of paths. The root folder is none: it has all files."""
+        folders = {os.path.realpath(folder) for folder in self._folders}
+        with contextlib.suppress(OSError):  # The current folder may have been deleted.
+            folders.add(os.path.realpath(os.getcwd()))
+        return [folder + os.sep for folder in folders if folder != os.path.dirname(folder)]
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a source file with their ends, as Python counts them: a form feed does not end a line."""
+    return io.StringIO(text, newline="").readlines()
+
+
+def _read_bytes(path: str) -> bytes:
+    with open(path, "rb", opener=_open_no_link) as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+        return stream.read(MAX_BYTES)
+
+
+def _decode(content: bytes) -> str:
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    return content.decode(encoding)
+
+
+def _open_no_link(file: str, flags: int) -> int:
+    return open_without_waiting(file, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def open_without_waiting(file: str, flags: int) -> int:

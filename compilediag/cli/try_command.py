@@ -13,7 +13,7 @@ from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.files import check_output
 from compilediag.formatting import format_seconds
 from compilediag.inputs import InputKind, check_input
-from compilediag.views.text_layout import wrap
+from compilediag.views.text_layout import escape_unprintable, wrap
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
@@ -29,7 +29,8 @@ class TryCommand:
     The script runs in fresh processes with empty compile caches: without the plan, with it, and again. The plan is that
     of the first run, or of the session that --plan names. No file is changed: settings are applied when the process
     starts, and edits to a copy of the files that it imports. What the script prints is captured and compared.
-    Standard input is given to each run unless it is a terminal.
+    Standard input is given to each run unless it is a terminal. The plan of --plan is shown first, and tried once you
+    confirm it: answer y, or give --yes.
 
     The exit code is 0 if the plan holds or nothing recompiles, 1 if not, and 2 if nothing could be run.
     """
@@ -38,6 +39,7 @@ class TryCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--plan", metavar="PATH", help="try the plan of this session file (.cdiag)")
+        parser.add_argument("--yes", action="store_true", help="try the plan of --plan without a question")
         parser.add_argument(
             "--runs",
             metavar="N",
@@ -61,6 +63,9 @@ class TryCommand:
         if not args.is_module:
             check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
         plan, detail = _load_plan(args)
+        if plan is not None and not (args.yes or _confirm(args, plan)):
+            print("compilediag: nothing was run", file=sys.stderr)
+            return 2
         try:
             with tempfile.TemporaryDirectory(prefix="compilediag-try-", ignore_cleanup_errors=True) as folder:
                 trial = _try(args, plan, detail, Path(folder))
@@ -99,6 +104,18 @@ def _load_plan(args: argparse.Namespace) -> tuple[Plan | None, str]:
 
     session = load(args.plan)
     return session.plan(), "lean" if session.meta.get("detail") == "lean" else "full"
+
+
+def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
+    """Show the plan of a file, which may be somebody else's, and ask on the terminal whether to run the script with it.
+
+    CompilediagError if nobody can be asked.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CompilediagError(f"nothing was run: read the plan (compilediag plan {args.plan}), then add --yes")
+    print(escape_unprintable("\n\n".join(filter(None, (str(plan), plan.code())))), file=sys.stderr)
+    print(f"\nRun {escape_unprintable(args.script)} with this plan? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:

@@ -12,10 +12,11 @@ from .settings import Settings, fix_code
 class Edit:
     """One edit of the user's source, at the statement that contains `line` of `file`.
 
-    "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the
-    expression `old` in it by `new`. `old` is the text that has to be there, so that a file that was changed since is
-    not edited: the recorded code of the line, or the expression. `file` and `line` are as recorded; `Cell In[3]` is a
-    notebook cell. `imports` is an import statement that `new` needs; it is put below the imports of the file.
+    "insert_before" puts the lines of `new` before that statement, with its indentation. "replace" replaces the argument
+    `old` of the call `call` by `new`; without a call, `old` is a decorator. `code` is the recorded text of the whole
+    line: a file that has another line there is not edited. `file` and `line` are as recorded; `Cell In[3]` is a
+    notebook cell. `imports` is an import statement that `new` needs; it is put below the imports of the file. `new` and
+    `imports` have one of the forms of `inserted_code`, which is checked when the edit is made and when it is applied.
     """
 
     file: str
@@ -24,6 +25,8 @@ class Edit:
     old: str
     new: str
     imports: str = ""
+    code: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import bisect
-import difflib
 import itertools
 import re
 import textwrap
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 from ..errors import CompilediagError
 from ..formatting import format_line, format_place
 from .change import Edit
+from .inserted_code import find_form, get_new_option, is_known_code, is_only_inserted
 
+IMPORT_TORCH = "import torch"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_TOKEN = re.compile(r"\w+|\s+|.", re.S)
 
 
 class EditError(CompilediagError):
@@ -64,9 +64,15 @@ class _Splice:
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> EditedSource:
-    """Apply edits of one file to its text. EditError if one of them does not fit the text."""
+    """Apply edits of one file to its text; `import torch` is added where it is needed.
+
+    EditError if one of them does not fit the text, or is not one that compilediag makes: the result is the same program
+    but for code that has one of the forms of `inserted_code`.
+    """
     edited, edits = _SourceText(source), list(edits)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
+    if any("torch." in edit.new for edit in edits) and not imports_torch(edited.tree):
+        imports = {IMPORT_TORCH: None, **imports}
     # Two steps may need the same line, so equal splices are one.
     own = (splice for edit in edits for splice in edited.find_splices(edit))
     found = dict.fromkeys([*map(edited.insert_import, imports), *own])
@@ -77,10 +83,19 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> EditedSource:
             raise EditError(f"two changes replace the same code in line {edited.find_line(other.start)}")
     result = edited.splice(splices)
     try:
-        compile(result.text, "<edited>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+        tree = _parse(result.text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise EditError(f"the changed code is not valid Python: {error}") from None
+    if not is_only_inserted(_parse(source), tree):
+        raise EditError("the changes would do more to the file than they say")
     return result
+
+
+def _parse(text: str) -> ast.Module:
+    """The syntax tree of a file or of a notebook cell."""
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree: ast.Module = compile(text, "<source>", "exec", flags, dont_inherit=True)
+    return tree
 
 
 class _SourceText:
@@ -91,10 +106,8 @@ class _SourceText:
         # The pattern matches once more at the end, with an empty line.
         self._starts = [match.start() for match in _LINE.finditer(source)]
         try:
-            self._tree = compile(
-                source, "<source>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
-            )
-        except (SyntaxError, ValueError) as error:
+            self.tree = _parse(source)
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             raise EditError(f"the file is not valid Python: {error}") from None
 
     def find_line(self, offset: int) -> int:
@@ -107,12 +120,13 @@ class _SourceText:
         rest = self.text[start : self._starts[line] if line < len(self._starts) else None]
         return start + len(rest.encode()[:column].decode(errors="ignore"))
 
-    def _find_span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+    def _find_span(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._find_offset(node.lineno, node.col_offset), self._find_offset(end_line, end_column)
 
     def find_splices(self, edit: Edit) -> Iterator[_Splice]:
         """The splices that make one edit."""
+        self._check_line(edit)
         statement = self._find_statement(edit)
         if edit.kind == "insert_before":
             yield self._insert(edit, statement)
@@ -121,28 +135,35 @@ class _SourceText:
 
     def insert_import(self, statement: str) -> _Splice:
         """The splice that puts an import below those at the top; it is empty if the file has it."""
-        last = find_last_import(self._tree)
+        last = find_last_import(self.tree)
         start = self._starts[min(last, len(self._starts) - 1)]
-        is_known = any(ast.unparse(node) == statement for node in self._tree.body)
+        if not is_known_code(statement):
+            raise EditError(f"`{format_line(statement, 80)}` is not an import that compilediag adds")
+        is_known = any(ast.unparse(node) == statement for node in self.tree.body)
         return _Splice(start, start, "" if is_known else f"{statement}\n", True)
 
     def _find_statement(self, edit: Edit) -> ast.stmt:
         """The innermost statement at the line of an edit. EditError if the line has other code."""
-        around = [
-            node for node in ast.walk(self._tree) if isinstance(node, ast.stmt) and edit.line in _list_lines(node)
-        ]
+        around = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and edit.line in _list_lines(node)]
         if not around:
             raise EditError(f"{_place(edit)} has no code")
-        line = self._get_line(edit.line)
         innermost = sorted(around, key=lambda node: (len(_list_lines(node)), len(self._get_header(node))))
-        fitting = [node for node in innermost if _squeeze(edit.old) in _squeeze(self._get_header(node))]
+        wanted = _squeeze(edit.call or edit.old)
+        fitting = [node for node in innermost if wanted in _squeeze(self._get_header(node))]
         if fitting:
             return fitting[0]
-        if _squeeze(edit.old) not in _squeeze(line):
-            raise EditError(f"{_place(edit)} is `{format_line(line, 80)}`, not `{format_line(edit.old, 80)}`")
         if sum(_list_lines(node) == _list_lines(innermost[0]) for node in around) > 1:
             raise EditError(f"{_place(edit)} has several statements; put each on a line of its own")
         return innermost[0]
+
+    def _check_line(self, edit: Edit) -> None:
+        """EditError unless the line is the whole recorded one. What the file has instead is not shown: a session from
+        elsewhere may name any file.
+        """
+        if not 1 <= edit.line <= len(self._starts):
+            raise EditError(f"{_place(edit)} has no code")
+        if not edit.code.strip() or self._get_line(edit.line).strip() != edit.code.strip():
+            raise EditError(f"{_place(edit)} is no longer `{format_line(edit.code, 80)}`: the file was changed since")
 
     def _get_line(self, line: int) -> str:
         return self.text[self._starts[line - 1] : self._starts[line] if line < len(self._starts) else None]
@@ -165,37 +186,53 @@ class _SourceText:
         return self._find_offset(first.lineno, first.col_offset)
 
     def _insert(self, edit: Edit, statement: ast.stmt) -> _Splice:
+        if not is_known_code(edit.new):
+            raise EditError(f"{_place(edit)}: the code to insert is not a change that compilediag makes")
         line, column = _find_start(statement)
         start, offset = self._starts[line - 1], self._find_offset(line, column)
         before = self.text[start:offset]
-        new = textwrap.dedent(edit.new).strip("\n")
-        if not before.strip(" \t\f"):
-            if self.text.startswith("elif", offset):
-                raise EditError(f"{_place(edit)}: no line can be put before `elif`")
-            return _Splice(start, start, textwrap.indent(new, before) + "\n", True)
-        if before.strip() == "@":
-            return _Splice(start, start, textwrap.indent(new, before.partition("@")[0]) + "\n", True)
-        return _Splice(offset, offset, "; ".join(new.splitlines()) + "; ", True)
+        if self.text.startswith("elif", offset):
+            raise EditError(f"{_place(edit)}: no line can be put before `elif`")
+        if before.strip(" \t\f") not in ("", "@"):
+            raise EditError(f"{_place(edit)} has several statements; put each on a line of its own")
+        return _Splice(start, start, textwrap.indent(edit.new, before.partition("@")[0]) + "\n", True)
 
     def _replace(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
-        for start, end in self._find_spans(edit, statement):
-            yield from _compare(start, self.text[start:end], edit.new)
+        found = [*(self._replace_argument(edit, statement) if edit.call else self._extend_decorator(edit, statement))]
+        if not found:
+            raise EditError(f"{_place(edit)} does not have `{format_line(edit.call or edit.old, 80)}`")
+        own = [splice for splice in found if self.find_line(splice.start) == edit.line]
+        yield from own or found
 
-    def _find_spans(self, edit: Edit, statement: ast.stmt) -> list[tuple[int, int]]:
-        """Where a statement has the replaced code: those in the line itself if there are any, else all."""
-        wanted = _dump(edit.old)
+    def _replace_argument(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
+        """The argument of a call in one of the forms, made of the text that the file itself has there."""
+        form = find_form(edit.old, edit.new)
+        if form is None:
+            raise EditError(f"{_place(edit)}: the new argument is not a change that compilediag makes")
+        call, argument = _dump(edit.call), _dump(edit.old)
         limit = self._find_body(statement) or len(self.text)
-        nodes = [node for node in _list_code(statement) if _dump_node(node) == wanted]
-        spans = [(self._find_span(node), node.lineno) for node in nodes]
-        spans = [(span, line) for span, line in spans if span[1] <= limit]
-        if not spans:
-            begin, end = self._starts[_find_start(statement)[0] - 1], self._find_span(statement)[1]
-            pattern = re.compile(rf"(?<!\w){re.escape(edit.old.strip())}(?!\w)")
-            matches = pattern.finditer(self.text, begin, min(end, limit))
-            spans = [(match.span(), self.find_line(match.start())) for match in matches]
-        if not spans:
-            raise EditError(f"{_place(edit)} does not have `{format_line(edit.old, 80)}`")
-        return [span for span, line in spans if line == edit.line] or [span for span, _ in spans]
+        calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+        for node in (node for node in calls if ast.dump(node) == call):
+            values: list[ast.expr] = [*node.args, *(keyword.value for keyword in node.keywords)]
+            spans = [self._find_span(value) for value in values if ast.dump(value) == argument]
+            yield from (_Splice(a, b, form.format(self.text[a:b]), False) for a, b in spans if b <= limit)
+
+    def _extend_decorator(self, edit: Edit, statement: ast.stmt) -> Iterator[_Splice]:
+        """`@torch.compile` with a specification as one more option."""
+        option = get_new_option(edit.old, edit.new)
+        if option is None:
+            raise EditError(f"{_place(edit)}: the new decorator is not a change that compilediag makes")
+        wanted = _dump(edit.old.removeprefix("@"))
+        decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+        for node in decorators:
+            if ast.dump(node) == wanted:
+                end = self._find_span(node)[1]
+                if not isinstance(node, ast.Call):
+                    yield _Splice(end, end, f"({option})", False)
+                    continue
+                parts: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+                last = max((self._find_span(part)[1] for part in parts), default=None)
+                yield _Splice(end - 1 if last is None else last, end - 1, f"{', ' if last else ''}{option}", False)
 
     def splice(self, splices: Sequence[_Splice]) -> EditedSource:
         """The text with all splices made."""
@@ -211,6 +248,13 @@ class _SourceText:
 
     def _list_origins(self, start: int, end: int) -> list[int]:
         return list(range(self.find_line(start), self.find_line(end) + 1))
+
+
+def imports_torch(tree: ast.Module) -> bool:
+    """True if a module binds the name `torch` at its top."""
+    imports = (node for node in tree.body if isinstance(node, ast.Import))
+    names = (alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names)
+    return "torch" in names
 
 
 def find_last_import(tree: ast.Module) -> int:
@@ -241,40 +285,12 @@ def _find_start(node: ast.stmt) -> tuple[int, int]:
     return first.lineno, first.col_offset
 
 
-def _list_code(statement: ast.stmt) -> Iterator[ast.stmt | ast.expr]:
-    """The statements in a statement, itself first, and the expressions that are read: targets of assignments stay."""
-    for node in ast.walk(statement):
-        is_read = isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
-        if isinstance(node, ast.stmt) or (isinstance(node, ast.expr) and is_read):
-            yield node
-
-
 def _dump(code: str) -> str | None:
-    """The syntax tree of an expression or a statement as text; None if it is neither."""
+    """The syntax tree of exactly one expression as text; None for anything else."""
     try:
-        tree = ast.parse(textwrap.dedent(code).strip())
-    except (SyntaxError, ValueError):
+        return ast.dump(ast.parse(f"({code.strip()}\n)", mode="eval").body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    return _dump_node(tree.body[0]) if len(tree.body) == 1 else None
-
-
-def _dump_node(node: ast.AST) -> str:
-    return ast.dump(node.value if isinstance(node, ast.Expr) else node)
-
-
-def _compare(start: int, old: str, new: str) -> Iterator[_Splice]:
-    """The parts of `old`, which begins at `start`, that differ in `new`: so two edits of one call can be joined.
-
-    White space stays as it is.
-    """
-    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-    offsets = [start]
-    for token in before:
-        offsets.append(offsets[-1] + len(token))
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        removed, added = "".join(before[a:b]), "".join(after[c:d])
-        if kind != "equal" and (removed.strip() or added.strip()):
-            yield _Splice(offsets[a], offsets[b], added, False)
 
 
 def _squeeze(text: str) -> str:

@@ -58,7 +58,8 @@ class SessionData(TableProperties):
         #: What could not be added to the session in memory yet, and facts.
         self._not_added: tuple[Unwritten, Mapping[str, Any]] | None = None
         self._flush = flush
-        self._is_ours = flush is not None
+        #: True if this process recorded the session.
+        self.is_ours = flush is not None
         self._settled = _Settled()
         self._frames: dict[str, tuple[int, pd.DataFrame]] = {}
         self._rows: dict[type[Event], list[Any]] = {}
@@ -74,7 +75,7 @@ class SessionData(TableProperties):
         """
         if self._flush is not None:
             return "watching"
-        if self._is_ours:
+        if self.is_ours:
             return "lost" if self.store.is_in_memory else "stopped"
         with self.lock:
             return "watching" if unless_damaged(self.store.is_recorded_elsewhere, False) else "loaded"
@@ -82,7 +83,7 @@ class SessionData(TableProperties):
     @property
     def is_recorded_here(self) -> bool:
         """True while this process records the session."""
-        return self._is_ours and self._flush is not None
+        return self.is_ours and self._flush is not None
 
     def end_recording(self) -> None:
         """The recording is over: from here on the file alone is read."""

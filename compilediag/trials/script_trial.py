@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..diagnosis.change import Edit
 from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome
-from ..diagnosis.plan.patching import imports_torch
-from ..diagnosis.source_edits import EditedSource, EditError, apply_edits
+from ..diagnosis.source_edits import apply_edits
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, Recompile
 from ..formatting import format_amount, format_function, format_line, format_names, format_seconds
+from ..source_files import SourceReader
 from ..storage.data import SessionData
 from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
 from .output_comparison import OutputComparison, compare_outputs
@@ -61,7 +59,8 @@ def try_script(runner: ProcessRunner, job: ProgramJob, plan: Plan | None, runs: 
     first = _run(runner, job, "without the plan")
     if first.run.exit_code is None:
         return ScriptTrial(plan, first.run.session, problem=_explain_end(first.run))
-    plan = make_plan(SessionData(first.run.session)) if plan is None else plan
+    # The first run records the files of the program that the user named.
+    plan = replace(make_plan(SessionData(first.run.session)), is_own=True) if plan is None else plan
     nothing = explain_nothing_to_try(plan) or _explain_fast(plan, job)
     stop = _explain_end(first.run) if nothing or not first.run.is_torchs else None
     if stop or nothing:
@@ -82,36 +81,14 @@ def _explain_fast(plan: Plan, job: ProgramJob) -> str | None:
 
 
 def _change(job: ProgramJob, plan: Plan) -> ProgramJob:
-    """The job with the plan applied. EditError if an edit does not fit."""
+    """The job with the plan applied. CompilediagError if a file is not read, or an edit does not fit it."""
     cells = {f"Cell In[{cell.number}]": cell.source for cell in job.cells}
-    edited = {
-        file: edit_file(file, edits, cells.get(file))
-        for file, edits in group_by(list_edits(plan), lambda edit: edit.file).items()
-    }
+    script = [] if job.is_module or job.cells else [os.path.abspath(job.script)]
+    reader = SourceReader(plan.is_own, map(os.path.dirname, script), script)
+    by_file = group_by(list_edits(plan), lambda edit: edit.file)
+    texts = {file: cells[file] if file in cells else reader.read(file) for file in by_file}
+    edited = {file: apply_edits(texts[file], edits) for file, edits in by_file.items()}
     return replace(job, settings=plan.settings, files={file: (e.text, e.lines) for file, e in edited.items()})
-
-
-def edit_file(file: str, edits: Sequence[Edit], source: str | None = None) -> EditedSource:
-    """The text of a file, or `source`, with edits applied. EditError if it cannot be read or an edit does not fit."""
-    if source is None:
-        try:
-            with tokenize.open(file) as stream:
-                source = stream.read()
-        except (OSError, SyntaxError, ValueError) as error:
-            raise EditError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return apply_edits(source, [*_import_torch(source, file, edits), *edits])
-
-
-def _import_torch(source: str, file: str, edits: Iterable[Edit]) -> Iterator[Edit]:
-    """An edit that imports torch at the top of a file, if its edits need torch and it does not import it."""
-    if not any("torch." in edit.new for edit in edits) or imports_torch(source):
-        return
-    for statement in ast.parse(source).body:
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text and getattr(statement, "module", None) != "__future__":
-            line = source.splitlines()[statement.lineno - 1]
-            yield Edit(file, statement.lineno, "insert_before", line, "import torch")
-            return
 
 
 def _run(runner: ProcessRunner, job: ProgramJob, what: str) -> RunSummary:

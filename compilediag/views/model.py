@@ -86,7 +86,7 @@ class ViewModel:
         self._running = _RunningCompiles(data, self._redactor)
         self._diagnosed = _DiagnosedParts(data, self._redactor)
         self._explorer_pace = Pace()
-        lines = None if redact else SourceLines(is_own=data.state != "loaded")
+        lines = None if redact else SourceLines(is_own=data.is_ours)
         self._explorer = ExplorerDocuments(data.meta.get("detail") == "full", lines)
         self._sent: PagePatch = {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from ..errors import CompilediagError
 from ..events import Artifact, Compile
 from ..files import check_output, make_absolute, write_file
 from ..formatting import escape_controls, format_amount, format_function, format_line, format_seconds, get_basename
-from ..program import RunningProgram, read_program
+from ..program import read_program
 from ..storage.data import SessionData
 
 #: What marks a place that the user has to fill in.
@@ -33,7 +32,7 @@ _HEADER = '''"""Compile what {what} compiled, and save torch's cache artifacts t
 Written by compilediag for torch {torch}: {amount}, {seconds} of compile time.
 Run it once for each kind of machine and each version of torch, with the environment of the program:
 
-    python {script}
+    python {script}{arguments}
 
 {stops}
 
@@ -46,9 +45,29 @@ In the next process, load the artifacts before the first compile:
 """
 '''
 _STOPS = (
-    "It runs the program from its start and interrupts it, as Ctrl-C does, once everything in VARIANTS is compiled.\n"
-    "What the program writes until then, it writes again."
+    "It runs the program that its command line names from the start, and interrupts it as Ctrl-C does once everything\n"
+    "in VARIANTS is compiled. What the program writes until then, it writes again. Recorded was: {command}"
 )
+#: The program is named by the person who runs the script: a session may come from somebody else.
+_RUN = """import os
+import runpy
+import sys
+
+from compilediag.trials.warmup import Variants, save_artifacts
+
+
+def run():
+    if not sys.argv[1:]:
+        sys.exit(f"usage: python {sys.argv[0]} SCRIPT [ARGUMENTS], or -m MODULE [ARGUMENTS]")
+    is_module = sys.argv[1] == "-m"
+    sys.argv[:] = sys.argv[1 + is_module :]
+    if is_module:
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 _CALLS = (
     "Only the compiled functions are known of the program (it ran in a notebook or at a prompt): fill in `run`, where\n"
     "a call is marked with TODO."
@@ -71,41 +90,22 @@ def format_warmup(data: SessionData, variants: list[Variants], script: str) -> s
     program = read_program(data.meta)
     artifacts = f"{os.path.splitext(script)[0]}.artifacts"
     header = _HEADER.format(
-        what=f"`python {_escape(program.command)}`" if program else "the recorded session",
+        what="the recorded program" if program else "the recorded session",
         torch=_escape(str(data.meta.get("torch_version"))),
         amount=format_amount(sum(found.count for found in variants), "compiled version"),
         seconds=format_seconds(sum(row.duration_s or 0.0 for row in data.rows(Compile))),
-        stops=_STOPS if program else _CALLS,
+        arguments=" SCRIPT [ARGUMENTS]" if program else "",
+        stops=_STOPS.format(command=_escape(f"python {program.command}")) if program else _CALLS,
         artifacts=artifacts,
         script=script,
     )
-    body = _format_program(program) if program else _format_calls(variants, _read_inputs(data))
+    body = [_RUN] if program else _format_calls(variants, _read_inputs(data))
     return "\n".join([header, *body, "", *_format_variants(variants), "", *_format_main(artifacts), ""])
 
 
 def _escape(text: str) -> str:
     """A text that a docstring can hold."""
     return format_line(text, 100).replace("\\", "\\\\").replace('"', "'")
-
-
-def _format_program(program: RunningProgram) -> list[str]:
-    """The function that runs a script or module as Python does."""
-    target = f"runpy.run_module({program.module!r}" if program.module else f"runpy.run_path({program.script!r}"
-    folder = program.folder if program.module else os.path.dirname(program.script or "")
-    return [
-        *("import os", "import runpy", "import sys", ""),
-        "from compilediag.trials.warmup import Variants, save_artifacts",
-        "",
-        f"ARGUMENTS = {json.dumps([*program.arguments])}",
-        "",
-        "",
-        "def run():",
-        f"    os.chdir({program.folder!r})",
-        f"    sys.argv[:] = [{program.script or program.module!r}, *ARGUMENTS]",
-        f"    sys.path[0] = {folder!r}",
-        f'    {target}, run_name="__main__"{", alter_sys=True" if program.module else ""})',
-        "",
-    ]
 
 
 def _format_calls(variants: Iterable[Variants], inputs: dict[tuple[str, str, int], list[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compilediag.diagnosis import source_edits
 from compilediag.diagnosis.change import Edit
-from compilediag.diagnosis.plan.patching import imports_torch
+from compilediag.diagnosis.source_edits import imports_torch
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -31,7 +31,7 @@ def insert_setup(source: str, code: str) -> str:
     """Put statements after the imports at the top, where a user pastes a block of settings, with `import torch`."""
     if not code.strip():
         return source
-    code = code if imports_torch(source) else f"import torch\n\n{code}"
+    code = code if imports_torch(ast.parse(source)) else f"import torch\n\n{code}"
     lines, last = source.splitlines(keepends=True), 0
     for node in ast.parse(source).body:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

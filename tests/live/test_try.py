@@ -112,12 +112,13 @@ for n in (4, 6, 7):
 LOOP = EDITED[EDITED.index("for n") :]
 
 
-def make_plan_of_edit(file, old, new, line, kind="insert_before"):
+def make_plan_of_edit(file, old, new, line, **replaced):
     """A plan of one edit: what a rule prints may change, this does not."""
     from compilediag.diagnosis.change import Edit
     from compilediag.diagnosis.plan import Plan, PlanStep
 
-    edit = Edit(str(file), line, kind, old, new)
+    kind = "replace" if replaced else "insert_before"
+    edit = Edit(str(file), line, kind, old, new, **{"code": old, **replaced})
     step = PlanStep("size_changes", "x.size(0) was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
     return Plan(steps=(step,), recompiles=1, recompiles_saved=1)
 
@@ -177,17 +178,17 @@ def test_edits_of_notebook_cells_are_made_in_the_process_and_lines_stay(try_plan
 
 def test_an_edit_that_raises_does_not_hold(try_plan, script):
     path = script(EDITED)
-    plan = make_plan_of_edit(path, "step(x)", "step(y)", 14, "replace")
+    plan = make_plan_of_edit(path, "n", "n.contiguous()", 13, code="x = torch.ones(n)", call="torch.ones(n)")
     trial, _ = try_plan(path, plan)
     assert not trial.outcome.holds
-    assert trial.outcome.note.startswith("with the plan, it raised NameError: name 'y' is not defined")
-    assert trial.outcome.note.endswith("(train.py:14)")
+    assert trial.outcome.note.startswith("with the plan, it raised AttributeError: 'int' object")
+    assert trial.outcome.note.endswith("(train.py:13)")
 
 
 def test_a_file_that_was_changed_since_is_one_line(try_plan, script):
     path = script(EDITED)
     plan = make_plan_of_edit(path, "print(step(x))", "pass", 14)
-    with pytest.raises(compilediag.errors.CompilediagError, match=r"train.py:14 is `print\(\"loss\", .*`, not `print"):
+    with pytest.raises(compilediag.errors.CompilediagError, match=r"train.py:14 is no longer `print\(step\(x\)\)`"):
         try_plan(path, plan)
 
 
@@ -195,7 +196,10 @@ def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, python, sc
     path = script(two_causes())
     with compilediag.watch(tmp_path / "run.cdiag", detail="full"):
         runpy.run_path(str(path), run_name="__main__")
-    done = run_try("--plan", "run.cdiag", "--runs", "1", path)
+    asked = run_try("--plan", "run.cdiag", "--runs", "1", path)
+    assert (asked.returncode, asked.stdout) == (2, "") and asked.stderr.count("\n") == 1
+    assert "nothing was run" in asked.stderr and "--yes" in asked.stderr
+    done = run_try("--plan", "run.cdiag", "--yes", "--runs", "1", path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert read_tried(tmp_path / "run.cdiag").holds
     shown = python("-m", "compilediag", "plan", "run.cdiag", cwd=tmp_path)

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "formatting": set(),
     "words": set(),
     "unpacking": set(),
-    "source_files": set(),
+    "source_files": {"decode", "errors", "program"},
     "plugins": set(),
     "events": set(),
     "files": {"errors"},
@@ -36,8 +36,8 @@ MAY_IMPORT = {
     },
     "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
     "trials": {
-        *("active_recording", "decode", "diagnosis", "errors", "events", "files", "notebook_cells", "sources"),
-        "storage",
+        *("active_recording", "decode", "diagnosis", "errors", "events", "files", "notebook_cells", "source_files"),
+        *("sources", "storage"),
     },
     "views": {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),

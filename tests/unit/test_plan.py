@@ -112,6 +112,9 @@ def train(model, batches):
 '''
 
 
+LINE = "logits = model(ids)"
+
+
 def plan_with(edit_or_settings, file):
     steps = [
         PlanStep("size_changes", "what", "change", "why", "saving", 1, 1, 1.0, (1,), file=str(file), **fields)
@@ -124,7 +127,7 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     file = tmp_path / "train.py"
     file.write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
-    edit = Edit(str(file), 6, "insert_before", "logits = model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
+    edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
     plan = plan_with([{"edits": (edit,)}, {"settings": {"dynamic_sources": "L['n']"}}], file)
     patch = plan.patch()
     subprocess.run(["git", "apply", "-"], input=patch, text=True, check=True, cwd=tmp_path)
@@ -135,17 +138,19 @@ def test_a_patch_edits_the_users_file(tmp_path, monkeypatch):
     compile(changed, "train.py", "exec")
 
 
-def test_a_file_that_was_changed_since_gives_no_patch(tmp_path):
+def test_a_file_that_was_changed_since_gives_no_patch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text(SCRIPT.replace("logits = model(ids)", "logits = model(ids, None)"))
-    edit = Edit(str(file), 6, "insert_before", "logits = model(ids)", "torch._dynamo.mark_dynamic(ids, 0)")
+    edit = Edit(str(file), 6, "insert_before", LINE, "torch._dynamo.mark_dynamic(ids, 0)", code=LINE)
     assert plan_with([{"edits": (edit,)}], file).patch() is None
     file.unlink()
     assert plan_with([{"edits": (edit,)}], file).patch() is None
 
 
-def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path):
+def test_a_setting_is_put_only_into_a_file_that_has_the_recorded_line(tmp_path, monkeypatch):
     """A session from elsewhere may name any file of this machine, and a page shows the lines around the change."""
+    monkeypatch.chdir(tmp_path)
     settings = {"settings": {"dynamic_sources": "L['n']"}, "line": 6, "code": "logits = model(ids)"}
     file = tmp_path / "train.py"
     file.write_text(SCRIPT)

@@ -8,33 +8,39 @@ import pytest
 from compilediag.diagnosis.change import Edit
 from compilediag.diagnosis.source_edits import EditError, apply_edits
 
-
-def edit(source, line, kind, old, new):
-    return apply_edits(textwrap.dedent(source), [Edit("train.py", line, kind, old, new)])
-
-
-def insert(source, line, old, new="mark(x, 0)"):
-    return edit(source, line, "insert_before", old, new).text
+MARK = "torch._dynamo.mark_dynamic(x, 0)"
+IMPORT = "import torch\n"
 
 
-def replace(source, line, old, new):
-    return edit(source, line, "replace", old, new).text
+def edit(source, line, kind, old, new, call=""):
+    """The text below the import of torch, in which lines are counted."""
+    text = IMPORT + textwrap.dedent(source)
+    code = text.splitlines()[line].strip() if line < len(text.splitlines()) else old
+    code = old if kind == "insert_before" else code
+    changed = apply_edits(text, [Edit("train.py", line + 1, kind, old, new, code=code, call=call)]).text
+    return changed.removeprefix(IMPORT)
+
+
+def insert(source, line, old, new=MARK):
+    return edit(source, line, "insert_before", old, new)
+
+
+def replace(source, line, call, old, new):
+    return edit(source, line, "replace", old, new, call)
 
 
 @pytest.mark.parametrize(
     ("source", "line", "old", "expected"),
     [
-        ("y = f(x)\n", 1, "y = f(x)", "mark(x, 0)\ny = f(x)\n"),
-        ("for x in xs:\n    y = f(x)\n", 2, "y = f(x)", "for x in xs:\n    mark(x, 0)\n    y = f(x)\n"),
-        ("for x in xs:\n\ty = f(x)\n", 2, "y = f(x)", "for x in xs:\n\tmark(x, 0)\n\ty = f(x)\n"),
-        ("y = f(\n    x,\n)\n", 2, "x,", "mark(x, 0)\ny = f(\n    x,\n)\n"),
-        ("if f(x):\n    pass\n", 1, "if f(x):", "mark(x, 0)\nif f(x):\n    pass\n"),
-        ("if a: f(x)\n", 1, "f(x)", "if a: mark(x, 0); f(x)\n"),
-        ("x = g(); y = f(x)\n", 1, "y = f(x)", "x = g(); mark(x, 0); y = f(x)\n"),
-        ("@wrap\ndef f(): pass\n", 2, "def f(): pass", "mark(x, 0)\n@wrap\ndef f(): pass\n"),
-        ("try:\n    f(x)\nexcept E:\n    f(y)", 4, "f(y)", "try:\n    f(x)\nexcept E:\n    mark(x, 0)\n    f(y)"),
-        ("# é\nü = f('é', x)\n", 2, "ü = f('é', x)", "# é\nmark(x, 0)\nü = f('é', x)\n"),
-        ("a = 1\r\nf(x)\r\n", 2, "f(x)", "a = 1\r\nmark(x, 0)\nf(x)\r\n"),
+        ("y = f(x)\n", 1, "y = f(x)", f"{MARK}\ny = f(x)\n"),
+        ("for x in xs:\n    y = f(x)\n", 2, "y = f(x)", f"for x in xs:\n    {MARK}\n    y = f(x)\n"),
+        ("for x in xs:\n\ty = f(x)\n", 2, "y = f(x)", f"for x in xs:\n\t{MARK}\n\ty = f(x)\n"),
+        ("y = f(\n    x,\n)\n", 2, "x,", f"{MARK}\ny = f(\n    x,\n)\n"),
+        ("if f(x):\n    pass\n", 1, "if f(x):", f"{MARK}\nif f(x):\n    pass\n"),
+        ("@wrap\ndef f(): pass\n", 2, "def f(): pass", f"{MARK}\n@wrap\ndef f(): pass\n"),
+        ("try:\n    f(x)\nexcept E:\n    f(y)", 4, "f(y)", f"try:\n    f(x)\nexcept E:\n    {MARK}\n    f(y)"),
+        ("# é\nü = f('é', x)\n", 2, "ü = f('é', x)", f"# é\n{MARK}\nü = f('é', x)\n"),
+        ("a = 1\r\nf(x)\r\n", 2, "f(x)", f"a = 1\r\n{MARK}\nf(x)\r\n"),
     ],
 )
 def test_a_line_is_put_before_the_statement_with_its_indentation(source, line, old, expected):
@@ -42,66 +48,152 @@ def test_a_line_is_put_before_the_statement_with_its_indentation(source, line, o
 
 
 def test_several_lines_are_put_before_a_statement():
-    assert insert("if a:\n  f(x)", 2, "f(x)", "a(x)\nif b:\n    c(x)") == ("if a:\n  a(x)\n  if b:\n      c(x)\n  f(x)")
+    lines = f"{MARK}\ntorch._dynamo.mark_dynamic(x, 1)"
+    assert insert("if a:\n  f(x)", 2, "f(x)", lines) == f"if a:\n  {MARK}\n  torch._dynamo.mark_dynamic(x, 1)\n  f(x)"
 
 
-TWO_LINES = "step(a=p(ids),\n     b=p(ids))\n"
+def test_torch_is_imported_where_it_is_not():
+    change = Edit("a.py", 3, "insert_before", "f(x)", MARK, code="f(x)")
+    assert (
+        apply_edits('"""Doc."""\nimport os\nf(x)\n', [change]).text == f'"""Doc."""\nimport os\n{IMPORT}{MARK}\nf(x)\n'
+    )
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "old", "new", "expected"),
+    ("source", "line", "call", "old", "new", "expected"),
     [
-        ("y = f(x)\n", 1, "x", "x.t()", "y = f(x.t())\n"),
-        ("x = max(x, 1)\n", 1, "x", "x.t()", "x = max(x.t(), 1)\n"),
-        ("step(a=ids,\n     b=ids)\n", 1, "step(a=ids, b=ids)", "step(a=p(ids), b=p(ids))", TWO_LINES),
-        ("self.step += 1\n", 1, "self.step += 1", "self.step.add_(1)", "self.step.add_(1)\n"),
-        ("for x in f(xs):\n    f(xs)\n", 1, "f(xs)", "g(xs)", "for x in g(xs):\n    f(xs)\n"),
-        ("f = compile(g)\n", 1, "compile(g)", "compile(g, dynamic=True)", "f = compile(g, dynamic=True)\n"),
-        ("def f(x, n=3): return x\n", 1, "n=3", "n=4", "def f(x, n=4): return x\n"),
+        ("y = f(x)\n", 1, "f(x)", "x", "x.contiguous()", "y = f(x.contiguous())\n"),
+        ("f(x, scale=k)", 1, "f(x, scale=k)", "k", "torch.tensor(k)", "f(x, scale=torch.tensor(k))"),
+        (
+            "f(\n    x,  # all\n    k,\n)",
+            1,
+            "f(x, k)",
+            "k",
+            "torch.tensor(k)",
+            "f(\n    x,  # all\n    torch.tensor(k),\n)",
+        ),
+        ("f('é', k)", 1, "f('é', k)", "k", "torch.tensor(k)", "f('é', torch.tensor(k))"),
+        ("f(k, k)", 1, "f(k, k)", "k", "torch.tensor(k)", "f(torch.tensor(k), torch.tensor(k))"),
+        ('f(b["k"])', 1, "f(b['k'])", "b['k']", "torch.tensor(b['k'])", 'f(torch.tensor(b["k"]))'),
+        ("x = g(k, f(k))", 1, "f(k)", "k", "torch.tensor(k)", "x = g(k, f(torch.tensor(k)))"),
+        ("for x in f(xs):\n    f(xs)", 1, "f(xs)", "xs", "xs.view_as(xs)", "for x in f(xs.view_as(xs)):\n    f(xs)"),
     ],
 )
-def test_an_expression_is_replaced_where_it_is_read(source, line, old, new, expected):
-    assert replace(source, line, old, new) == expected
+def test_an_argument_is_replaced_in_its_call(source, line, call, old, new, expected):
+    assert replace(source, line, call, old, new) == expected
 
 
-def test_two_edits_of_one_call_are_joined():
+def test_edits_of_one_call_are_joined():
     call = "step(ids, labels)"
+    shared = {"code": call, "call": call}
+    marks = [f"torch._dynamo.mark_dynamic(ids, {n})" for n in (0, 1)]
     edits = [
-        Edit("a.py", 1, "replace", call, "step(pad(ids), labels)"),
-        Edit("a.py", 1, "replace", call, "step(ids, labels.clone())"),
-        Edit("a.py", 1, "insert_before", call, "mark(ids, 0)"),
-        Edit("a.py", 1, "insert_before", call, "mark(ids, 1)"),
-        Edit("a.py", 1, "insert_before", call, "mark(ids, 0)"),
+        Edit("a.py", 2, "replace", "ids", "ids.contiguous()", **shared),
+        Edit("a.py", 2, "replace", "labels", "labels.view_as(labels)", **shared),
+        *(Edit("a.py", 2, "insert_before", call, marks[n], code=call) for n in (0, 1, 0)),
     ]
-    assert apply_edits(call, edits).text == "mark(ids, 0)\nmark(ids, 1)\nstep(pad(ids), labels.clone())"
+    changed = "step(ids.contiguous(), labels.view_as(labels))"
+    assert apply_edits(IMPORT + call, edits).text == "\n".join([IMPORT.strip(), *marks, changed])
 
 
 def test_two_edits_of_the_same_argument_are_refused():
-    edits = [Edit("a.py", 1, "replace", "f(n)", new) for new in ("f(float(n))", "f(torch.tensor(n))")]
-    with pytest.raises(EditError, match="two changes replace the same code in line 1"):
-        apply_edits("f(n)", edits)
+    news = ("torch.tensor(n)", "torch.as_tensor(n)")
+    edits = [Edit("a.py", 2, "replace", "n", new, code="f(n)", call="f(n)") for new in news]
+    with pytest.raises(EditError, match="two changes replace the same code in line 2"):
+        apply_edits(IMPORT + "f(n)", edits)
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "kind", "old", "message"),
+    ("source", "line", "old", "message"),
     [
-        ("y = g(x)", 1, "insert_before", "y = f(x)", r"train.py:1 is `y = g\(x\)`, not `y = f\(x\)`"),
-        ("y = g(x)", 7, "insert_before", "y = f(x)", "train.py:7 has no code"),
-        ("y = g(x) # f(z)", 1, "replace", "f(z)", "train.py:1 does not have `f\\(z\\)`"),
-        ("x = g(); y = f(x)", 1, "insert_before", "x = g(); y = f(x)", "train.py:1 has several statements"),
-        ("if a:\n    b\nelif f(x):\n    c", 3, "insert_before", "elif f(x):", "no line can be put before `elif`"),
-        ("y = (", 1, "insert_before", "y = (", "the file is not valid Python"),
+        ("y = g(x)", 1, "y = f(x)", r"train.py:2 is no longer `y = f\(x\)`: the file was changed since"),
+        ("y = f(x) + 1", 1, "f(x)", "no longer"),
+        ("password = 'A'", 1, "A", "no longer"),
+        ("y = g(x)", 1, "", "no longer"),
+        ("y = g(x)", 7, "y = f(x)", "train.py:8 has no code"),
+        ("x = g(); y = f(x)", 1, "x = g(); y = f(x)", "train.py:2 has several statements"),
+        ("if a:\n    b\nelif f(x):\n    c", 3, "elif f(x):", "no line can be put before `elif`"),
+        ("y = (", 1, "y = (", "the file is not valid Python"),
+        ("(" * 500 + ")" * 500, 1, "(", "the file is not valid Python"),
     ],
 )
-def test_an_edit_that_does_not_fit_is_refused_in_one_line(source, line, kind, old, message):
+def test_an_edit_that_does_not_fit_is_refused_in_one_line(source, line, old, message):
     with pytest.raises(EditError, match=message) as raised:
-        edit(source, line, kind, old, "mark(x, 0)")
-    assert "\n" not in str(raised.value)
+        insert(source, line, old)
+    assert "\n" not in str(raised.value) and "password" not in str(raised.value)
 
 
-def test_an_edit_that_is_not_python_is_refused():
-    with pytest.raises(EditError, match="the changed code is not valid Python"):
-        insert("y = f(x)", 1, "y = f(x)", "mark dynamic!")
+EVIL = "__import__('os').system('x')"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "mark dynamic!",
+        EVIL,
+        f"torch._dynamo.mark_dynamic(x, 0); {EVIL}",
+        f"torch._dynamo.mark_dynamic(x, 0)\n{EVIL}",
+        f"torch._dynamo.mark_dynamic(x, 0)\r{EVIL}",
+        f"torch._dynamo.mark_dynamic(x, 0) #\r{EVIL}",
+        f"torch._dynamo.mark_dynamic(x[{EVIL}], 0)",
+        f"torch._dynamo.mark_dynamic(x, {EVIL})",
+        "torch._dynamo.mark_dynamic(f'{x}', 0)",
+        "torch._dynamo.mark_dynamic((y := x), 0)",
+        "torch._dynamo.mark_dynamic(x, 0)  # coding: utf-7",
+        "torch._dynamo.mark_dynamic(x, 0, min=2)",
+        "torch.load(x, 0)",
+        "torch._dynamo.config.cache_size_limit = f()",
+        "torch._inductor.config.cpp.cxx = ('sh', '-c', 'x')",
+        "import os",
+        "from os import system as torch",
+        "import torch as os",
+        "n = IntVar(f())",
+        "torch = IntVar('n')",
+        "@evil\n@dynamic_spec({})",
+        "@evil",
+        f"@dynamic_spec({{}})\ndef decorated(): {EVIL}",
+        "module.compile(dynamic_shapes={})",
+        "torch.tensor(x)",
+    ],
+)
+def test_code_of_no_known_form_is_not_inserted(new):
+    with pytest.raises(EditError):
+        insert("y = f(x)\n", 1, "y = f(x)", new)
+    with pytest.raises(EditError):
+        insert("def f(x):\n    return x\n", 1, "def f(x):", new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x", EVIL),
+        ("x", "y"),
+        ("x", f"x.contiguous({EVIL})"),
+        ("x", "y.contiguous()"),
+        ("x", "x.view_as(y)"),
+        ("x", "x.contiguous() #"),
+        ("x", f"x.contiguous())\r({EVIL}"),
+        ("x", f"x.contiguous()\n\n{EVIL}"),
+        (EVIL, f"{EVIL}.contiguous()"),
+        ("@torch.compile", f"@torch.compile(backend={EVIL})"),
+        ("@torch.compile", f"@torch.compile(dynamic_shapes={EVIL})"),
+        ("@torch.compile", "@torch.compile(dynamic_shapes={}, backend='y')"),
+    ],
+)
+def test_an_argument_of_no_known_form_is_not_inserted(old, new):
+    with pytest.raises(EditError):
+        replace(f"y = f(x)\nf({EVIL})\n", 1, "f(x)", old, new)
+    with pytest.raises(EditError):
+        edit("@torch.compile\ndef f(x):\n    return x\n", 1, "replace", old, new)
+
+
+@pytest.mark.parametrize(
+    "imports", ["import os", "from os import system", f"import torch; {EVIL}", f"import torch\r{EVIL}"]
+)
+def test_no_other_import_is_added(imports):
+    change = Edit("a.py", 2, "insert_before", "f(x)", MARK, imports, code="f(x)")
+    with pytest.raises(EditError, match="is not an import"):
+        apply_edits(IMPORT + "f(x)\n", [change])
 
 
 def test_line_numbers_stay_those_of_the_original():
@@ -109,16 +201,21 @@ def test_line_numbers_stay_those_of_the_original():
         "def f(x):\n    y = [\n        x,\n    ]\n    return g(y,\n      x)\n\ndef g(a, b):\n    raise ValueError\n"
     )
     edits = [
-        Edit("a.py", 2, "insert_before", "y = [", "first = 1\nsecond = 2"),
-        Edit("a.py", 5, "replace", "g(y, x)", "g(list(y), x)"),
-        Edit("a.py", 9, "insert_before", "raise ValueError", "third = 3"),
+        Edit("a.py", 2, "insert_before", "y = [", 'first = IntVar("a")\nsecond = IntVar("b")', code="y = ["),
+        Edit("a.py", 5, "replace", "x", "x.contiguous()", code="return g(y,", call="g(y,\n      x)"),
+        Edit("a.py", 9, "insert_before", "raise ValueError", 'third = IntVar("c")', code="raise ValueError"),
     ]
     edited = apply_edits(source, edits)
     assert edited.lines == (1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10)
-    namespace = {}
+    namespace = {"IntVar": str}
     exec(edited.compile("a.py"), namespace)
+
+    class Value:
+        def contiguous(self):
+            return self
+
     with pytest.raises(ValueError) as raised:
-        namespace["f"](1)
+        namespace["f"](Value())
     lines = [frame.lineno for frame in traceback.extract_tb(raised.value.__traceback__) if frame.filename == "a.py"]
     assert lines == [5, 9]
     assert namespace["g"].__code__.co_firstlineno == 8

@@ -11,7 +11,8 @@ CODE = [f"line_{n} = {n}" for n in range(1, 21)]
 
 
 @pytest.fixture
-def module(tmp_path):
+def module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "model.py"
     path.write_text("\n".join(CODE))
     return path

@@ -70,20 +70,15 @@ def test_a_warmup_is_complete_when_every_variant_is_there(tmp_path, events, is_c
     assert (list_missing(wanted, saved(tmp_path, *events).data) == []) is is_complete
 
 
-def test_the_script_runs_the_program_of_the_session(tmp_path):
+def test_the_script_runs_the_program_of_its_command_line(tmp_path):
     program = {"script": "/home/ada/train.py", "module": None, "arguments": ["--lr", "0.1"], "folder": "/home/ada"}
     session = save_session(tmp_path, *EVENTS, program=program)
     text = session.warmup(tmp_path / "warm.py").read_text()
-    assert "Compile what `python train.py --lr 0.1` compiled" in text and "TODO" not in text
-    assert "runpy.run_path('/home/ada/train.py', run_name='__main__')" in run_function(text)
-    assert 'ARGUMENTS = ["--lr", "0.1"]' in text and "save_artifacts(run, VARIANTS, 'warm.artifacts')" in text
+    assert "Recorded was: python train.py --lr 0.1" in text and "TODO" not in text
+    assert "/home/ada" not in text, "the user names the program that is run"
+    assert "runpy.run_path(sys.argv[0], run_name='__main__')" in run_function(text)
+    assert "save_artifacts(run, VARIANTS, 'warm.artifacts')" in text
     assert "Variants('forward', 'model.py', 30, count=2, backwards=1, stored=1)," in text
-
-
-def test_a_module_runs_as_a_module(tmp_path):
-    program = {"script": None, "module": "ada.train", "arguments": [], "folder": "/home/ada"}
-    text = save_session(tmp_path, *EVENTS, program=program).warmup(tmp_path / "warm.py").read_text()
-    assert "runpy.run_module('ada.train', run_name='__main__', alter_sys=True)" in run_function(text)
 
 
 def test_without_a_program_the_calls_are_marked(tmp_path):

@@ -90,9 +90,9 @@ def _make_change(way: Settings | CodeChange | str) -> CodeChange:
     return CodeChange(text=way) if isinstance(way, str) else CodeChange(settings=way)
 
 
-def edit_argument(cause: Cause, template: str) -> CodeChange | None:
-    """Another argument in the user's call, as a change; None if the call is not known."""
-    edits = replace_argument(cause, template)
+def edit_argument(cause: Cause, form: str) -> CodeChange | None:
+    """Another argument in the user's call, as a change; None if there is no such edit."""
+    edits = replace_argument(cause, form)
     return CodeChange(edits=edits) if edits else None
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..change import Edit
+from ..inserted_code import is_known_code, parse_expression, write_argument, write_path
 from .call_sites import CallSite
 from .cause import Cause
 
@@ -29,9 +30,10 @@ def get_user_value(cause: Cause) -> str | None:
 
 def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:
     """Put `lines` before the user's line; no edit if that is not possible there."""
-    if not lines or not site.code or not _can_insert(site, lines):
+    new = "\n".join(lines)
+    if not lines or not site.code or not is_known_code(new) or not _can_insert(site, lines):
         return ()
-    return (Edit(site.file, site.line, "insert_before", site.code, "\n".join(lines)),)
+    return (Edit(site.file, site.line, "insert_before", site.code, new, code=site.code),)
 
 
 def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
@@ -47,52 +49,38 @@ def _can_insert(site: CallSite, lines: tuple[str, ...]) -> bool:
     return bool(_RUNS_ONCE.match(code)) and code.endswith(":") and not used & set(_list_targets(tree))
 
 
-def replace_argument(cause: Cause, template: str) -> tuple[Edit, ...]:
-    """Replace the guarded value in each of the user's calls by `template`, in which {} or {0} is the value; no edit if
-    one does not have it, or if evaluating it twice could do something twice.
-
-    The whole call is replaced, so that the same name elsewhere in the statement stays.
+def replace_argument(cause: Cause, form: str) -> tuple[Edit, ...]:
+    """Give each of the user's calls the guarded value in one of ARGUMENT_FORMS; no edit if one of them does not have it
+    as an argument, or if it is no path, which can be evaluated again without doing something twice.
     """
     named = {one.site: one.names.get(cause.source) for one in cause.user.sites}
     site = get_site(cause)
     if site is not None:
         named[site] = get_user_value(cause)
-    edits = [_replace_at(site, value, template) for site, value in named.items()]
+    edits = [_replace_at(site, value, form) for site, value in named.items()]
     return tuple(edit for found in edits for edit in found) if all(edits) else ()
 
 
-def _replace_at(site: CallSite, value: str | None, template: str) -> tuple[Edit, ...]:
-    if value is None or not site.call or (template.count("{0}") > 1 and "(" in value):
+def _replace_at(site: CallSite, value: str | None, form: str) -> tuple[Edit, ...]:
+    old = write_path(value)
+    new = None if old is None else write_argument(form, old)
+    if old is None or new is None or not site.call or not site.code or not has_argument(site.call, old):
         return ()
-    call = rewrite_argument(site.call, value, template.format(value))
-    return (Edit(site.file, site.line, "replace", site.call, call),) if call else ()
+    return (Edit(site.file, site.line, "replace", old, new, code=site.code, call=site.call),)
 
 
-def rewrite_argument(call: str, old: str, new: str) -> str | None:
-    """The text of a call whose arguments have `new` where they had the expression `old`; None if none had."""
-    tree, wanted = parse_code(call), parse_code(old)
-    if tree is None or wanted is None or not isinstance(tree.body[0], ast.Expr):
-        return None
-    outer, text = tree.body[0].value, ast.dump(wanted.body[0])
-    if not isinstance(outer, ast.Call):
-        return None
-    arguments = [*outer.args, *(keyword.value for keyword in outer.keywords)]
-    found = [node for node in arguments if ast.dump(ast.Expr(node)) == text]
-    for node in reversed(found):
-        start, end = _find_offsets(call, node)
-        call = call[:start] + new + call[end:]
-    return call if found else None
+def has_argument(call: str, value: str) -> bool:
+    """True if a text is exactly one call, and the value is one of its arguments."""
+    tree, wanted = parse_code(call), parse_expression(value)
+    outer = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    if wanted is None or not isinstance(outer, ast.Expr) or not isinstance(outer.value, ast.Call):
+        return False
+    return any(ast.dump(node) == ast.dump(wanted) for node in list_arguments(outer.value))
 
 
-def _find_offsets(text: str, node: ast.expr) -> tuple[int, int]:
-    """Where a node's text begins and ends. Its columns count UTF-8 bytes."""
-    lines = text.splitlines(keepends=True)
-
-    def find(line: int, column: int) -> int:
-        before = sum(map(len, lines[: line - 1]))
-        return before + len(lines[line - 1].encode()[:column].decode())
-
-    return find(node.lineno, node.col_offset), find(node.end_lineno or node.lineno, node.end_col_offset or 0)
+def list_arguments(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call, and the values of its keywords."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def parse_code(code: str) -> ast.Module | None:

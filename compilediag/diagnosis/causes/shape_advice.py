@@ -10,6 +10,7 @@ from ...decode.guards.path import format_source
 from ...events import Recompile
 from ...formatting import format_expression, is_resumed
 from ..change import CodeChange
+from ..inserted_code import write_path
 from ..settings import Settings, fix_code
 from .advice import (
     Advice,
@@ -164,8 +165,8 @@ def _changes_an_integer(cause: Cause) -> bool:
 
 def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:
     base, name, dim = split_property(source)
-    text = format_expression(base) if names is None else names.get(source)
-    if name != "size" or text is None or "*" in text or is_stack_value(text):
+    text = write_path(base if names is None else names.get(source))
+    if name != "size" or text is None or is_stack_value(text):
         return None
     return None if text.count(".") + text.count("[") > MAX_STEPS else f"{mark}({text}, {dim})"
 
@@ -297,7 +298,7 @@ def advise_stride(cause: Cause) -> Advice:
         "stride_changes",
         f"Use one memory layout: {name} = {name}.contiguous().",
         f"For images in channels_last, use {name}.contiguous(memory_format=torch.channels_last) at every call.",
-        list_changes(edit_argument(cause, "{}.contiguous()") or f"Pass {name}.contiguous() at every call."),
+        list_changes(edit_argument(cause, "{0}.contiguous()") or f"Pass {name}.contiguous() at every call."),
         ceiling=get_usual_ceiling(cause),
     )
 

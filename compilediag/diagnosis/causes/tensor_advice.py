@@ -59,7 +59,7 @@ def advise_dispatch_keys(cause: Cause) -> Advice:
 def advise_requires_grad(cause: Cause) -> Advice:
     """A tensor with and without gradient. detach() is no way out: a gradient that is needed would be lost."""
     name = get_name(cause, "x")
-    template = "{0} if {0}.requires_grad else {0}.detach().requires_grad_()"
+    form = "{0} if {0}.requires_grad else {0}.detach().requires_grad_()"
     two = "Tensors with and without gradient need separate compiled versions, at most two."
     if cause.facts.is_parameter or "." in cause.source.removesuffix(".requires_grad"):
         same = f"To compile once, keep requires_grad the same for {name} at every call."
@@ -69,7 +69,7 @@ def advise_requires_grad(cause: Cause) -> Advice:
         "requires_grad_changes",
         pass_it,
         f"{two} No gradient that is needed is lost that way; calls that had none record one.",
-        list_changes(edit_argument(cause, template) or pass_it),
+        list_changes(edit_argument(cause, form) or pass_it),
         get_usual_ceiling(cause),
     )
 

@@ -201,7 +201,7 @@ def _advise_float(cause: Cause) -> Advice:
     name = get_name(cause, "the float")
     can_be_tensor = _find_uses(cause) == {"operand"}
     tensor = f"Pass a 0-dim tensor: torch.tensor({name})." if can_be_tensor else ""
-    edit = edit_argument(cause, "torch.tensor({})") if can_be_tensor else None
+    edit = edit_argument(cause, "torch.tensor({0})") if can_be_tensor else None
     if is_usual(cause):
         explanation = "torch makes a float dynamic by itself after its first change, so one recompile is usual."
         changes = list_changes(edit, tensor, ALL_DYNAMIC)
@@ -272,7 +272,7 @@ def advise_number_or_tensor(cause: Cause) -> Advice:
         f"Always pass a tensor: torch.as_tensor({name}).",
         f"{name} is a number at some calls and a tensor at others: one compiled version for each, and one more for "
         "every other number.",
-        list_changes(edit_argument(cause, "torch.as_tensor({})"), f"Always pass a tensor: torch.as_tensor({name})."),
+        list_changes(edit_argument(cause, "torch.as_tensor({0})"), f"Always pass a tensor: torch.as_tensor({name})."),
         get_usual_ceiling(cause),
     )
 

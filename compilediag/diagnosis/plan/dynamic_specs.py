@@ -5,20 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...decode.calls.own_code import OwnCode
 from ...formatting import format_names, format_place
 from ..causes.edits import parse_code
 from ..change import CodeChange, Edit
+from ..inserted_code import SPEC_MODULE, SPEC_NAMES, get_new_option, is_known_code
 from .spec_evidence import CannotSpecify, Slot, SpecEvidence
 
 #: The first version of torch in which it is public.
 SPEC_SINCE = (2, 15)
 WIDTH = 100
-_MODULE = "torch.fx.experimental.dynamic_spec"
-_NAMES = ("DictSpec", "IntVar", "ObjectSpec", "STATIC", "SeqSpec", "ShapeVar", "TensorSpec", "dynamic_spec")
 _TENSORS_OF_MODULES = re.compile(r"\._(?:buffers|parameters)\['(\w+)'\]$")
 _NAME = re.compile(r"(?!__)[A-Za-z_]\w*")
 _STEP = re.compile(r"\.(?P<attribute>\w+)|\['(?P<key>[^']+)'\]|\[(?P<item>\d+)\]")
@@ -77,12 +76,14 @@ def write_spec(evidence: SpecEvidence, own: OwnCode) -> CodeChange | None:
     is_own = bool(line) and own.is_own(file, frame.function, code)
     decorator = _parse_decorator(code) if is_own else None
     if decorator is not None:
-        return _edit_decorator(*decorator, Edit(file, line, "replace", code, ""), shared, items)
+        return _edit_decorator(*decorator, Edit(file, line, "replace", code, "", code=code), shared, items)
     if is_own and code.startswith(("def ", "async def ")) and not evidence.is_in_place and frame.function != "__call__":
-        return _insert(Edit(file, line, "insert_before", code, ""), shared, _write_call("@dynamic_spec(", items, ")"))
+        place = Edit(file, line, "insert_before", code, "", code=code)
+        return _insert(place, shared, _write_call("@dynamic_spec(", items, ")"))
     called = "module.compile(" if evidence.is_in_place else f"torch.compile({_get_callable(frame.function)}, "
     lines = "\n".join([*shared, _write_call(f"{called}dynamic_shapes=", items, ")")])
-    return CodeChange(text=f"{_write_import(lines)}\n{lines}")
+    text = f"{_write_import(lines)}\n{lines}"
+    return CodeChange(text=text) if is_known_code(text) else None
 
 
 def _get_callable(function: str | None) -> str:
@@ -113,20 +114,22 @@ def _edit_decorator(
         return None
     start = f"{text[:-1].rstrip().removesuffix(',')}{', ' if options else ''}" if text.endswith(")") else f"{text}("
     new = _write_call(f"{start}dynamic_shapes=", items, ")")
-    imports = _write_import("\n".join([*shared, new]))
-    before = Edit(place.file, place.line, "insert_before", place.old, "\n".join(shared), imports)
-    edits = (before,) if shared else ()
-    return CodeChange(edits=(*edits, Edit(place.file, place.line, "replace", text, new, imports)))
+    before = "\n".join(shared)
+    if get_new_option(text, new) is None or not is_known_code(before):
+        return None
+    imports = _write_import(f"{before}\n{new}")
+    edits = (replace(place, kind="insert_before", new=before, imports=imports),) if shared else ()
+    return CodeChange(edits=(*edits, replace(place, old=text, new=new, imports=imports)))
 
 
-def _insert(place: Edit, shared: Sequence[str], decorator: str) -> CodeChange:
+def _insert(place: Edit, shared: Sequence[str], decorator: str) -> CodeChange | None:
     new = "\n".join([*shared, decorator])
-    return CodeChange(edits=(Edit(place.file, place.line, place.kind, place.old, new, _write_import(new)),))
+    return CodeChange(edits=(replace(place, new=new, imports=_write_import(new)),)) if is_known_code(new) else None
 
 
 def _write_import(code: str) -> str:
-    used = [name for name in _NAMES if re.search(rf"\b{name}\b", code)]
-    return f"from {_MODULE} import {', '.join(used)}"
+    used = [name for name in SPEC_NAMES if re.search(rf"\b{name}\b", code)]
+    return f"from {SPEC_MODULE} import {', '.join(used)}"
 
 
 def _write_call(start: str, items: Sequence[str], end: str) -> str:
@@ -143,7 +146,7 @@ def _name_variables(evidence: SpecEvidence) -> dict[Slot, str]:
     names: dict[Slot, str] = {}
     for group in evidence.groups:
         words = re.findall(r"\w+", group[0].name.removeprefix("L"))
-        last = max(at for at, word in enumerate(words) if not word.isdigit())
+        last = max((at for at, word in enumerate(words) if not word.isdigit()), default=0)
         dim = [] if group[0].dim is None else [str(group[0].dim)]
         short, whole = "_".join([*words[last:], *dim]), "_".join([*words, *dim])
         names.update(dict.fromkeys(group, whole if short in names.values() else short))
@@ -197,7 +200,7 @@ def _add(node: _Node, steps: Sequence[tuple[str, str]], text: str) -> None:
 
 def _write_parameter(name: str, node: _Node, parameters: Sequence[str] | None) -> str:
     if parameters is None or name in parameters or f"{name}=" in parameters:
-        return f'"{name}": {_write_node(node)}'
+        return f"{_quote(name)}: {_write_node(node)}"
     if f"*{name}" in parameters and node.kind == "item":
         return f'"{_ARGUMENTS}": {_write_list(node)}'
     if f"**{name}" in parameters and node.kind == "key":
@@ -214,7 +217,13 @@ def _write_node(node: _Node) -> str:
 
 
 def _write_dict(node: _Node) -> str:
-    return f"{{{', '.join(f'{chr(34)}{part}{chr(34)}: {_write_node(value)}' for part, value in node.parts.items())}}}"
+    return f"{{{', '.join(f'{_quote(part)}: {_write_node(value)}' for part, value in node.parts.items())}}}"
+
+
+def _quote(text: str) -> str:
+    if not text.isprintable() or '"' in text or "\\" in text:
+        raise CannotSpecify(text)
+    return f'"{text}"'
 
 
 def _write_list(node: _Node) -> str:

@@ -58,6 +58,7 @@ def make_plan(data: Rows, causes: Sequence[Cause] | None = None) -> Plan:
         notes=(*block.conflicts, *(_list_limits(data, is_collected) if recompiles else ())),
         costs=find_compile_costs(data),
         is_collected=is_collected,
+        is_own=bool(getattr(data, "is_ours", False)),
         specs=specs,
     )
 

@@ -102,7 +102,8 @@ class Plan:
     as plain values; None if it was not tried. `notes` are sentences about the plan as a whole. `costs` say where
     compile time goes even if nothing recompiles: what the next process pays again first, then what can be saved.
     `specs` are specifications of torch.compile's arguments, each of which can replace some of the steps.
-    `is_collected` is false if recompiles were not collected, or not all the time.
+    `is_collected` is false if recompiles were not collected, or not all the time. `is_own` is true if this process
+    recorded the session: `patch()` then reads the program's files in any folder, otherwise only in the current one.
     """
 
     steps: tuple[PlanStep, ...] = ()
@@ -116,6 +117,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     costs: tuple[CompileCost, ...] = ()
     is_collected: bool = True
+    is_own: bool = False
     specs: tuple[DynamicSpec, ...] = ()
 
     @property

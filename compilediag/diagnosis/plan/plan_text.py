@@ -9,6 +9,7 @@ from ...formatting import escape_lines, format_line, format_place, format_times
 from ..settings import Settings, fix_code
 
 if TYPE_CHECKING:
+    from ..change import Edit
     from ..compile_cost import CompileCost
     from .dynamic_specs import DynamicSpec
     from .plan import Plan, PlanStep, UnresolvedCause
@@ -79,13 +80,16 @@ def format_code(plan: Plan) -> str:
     return escape_lines("\n".join(blocks))
 
 
+def _describe_place(edit: Edit) -> str:
+    """``train.py:7, instead of `k` in `step(x, k)` ``"""
+    where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
+    return f"{format_place(edit.file, edit.line)}, {_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
+
+
 def _format_step_code(step: PlanStep) -> str:
     """The edits of a step; its advice as a comment if no program can apply it; "" if it is only settings."""
     if step.edits:
-        return "\n".join(
-            f"# {format_place(edit.file, edit.line)}, {_VERBS[edit.kind]} `{format_line(edit.old, 80)}`:\n{edit.new}"
-            for edit in step.edits
-        )
+        return "\n".join(f"# {_describe_place(edit)}:\n{edit.new}" for edit in step.edits)
     if step.settings:
         return ""
     return textwrap.fill(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from ...notebook_cells import read_cell
-from ...source_files import read_source
+from ...source_files import SourceReader, split_lines
 
 #: Lines that are shown before and after the line itself.
 AROUND = 4
@@ -15,15 +14,16 @@ _MAX_CHARS = 300
 
 
 class SourceLines:
-    """Reads Python files of this machine, and cells of this notebook if the session was recorded in it (`is_own`).
+    """Reads the program's Python files, and cells of this notebook if the session was recorded in it (`is_own`).
 
     A session does not keep files. What it names may have changed since, and a session from elsewhere may name any
-    file. So lines are shown only if they are in a regular Python file of at most 1 MB, and the line itself still has
-    the text that torch recorded.
+    file. So lines are shown only if `SourceReader` reads the file, and the whole line still has the text that torch
+    recorded.
     """
 
     def __init__(self, is_own: bool):
         self._is_own = is_own
+        self._reader = SourceReader(is_own)
         self._files: dict[str, list[str] | None] = {}
 
     def read_around(self, file: str | None, line: int | None, code: str | None) -> list[tuple[int, str]] | None:
@@ -41,5 +41,5 @@ class SourceLines:
     def _read(self, file: str) -> list[str] | None:
         if cell := _CELL.fullmatch(file):
             return read_cell(int(cell[1])) if self._is_own else None
-        text = read_source(file) if os.path.isabs(file) else None
-        return None if text is None else text.splitlines()
+        text = self._reader.find(file)
+        return None if text is None else [line.rstrip("\r\n") for line in split_lines(text)]
