@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..diagnosis.change import Edit
 from ..diagnosis.evidence import group_by
 from ..diagnosis.plan import Plan, make_plan
 from ..diagnosis.plan.outcome import Outcome

@@ -54,8 +54,9 @@ def test_an_edit_and_a_patch_need_the_text_that_they_expect():
     assert apply_patch(old, patch) == new
     with pytest.raises(CannotApply):
         apply_patch(old.replace("b = 2", "b = 3"), patch)
-    edit = {"file": "x.py", "line": 2, "kind": "insert_before", "old": "b = 2", "new": "print(a)"}
-    assert apply_edits(old, [edit], "x.py") == "a = 1\nprint(a)\nb = 2\nc = 3\n"
+    mark = "torch._dynamo.mark_dynamic(a, 0)"
+    edit = {"file": "x.py", "line": 2, "kind": "insert_before", "old": "b = 2", "new": mark, "code": "b = 2"}
+    assert apply_edits(old, [edit], "x.py") == f"import torch\na = 1\n{mark}\nb = 2\nc = 3\n"
     with pytest.raises(CannotApply):
         apply_edits(old, [{**edit, "file": "y.py"}], "x.py")
     with pytest.raises(CannotApply):
