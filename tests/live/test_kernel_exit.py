@@ -47,17 +47,20 @@ def is_last(patch):
 
 def read_to_the_end(manager, client):
     """Every patch until the kernel has ended and the last one is here. ValueError if a message is not whole."""
-    found, end = [], time.monotonic() + MOST_S
+    found, kinds, end = [], [], time.monotonic() + MOST_S
     while time.monotonic() < end:
         has_ended = not manager.is_alive()
         try:
-            patch = read_patch(client.get_iopub_msg(timeout=1))
+            message = client.get_iopub_msg(timeout=1)
         except queue.Empty:
             if has_ended and any(map(is_last, found)):
                 return found
             continue
+        kinds.append((message["msg_type"], message["content"].get("text")))
+        patch = read_patch(message)
         found += [] if patch is None else [patch]
-    raise AssertionError(f"the last of {len(found)} patches did not come, and is_alive() is {manager.is_alive()}")
+    code = manager.provisioner.process.poll()
+    raise AssertionError(f"the last patch did not come; the kernel's exit code is {code}, it sent {kinds}")
 
 
 def test_what_is_sent_while_a_kernel_ends_is_whole(tmp_path):
