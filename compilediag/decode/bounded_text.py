@@ -9,6 +9,8 @@ from typing import Any
 MAX_TEXT = 4_000
 #: The same for the JSON of a list or a dict, and for one text in it once the JSON is longer.
 MAX_JSON, MAX_ITEM = 64_000, 1_000
+#: Characters of a message of torch's that are searched: some patterns try each of them as a beginning.
+SEARCHED = 20_000
 
 
 def bound_text(text: str, limit: int = MAX_TEXT) -> str:

@@ -24,7 +24,7 @@ _TORCH_FILE = re.compile(r"(?:(?:site|dist)-packages|pytorch)[/\\]torch[/\\]")
 #: The last folder named `torch`: torch can be installed below another one, such as /opt/torch/.venv.
 _IN_TORCH = re.compile(r".*[/\\]torch[/\\](.*)$", re.S)
 _FRAME = re.compile(
-    r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
+    r'^[^\S\n]*File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n    (?! )(?P<code>[^\n]*))?', re.M
 )
 
 

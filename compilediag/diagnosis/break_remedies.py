@@ -11,7 +11,7 @@ from .change import CodeChange
 
 #: Settings that let torch trace what it otherwise leaves to Python.
 _SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
-_LOGGER = re.compile(r"\b((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
+_LOGGER = re.compile(r"(?<!\w)(?<!\w\.)((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
 _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
 #: torch's words for a call with keyword arguments. When torch moves it, it drops them, or refuses from 2.15 on.
 _KEYWORDS = "has_kwargs True"

@@ -47,7 +47,7 @@ def _find_differing(then: Components, now: Components) -> list[str]:
 def _align_inputs(then: Components, now: Components) -> Components:
     """Return `then` with its inputs numbered as in `now`, if one was added or removed (a size that became dynamic)."""
     before, after = _find_inputs(then), _find_inputs(now)
-    if len(before) == len(after):
+    if len(before) == len(after) or max(len(before), len(after)) > MAX_ALIGNED:
         return then
     old_texts, new_texts = ([component.text for component in inputs.values()] for inputs in (before, after))
     old, new = list(before), list(after)

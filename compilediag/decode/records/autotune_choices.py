@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import AutotuneChoice
+from ..bounded_text import SEARCHED, bound_text
 
 #: Class of a choice -> its kind. All others are "other".
 KINDS = {
@@ -20,7 +21,7 @@ KINDS = {
     "CppTemplateCaller": "cpp",
     "SubgraphChoiceCaller": "subgraph",
 }
-PARAMETER = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\[[^]]*\]|[^,\s]+)")
+PARAMETER = re.compile(r"(?<!\w)(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\[[^]]*\]|[^,\s]+)")
 #: A line that starts with the class of an exception, as the last line of a traceback does.
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Resources|Failure|Interrupt)\b")
 #: What torch 2.15 adds to the key of a run: `:benchmark_policy=cudagraph_auto:cudagraph_unroll=4`.
@@ -125,7 +126,7 @@ def parse_parameters(description: str | None) -> dict[str, Any]:
     """Parse `BLOCK_M=64, ACC_TYPE='tl.float32', num_warps=4` as a dict; any other text as {"description": text}."""
     if not description:
         return {}
-    found = {name: _parse_value(text) for name, text in PARAMETER.findall(description)}
+    found = {name: _parse_value(text) for name, text in PARAMETER.findall(description[:SEARCHED])}
     return found or {"description": description}
 
 
@@ -139,6 +140,8 @@ def _parse_value(text: str) -> Any:
 
 def parse_inputs(key: str | None) -> list[str] | None:
     """Format the inputs in torch's key of a run: for each a tuple of device, dtype, sizes, strides and offset."""
+    if key is not None and len(key) > SEARCHED:
+        return [bound_text(key)]
     try:
         inputs = ast.literal_eval(POLICY.sub("", key or ""))
         return [_format_logged_input(*entry) for entry in inputs]

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...events import Compile
+from ..bounded_text import SEARCHED
 
 #: Fields of CompilationMetrics by name; torch adds some with each version.
 Metrics = Mapping[str, Any]
@@ -131,7 +132,7 @@ def _find_trigger(compile_id: str | None, forward: bool) -> str:
 
 
 def _find_limit(metrics: Metrics) -> str | None:
-    found = LIMIT.search(metrics.get("fail_reason") or "")
+    found = LIMIT.search((metrics.get("fail_reason") or "")[:SEARCHED])
     return found[1] if found else None
 
 

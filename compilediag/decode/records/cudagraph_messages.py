@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..bounded_text import SEARCHED
 from ..call_stacks import find_user_line
 
 _PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs? due to )+")
-_STACK = re.compile(r"[.,:]?\s*Found from ?:?\s*")
+_STACK = re.compile(r"[.,:]?(?<!\s)\s*Found from ?:?\s*")
 _LIMIT = re.compile(
     r"function (?P<function>\d+) exceeding max re-recording limit \(=(?P<limit>\d+)\) "
     r"on cudagraph node \S+ due to (?P<why>.*?)\.?\s*$",
@@ -49,7 +50,7 @@ MAX_INPUTS = 3
 
 def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
     """Return reason, user_file, user_line and user_code of a skip; `stack` is used if the message has no stack."""
-    body = _PREFIX.sub("", message.strip())
+    body = _PREFIX.sub("", message[:SEARCHED].strip())
     reason, *found = _STACK.split(body, maxsplit=1)
     reason = " ".join(reason.split()).strip(" .,")
     if reason.startswith("[") and reason.endswith("]"):
@@ -61,6 +62,7 @@ def parse_skip(message: str, stack: str = "") -> dict[str, Any]:
 
 def parse_limit(message: str, placeholders: Sequence[str]) -> dict[str, Any] | None:
     """Return the columns of the message after which torch runs a function without CUDA graphs; None for any other."""
+    message = message[:SEARCHED]
     if found := _THRESHOLD.search(message):
         return _describe_threshold(found, placeholders)
     found = _LIMIT.search(message)
@@ -88,7 +90,7 @@ def describe_demotion(places: Sequence[int], placeholders: Sequence[str]) -> dic
 
 def parse_size_limit(message: str) -> dict[str, Any] | None:
     """Return compile_id, mode and reason of torch's warning that new sizes run eagerly; None for another message."""
-    found = _SIZES.match(message)
+    found = _SIZES.match(message[:SEARCHED])
     if found is None:
         return None
     compile_id = found["compile"] if found["compile"] not in ("", "None") else None
@@ -100,6 +102,7 @@ def parse_mismatch(text: str, placeholders: Sequence[str]) -> dict[str, Any]:
 
     `placeholders` are the names of the inputs, in order.
     """
+    text = text[:SEARCHED]
     words, _, _ = text.partition("\n")
     words = words.strip(" .")
     changed = list(_CHANGED.finditer(text))
@@ -123,6 +126,7 @@ def is_overwritten(message: str) -> bool:
 
 def parse_overwritten(message: str) -> dict[str, Any]:
     """Return the reason and the line that made the output, from torch's error at its use."""
+    message = message[:SEARCHED]
     stack = _OUTPUT.search(message)
     reason = " ".join(message.partition(" Stack trace: ")[0].split())
     return {"reason": reason, **_find_user_columns(stack["stack"] if stack else "")}

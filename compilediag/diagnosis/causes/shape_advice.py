@@ -47,7 +47,7 @@ _MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
 #: Kinds of guards that marking a size as dynamic removes.
 SIZE_KINDS = ("tensor_size", "symbolic_shape")
 #: The size of a tensor that is broadcast, in what came: `keep.size()[1] = 1, x.size()[1] = 2`.
-_ONE = re.compile(r"([\w.\[\]']+)\.size\(\)\[\d+\] = 1\b")
+_ONE = re.compile(r"(?<![\w.\[\]'])([\w.\[\]']+)\.size\(\)\[\d+\] = 1\b")
 #: torch's words for a guard that two sizes are equal because they were equal at the first call.
 _DUCK = "duck sizing"
 

@@ -12,7 +12,7 @@ from ..change import CodeChange
 _FIXED = re.compile(
     r"You marked (L\[.*?\]\.size\(\)\[\d+\]) as dynamic but your code specialized it to be a constant \((-?\d+)\)"
 )
-_MARKED = re.compile(r"^\s*- (You marked [^\n]*)", re.M)
+_MARKED = re.compile(r"^[^\S\n]*- (You marked [^\n]*)", re.M)
 _RANGE = re.compile(r"Not all values of .*? in the specified range .*? satisfy the generated guard ([^\n]+)")
 _SOURCE = re.compile(r"[LG]\['[^\]]*'\](?:[\w.]|\[[^\]]*\])*\.size\(\)\[\d+\]")
 _DOES_NOT_RAISE = "Use torch._dynamo.maybe_mark_dynamic, which does not raise: each size is then compiled separately."
