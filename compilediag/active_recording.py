@@ -9,7 +9,6 @@ import atexit
 import contextlib
 import functools
 import importlib
-import logging
 import os
 import platform
 import sqlite3
@@ -18,12 +17,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import sources
+from . import own_log, sources
 from .errors import CompilediagError
 from .files import make_absolute
 from .interrupts import finish
@@ -39,9 +38,9 @@ from .storage.store import Store
 from .target_file import TargetFile, choose_file
 from .version import __version__
 
-logger = logging.getLogger("compilediag")
-
 DETAILS = ("lean", "full")
+#: Bytes of address space that are kept for the end of a recording.
+RESERVE = 8 << 20
 
 
 @dataclass(eq=False)
@@ -55,6 +54,9 @@ class ActiveRecording:
     recorder: Recorder
     levels: list[object]
     session: Any = None
+    #: Memory that the end of the recording frees first, so that it works where the program has used up a limit. The
+    #: pages are never touched: it takes address space alone.
+    reserve: bytes = field(default_factory=lambda: bytes(RESERVE))
     _is_detached: bool = False
 
     def close(self) -> bool:
@@ -63,6 +65,7 @@ class ActiveRecording:
         A step that fails costs itself: ending a watch raises nothing of ours. False if something is left to do.
         """
         facts = self.recorder.facts
+        self.reserve = b""
         steps = (
             # Only now it is known which device the program uses.
             lambda: facts.update(device=sources.device_name()),
@@ -82,11 +85,15 @@ class ActiveRecording:
         try:
             step()
         except Exception as error:
-            logger.warning("compilediag: the watch could not be ended completely: %r", error)
-            self.recorder.note_error(error)
-            own_errors.report("watch", error)
+            self._note_error(error)
             return False
         return True
+
+    def _note_error(self, error: Exception) -> None:
+        """Count an error of ours and show it. Without memory, or with a logging handler that raises, not even that."""
+        self.recorder.note_error(error)
+        own_log.warning("compilediag: the watch could not be ended completely: %r", error)
+        own_errors.report("watch", error)
 
     def _detach(self) -> None:
         self._is_detached = sources.detach()
@@ -97,7 +104,7 @@ class ActiveRecording:
     def announce_end(self) -> None:
         """Call what waits for the end of the recording."""
         if not self.shield(self.data.announce_end):
-            self._add_last_states()
+            self.shield(self._add_last_states)
 
     def _keep_if_lost(self, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
         if self.recorder.lost is not None:

@@ -10,7 +10,6 @@ counted and the recording goes on; what is raised in a thread that waits is the 
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from . import own_log
 from .events import Event, SourceStatus
 from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
 from .interrupts import finish_start
@@ -31,7 +31,6 @@ from .storage.texts import TextQuota
 
 __all__ = ["Made", "Recorder"]
 
-logger = logging.getLogger("compilediag")
 
 INTERVAL_S = 0.25
 #: At most so many hand-overs wait for the writer; more are dropped and counted.
@@ -276,7 +275,7 @@ class Recorder:
             try:
                 counted.note_error(error)
             except BaseException as worse:
-                logger.debug("compilediag: %r could not be counted: %r", error, worse)
+                own_log.debug("compilediag: %r could not be counted: %r", error, worse)
                 if feed is not None:
                     self.note_error(worse)
 

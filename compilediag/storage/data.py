@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import sqlite3
 import threading
 import zlib
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import own_log
 from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
@@ -26,7 +26,6 @@ from .texts import inflate
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger("compilediag")
 
 E = TypeVar("E", bound=Event)
 Flush = Callable[[bool], Unwritten | None]
@@ -108,7 +107,7 @@ class SessionData(TableProperties):
             try:
                 function()
             except Exception as error:
-                logger.warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
+                own_log.warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
 
     # Rows and tables
 
@@ -316,7 +315,7 @@ class SessionData(TableProperties):
                         store.append(states)
                     return
         except Exception as error:
-            logger.debug("compilediag: %s does not have the last states: %s", self.path, error)
+            own_log.debug("compilediag: %s does not have the last states: %s", self.path, error)
         self.keep_in_memory(Unwritten(tuple(states), deque()), {})
 
     def keep_in_memory(self, unwritten: Unwritten, facts: Mapping[str, Any]) -> None:

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import own_log
 from ..errors import CompilediagError
 from ..events import SourceStatus
 from .rows import insert_rows
 from .session_writer import BUSY, Batch, Unwritten, append_batch
 from .store import Store
 from .tables import read_rows
-
-logger = logging.getLogger("compilediag")
 
 
 def copy_to_memory(store: Store, application_id: int, last_id: int) -> tuple[Store, bool]:
@@ -63,7 +61,7 @@ def _add_batch(memory: Store, batch: Batch) -> None:
     try:
         append_batch(memory, batch)
     except Exception as why:
-        logger.debug("compilediag: a batch is added one by one: %s", why)
+        own_log.debug("compilediag: a batch is added one by one: %s", why)
         for event in batch.events:
             with contextlib.suppress(Exception):
                 append_batch(memory, dataclasses.replace(batch, events=[event]))

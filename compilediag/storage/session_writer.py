@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import own_log
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
 from .file_place import FilePlace
@@ -173,7 +174,7 @@ class SessionWriter:
 
     def _write_singly(self, store: Store, batch: Batch, why: BaseException) -> list[tuple[int, BaseException]]:
         """One event with a value that its column can't hold must not take the batch with it."""
-        logger.debug("compilediag: a batch is written one by one: %s", why)
+        own_log.debug("compilediag: a batch is written one by one: %s", why)
         failed: list[tuple[int, BaseException]] = []
         texts, progress = batch.texts, batch.progress
         parts: list[list[Event]] = [*([event] for event in batch.events), []]
@@ -218,7 +219,7 @@ class SessionWriter:
         except sqlite3.Error as error:
             self._note_failure(error)
         except (TypeError, ValueError) as error:
-            logger.debug("compilediag: %s does not have all facts: %s", self.path, error)
+            own_log.debug("compilediag: %s does not have all facts: %s", self.path, error)
             self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
 
     def close(self) -> None:
@@ -235,7 +236,7 @@ class SessionWriter:
         try:
             close(*args)
         except (sqlite3.Error, OSError) as error:
-            logger.debug("compilediag: %s could not be closed: %s", self.path, error)
+            own_log.debug("compilediag: %s could not be closed: %s", self.path, error)
 
     def give_up(self, why: str) -> None:
         """Write nothing any more: another thread hangs in it, and has the connection."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import own_log
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
 from .accepted_files import Tables, check_file, check_ids, check_version, read_schema
@@ -26,7 +26,6 @@ from .run_identity import is_recorded_elsewhere
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, release_temporary, remove
 from .texts import deflate
 
-logger = logging.getLogger("compilediag")
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
 #: A killed process loses nothing with NORMAL in WAL mode; only a machine that loses power could.
 NORMAL, OFF = "PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"
@@ -318,7 +317,7 @@ class Store:
             self.connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.DatabaseError as error:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
-            logger.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
+            own_log.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
 
 

@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "errors": set(),
     "version": set(),
     "formatting": set(),
+    "own_log": set(),
     "words": set(),
     "unpacking": set(),
     "source_files": {"decode", "errors", "program"},
@@ -73,7 +74,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"files", "formatting", "words"}
+EVERYWHERE = {"files", "formatting", "own_log", "words"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import sqlite3
 import stat
@@ -25,14 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ... import own_log
 from ...decode.cache_keys.key_components import Component, Components
 from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from ...errors import CompilediagError
 from ...files import make_absolute
 from ...formatting import format_line
 from ...unpacking import unpack
-
-logger = logging.getLogger("compilediag")
 
 VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
 #: Limits: keys of one owner, keys of all owners, bytes of all keys.
@@ -160,7 +158,7 @@ class StoredKeys:
             db.executescript(SCHEMA)
             return work(db)
         except Exception as error:
-            logger.debug("compilediag: the key history %s: %s", path, error)
+            own_log.debug("compilediag: the key history %s: %s", path, error)
             self._report_failure(path, error)
             return None
         finally:
