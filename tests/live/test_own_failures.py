@@ -16,7 +16,6 @@ from compilediag.active_recording import ActiveRecording
 from compilediag.events import Phase
 from compilediag.sources.autotune.select_algorithm import SelectAlgorithm
 from compilediag.sources.caches.cache_keys import CacheKeys
-from compilediag.sources.guards import torch_api as guard_torch_api
 from compilediag.sources.hooks import late_imports, patches, torch_names
 from compilediag.sources.hooks.source import Source
 from compilediag.sources.trace import structured_trace
@@ -119,7 +118,7 @@ UNOPENED = [
 ]
 AROUND_HOOKS = [
     *(Source.run_shielded, structured_trace._Listeners._is_wanted, structured_trace.torch_api.record_asked_for),
-    *(guard_torch_api.marking_names, torch_names.TorchName.exists),
+    torch_names.TorchName.exists,
 ]
 
 
