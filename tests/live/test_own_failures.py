@@ -16,7 +16,7 @@ from compilediag.active_recording import ActiveRecording
 from compilediag.events import Phase
 from compilediag.sources.autotune.select_algorithm import SelectAlgorithm
 from compilediag.sources.caches.cache_keys import CacheKeys
-from compilediag.sources.hooks import late_imports, patches, torch_names
+from compilediag.sources.hooks import late_imports, patches
 from compilediag.sources.hooks.source import Source
 from compilediag.sources.trace import structured_trace
 from compilediag.storage import data, guarded_connection, rows, session_files, store
@@ -118,7 +118,6 @@ UNOPENED = [
 ]
 AROUND_HOOKS = [
     *(Source.run_shielded, structured_trace._Listeners._is_wanted, structured_trace.torch_api.record_asked_for),
-    torch_names.TorchName.exists,
 ]
 
 
