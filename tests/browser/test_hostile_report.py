@@ -1,8 +1,11 @@
 """The report of a session with texts of a stranger in its columns: it shows them, and nothing of them is obeyed."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
+from compilediag.diagnosis.rules.graph_break_rules import BREAK_PAGE
 from compilediag.events import BY_TABLE, columns
 from compilediag.session import load
 from tests.browser.conftest import expect_value, open_tab
@@ -10,6 +13,9 @@ from tests.unit.hostile_sessions import make_base, spoil
 
 #: Names that every object of JavaScript has, what breaks out of a selector or a script, and a word of a later version.
 TEXTS = ("constructor", "__proto__", 'a b"] > *', "</script><script>window.bitten = 1</script><img src=x>", "later")
+TEXTS += (f"https://evil.example/a {BREAK_PAGE}gb0059.html/../evil {BREAK_PAGE}gb1.html\u115fevil",)
+#: The addresses that a report links.
+LINKED = re.compile(rf"blob:.*|#.*|https://docs\.pytorch\.org/.*|{re.escape(BREAK_PAGE)}gb\d+\.html")
 #: Columns that join rows.
 JOINS = ("digest", "stack", "caller", "run_id")
 TABS = "() => [...document.querySelectorAll('[data-tab]')].map((tab) => tab.dataset.tab)"
@@ -23,6 +29,7 @@ OPEN_ROWS = """async () => {
     await frame();
     await frame();
   }
+  window.links = [...(window.links ?? []), ...[...document.links].map((link) => link.getAttribute("href"))];
   window.opened = (window.opened ?? 0) + Math.min(rows.length, 5);
 }"""
 
@@ -56,4 +63,5 @@ def test_texts_of_a_stranger_are_shown_and_not_obeyed(base, open_report, tmp_pat
     page.goto(page.url.partition("#")[0] + "#explorer")
     expect(page.locator(".cdiag-function").first).to_be_visible()
     expect_value(page, "window.bitten", None)
+    assert [link for link in page.evaluate("window.links") if not LINKED.fullmatch(link)] == []
     expect(page.locator(".cdiag img, .cdiag script")).to_have_count(0)

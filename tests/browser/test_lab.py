@@ -18,9 +18,12 @@ import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
+from compilediag.events import GraphBreak
 from tests.browser import lab as jupyter
 from tests.browser.conftest import MOST_MS, expect_value, open_tab, read_totals
 from tests.browser.lab import COMPILED, Lab, total, wait_for_total
+from tests.unit.session_builder import saved
+from tests.unit.tables_builder import changes, compiled, sizes
 
 ROOT = Path(__file__).resolve().parents[2]
 #: With this set the screenshots in docs/img are taken anew; else they go to the test's own folder.
@@ -440,3 +443,39 @@ def check_themes_repaint_the_timeline(page: Page) -> None:
         page.wait_for_selector(f".cdiag[data-theme={theme.split()[1].lower()}]")
         page.wait_for_selector("#jupyterlab-splash", state="detached")
         expect_value(page, COUNT_TEXT_PIXELS, lambda count: count > 4)
+
+
+#: Shows a formula, then everything of compilediag that is HTML, with texts that look like formulas.
+FORMULAS = """
+import compilediag as cd
+from IPython.display import HTML, display
+session, other = cd.load({session!r}), cd.load({other!r})
+display(HTML("<p class='formula'>$a^2$ and $b^2$</p>"))
+display(session, session.plan(), session.findings(), session.findings()[0], cd.diff(other, session))
+display(session.dashboard(), session.explore())
+"""
+
+
+def test_a_text_between_dollar_signs_is_no_formula(lab, lab_page, tmp_path):
+    """Neither where it is recorded nor in a copy of the notebook, which JupyterLab sanitizes."""
+    text = r"$x_1^2$ \(y_1^2\) $$z_1^2$$ \[w_1^2\]"
+    place = {"user_file": "/a $p$ b $q$.py", "user_line": 1, "user_code": text}
+    recompiles = [*sizes("4", "6", "9", **place), *changes("n", "value", repr(text), "'$v$'", **place)]
+    breaks = [GraphBreak(time_ns=1, reason=f"{text} {n}", **{**place, "user_line": n}) for n in range(2)]
+    session = saved(tmp_path, compiled(function="$f$ $g$"), *recompiles, *breaks)
+    (tmp_path / "other").mkdir()
+    other = saved(tmp_path / "other", compiled())
+    notebook = lab.open(lab_page, [FORMULAS.format(session=str(session.path), other=str(other.path))])
+    notebook.run(0)
+    lab_page.wait_for_selector(".formula mjx-container")
+    expect(lab_page.locator(".jp-OutputArea-output .cdiag")).not_to_have_count(0)
+    shown = lab_page.locator(".jp-OutputArea-output")
+    expect(shown.locator("mjx-container")).to_have_count(2)
+    assert notebook.output(0).count("$x_1^2$") > 5
+
+    lab_page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    lab.open_copy(lab_page, json.loads(notebook.file.read_text()))
+    lab_page.wait_for_selector(".formula mjx-container")
+    expect(shown.locator("mjx-container")).to_have_count(2)
+    assert " ".join(shown.all_text_contents()).count("$x_1^2$") > 5
