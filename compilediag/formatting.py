@@ -228,11 +228,12 @@ def format_prose(text: str) -> str:
 def fit_html(render: Callable[[int | None], str], limits: Sequence[int | None]) -> str:
     """What `render` returns for the first limit with which it has at most MAX_HTML bytes; else for the last one.
 
-    Notebooks typeset text between dollar signs as formulas; not in an element of these classes.
+    Notebooks typeset text between dollar signs as formulas; not in an element of these classes. A notebook is a
+    text file too: what a terminal would obey is escaped.
     """
     html = ""
     for limit in limits:
-        html = f'<div class="{_NOT_TYPESET}">{render(limit)}</div>'
+        html = f'<div class="{_NOT_TYPESET}">{escape_lines(render(limit))}</div>'
         if len(html.encode("utf-8", "replace")) <= MAX_HTML:
             break
     return html

@@ -11,7 +11,15 @@ from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
 from ..files import check_output, make_absolute, write_file
-from ..formatting import escape_controls, format_amount, format_function, format_line, format_seconds, get_basename
+from ..formatting import (
+    escape_controls,
+    escape_lines,
+    format_amount,
+    format_function,
+    format_line,
+    format_seconds,
+    get_basename,
+)
 from ..program import read_program
 from ..storage.data import SessionData
 
@@ -81,7 +89,8 @@ def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
     variants = list_variants(data)
     if not variants:
         raise CompilediagError("nothing was compiled in this session, so there is nothing to warm up")
-    write_file(target, format_warmup(data, variants, target.name))
+    # In a string of Python, an escape is the same character.
+    write_file(target, escape_lines(format_warmup(data, variants, target.name)))
     return target
 
 

@@ -303,6 +303,35 @@ def test_numbers_of_any_size_end_no_view_and_no_command(base, tmp_path, capsys, 
         assert "Traceback" not in capsys.readouterr().err
 
 
+#: Characters that nothing is shown of, that reverse a text, or that a terminal obeys.
+UNSEEN = (
+    "\x07\x08\x0b\x0c\x1b\x7f\x85\x9b\xad\u034f\u061c\u115f\u1160\u17b4\u180e\u200b\u200d\u200e\u2028\u2029\u202a\u202e\u2060"
+    "\u2066\u2069\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\ufff9\U000e0001\U000e0041\U000e0100"
+)
+#: Views that are no texts for people: tables, data, and pages of a browser.
+DATA = ("csv", "parquet", "perfetto", "page", "redacted_page", "report", "diff", "save", "texts", "break_even")
+
+
+def test_no_text_has_a_character_that_is_not_shown(base, tmp_path, capsys):
+    texts_of = [(cls.table, n) for cls in BY_TABLE.values() for n, c in columns(cls).items() if c["dtype"] == "string"]
+    joins = {"digest", "stack", "caller", "run_id", "closest_compile_key", "entry_compile_key"}
+    words = {"guard_kind", "outcome", "trigger", "status", "action", "cache"}
+    changes = [(f'UPDATE {t} SET "{n}" = "{n}" || ?', f"a{UNSEEN}b") for t, n in texts_of if n not in joins | words]
+    path = spoil(base, tmp_path / "a.cdiag", *changes)
+    path = set_meta(path, tmp_path / "b.cdiag", **dict.fromkeys(("title", "torch_version", "device"), UNSEEN))
+    shown = show_everything(path, tmp_path, but=(*DATA, "plan", "findings", "events", *BY_TABLE))
+    shown = {name: "".join(map(str, found)) for name, found in shown.items() if not name.startswith("figure")}
+    commands = [["plan"], ["plan", "--code"], ["plan", "--json"], ["ranks"], ["diff", str(base)], ["live", "--plain"]]
+    commands += [["check", "--max-recompiles", "0"], ["export", "--format", "markdown", "--no-redact"]]
+    for command in commands:
+        main([command[0], str(path), *command[1:]])
+        shown[" ".join(command[:2])] = "".join(capsys.readouterr())
+    plan = load(path).plan()
+    shown["plan in a notebook"] = f"{plan}{plan.code()}{plan._repr_html_()}"
+    assert len(shown) > 18 and sum("\\u115f" in text for text in shown.values()) > 5
+    assert {name: sorted(set(UNSEEN) & set(text)) for name, text in shown.items() if set(UNSEEN) & set(text)} == {}
+
+
 DEEP = "[" * 900 + "]" * 900
 
 
