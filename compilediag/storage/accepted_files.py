@@ -80,8 +80,10 @@ def check_ids(connection: sqlite3.Connection, path: Path, tables: Tables) -> Non
     """NotASession if the ids of events are not those of a recording: they count from 1, and merging adds to them."""
     for table in tables.keys() & {"events", *BY_TABLE}:
         number = "id" if table == "events" else "event_id"
+        # SQLite looks up one of the two, and scans the table for both.
+        ends = ", ".join(f"(SELECT {end}({number}) FROM {table})" for end in ("min", "max"))
         try:
-            (least, most) = connection.execute(f"SELECT min({number}), max({number}) FROM {table}").fetchone()
+            least, most = connection.execute(f"SELECT {ends}").fetchone()
         except sqlite3.DatabaseError:
             continue  # What can be read of a damaged table is shown.
         if least is not None and not 1 <= least <= most <= MAX_ID:
