@@ -17,6 +17,8 @@ from ..decode.config_modules import find_config_module
 
 #: A longer path is not one that users write.
 MAX_PATH = 500
+#: A statement with more levels of expressions is not one that users write.
+MAX_DEPTH = 60
 #: Functions that mark a size of a tensor.
 MARKS = (
     "torch._dynamo.mark_dynamic",
@@ -52,9 +54,20 @@ def parse_expression(text: str) -> ast.expr | None:
     if not text.isprintable():
         return None
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
+    return tree if is_shallow(tree) else None
+
+
+def is_shallow(tree: ast.AST) -> bool:
+    """True for a tree that recursive functions can walk: a recorded text may be nested very deeply."""
+    level = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False
 
 
 def write_path(text: str | None) -> str | None:
@@ -62,10 +75,7 @@ def write_path(text: str | None) -> str | None:
     if not text or len(text) > MAX_PATH:
         return None
     node = parse_expression(text)
-    try:
-        return ast.unparse(node) if node is not None and _is_path(node) else None
-    except RecursionError:
-        return None
+    return ast.unparse(node) if node is not None and _is_path(node) else None
 
 
 def _is_path(node: ast.expr) -> bool:
@@ -140,9 +150,10 @@ def is_known_code(text: str) -> bool:
 
 def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
+    return tree if is_shallow(tree) else None
 
 
 def _has_comment(text: str) -> bool:

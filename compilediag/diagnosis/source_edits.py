@@ -69,7 +69,14 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> EditedSource:
     EditError if one of them does not fit the text, or is not one that compilediag makes: the result is the same program
     but for code that has one of the forms of `inserted_code`.
     """
-    edited, edits = _SourceText(source), list(edits)
+    try:
+        return _apply_edits(source, [*edits])
+    except RecursionError:
+        raise EditError("the code of the file is nested too deeply") from None
+
+
+def _apply_edits(source: str, edits: Sequence[Edit]) -> EditedSource:
+    edited = _SourceText(source)
     imports = dict.fromkeys(edit.imports for edit in edits if edit.imports)
     if any("torch." in edit.new for edit in edits) and not imports_torch(edited.tree):
         imports = {IMPORT_TORCH: None, **imports}

@@ -146,6 +146,8 @@ def test_a_mark_names_the_function_that_sets_it(attribute, expected, actual, act
         ("L\\['x.*'\\]", "L\\['x.*'\\]"),
         ("L['x']:1", None),
         ("L['y'],[", None),
+        ("(L|L|L)*\\(", None),
+        ("L.*.*.*.*x", None),
         (None, None),
     ],
 )

@@ -166,7 +166,7 @@ def find_result_name(code: str | None) -> str | None:
     """The variable that gets the result of a line's only call: `width = box[2].item()` is "width"; None for others."""
     try:
         body = ast.parse((code or "").strip()).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
     if len(body) != 1 or not isinstance(body[0], ast.Assign) or not isinstance(body[0].value, ast.Call):
         return None

@@ -76,7 +76,7 @@ def get_key(part: str) -> str | int | None:
         return None
     try:
         key = ast.literal_eval(part[1:-1])
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
     return key if isinstance(key, (str, int)) and not isinstance(key, bool) else None
 

@@ -170,7 +170,9 @@ def _is_plain(step: Step) -> bool:
     key = step.value
     is_index = type(key) is int and key >= 0
     is_word = isinstance(key, str) and _SIMPLE_KEY.fullmatch(key) is not None
-    return step.kind == "attr" or (step.kind == "item" and (is_index or is_word))
+    # `getattr(x, 'a b')` is an attribute too.
+    is_name = isinstance(key, str) and key.isidentifier()
+    return (step.kind == "attr" and is_name) or (step.kind == "item" and (is_index or is_word))
 
 
 def _print_key(key: object) -> str:

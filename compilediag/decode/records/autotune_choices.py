@@ -133,7 +133,7 @@ def parse_parameters(description: str | None) -> dict[str, Any]:
 def _parse_value(text: str) -> Any:
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return value if isinstance(value, (bool, int, float, str)) else text
 
@@ -145,7 +145,7 @@ def parse_inputs(key: str | None) -> list[str] | None:
     try:
         inputs = ast.literal_eval(POLICY.sub("", key or ""))
         return [_format_logged_input(*entry) for entry in inputs]
-    except (ValueError, SyntaxError, TypeError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return [key] if key else None
 
 

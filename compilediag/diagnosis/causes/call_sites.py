@@ -380,6 +380,6 @@ def _make_value(text: str) -> NamedValue:
 def _is_duplicable(base: str) -> bool:
     try:
         tree = ast.parse(base.replace("[*]", "[0]"), mode="eval")
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(tree))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..change import Edit
-from ..inserted_code import is_known_code, parse_expression, write_argument, write_path
+from ..inserted_code import is_known_code, is_shallow, parse_expression, write_argument, write_path
 from .call_sites import CallSite
 from .cause import Cause
 
@@ -89,7 +89,7 @@ def parse_code(code: str) -> ast.Module | None:
         tree = ast.parse(code.strip())
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    return tree if tree.body else None
+    return tree if tree.body and is_shallow(tree) else None
 
 
 def find_names(code: str) -> set[str]:

@@ -12,6 +12,9 @@ _PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requi
 _INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
 _LIST_OF_DICTS = re.compile(r"\[\d+\]\['")
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
+_REPEATED_GROUP = re.compile(r"\)[*+{?]")
+#: A pattern for names of values has no more of `*` and the like.
+MAX_REPEATS = 3
 _DIM = re.compile(r"(.+):(\d{1,3})$")
 
 
@@ -80,6 +83,9 @@ def find_listed(setting: str, name: str, dim: int | None) -> str | None:
 
 
 def _begins_with(pattern: str, name: str) -> bool:
+    # A repeated group can take exponential time, and the pattern may come from somebody else.
+    if _REPEATED_GROUP.search(pattern) or sum(map(pattern.count, "*+{?")) > MAX_REPEATS:
+        return False
     try:
         return re.match(pattern, name) is not None
     except re.error:
