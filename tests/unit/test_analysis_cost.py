@@ -1,14 +1,16 @@
 """What a diagnosis costs grows with the rows, and not faster. Work is counted in calls, not in seconds."""
 
+import dataclasses
 import sys
 
 import pytest
 
 from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.causes import grouping
 from compilediag.diagnosis.plan import make_plan
-from compilediag.events import Compile, GuardFailure, Recompile, RowList, StackFrame
+from compilediag.events import KINDS, Compile, GuardFailure, Recompile, RowList, StackFrame
 
-from .session_builder import SECOND
+from .session_builder import SECOND, put, recording
 
 CALLER = StackFrame(time_ns=0, stack="s", function="<module>", file="train.py", line=3, code="f(x, n)", call="f(x, n)")
 
@@ -63,6 +65,45 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("work", [diagnose, make_plan])
 def test_twice_the_recompiles_are_twice_the_work(shape, work):
-    few, many = (make_rows(n, **{name: of(n) for name, of in SHAPES[shape].items()}) for n in (400, 800))
-    work(few)  # What is done once in a process.
+    first, few, many = (make_rows(n, **{name: of(n) for name, of in SHAPES[shape].items()}) for n in (400, 400, 800))
+    work(first)  # What is done once in a process.
     assert count_calls(work, many) < 2.4 * count_calls(work, few)
+
+
+class Read:
+    """Rows that note which kinds are read."""
+
+    def __init__(self, rows):
+        self._rows, self.kinds = rows, set()
+
+    def rows(self, kind):
+        self.kinds.add(kind)
+        return self._rows.rows(kind)
+
+
+def test_causes_are_found_from_the_rows_that_decide_whether_they_are_known():
+    read = Read(make_rows(40, 4))
+    grouping._find_causes(read)
+    assert read.kinds <= set(grouping._READ)
+
+
+def test_the_causes_of_one_state_are_found_once(tmp_path, monkeypatch):
+    """A second question costs nothing until something is new, and then the answer has it."""
+    found = []
+    find = grouping._find_causes
+    monkeypatch.setattr(grouping, "_find_causes", lambda data: found.append(1) or find(data))
+    events = [event for kind in grouping._READ for event in make_rows(41, 4).rows(kind)]
+    events = [dataclasses.replace(event, event_id=None) for event in events]
+    events = [dataclasses.replace(event, lost_s=None) if isinstance(event, Recompile) else event for event in events]
+    by_time = sorted(events, key=lambda event: event.time_ns)
+    session, recorder, _ = recording(tmp_path, *by_time[:-3])
+    session.plan(), session.findings(), session.summary()
+    first = session.findings()
+    assert len(found) == 1
+    put(recorder, *by_time[-3:])
+    second = session.findings()
+    assert len(found) == 2 and first != second
+    assert second == session.findings() and session.plan().recompiles == len(session.recompiles)
+    recorder.close()
+    session.data.end_recording()
+    assert diagnose(RowList([event for kind in KINDS for event in session.data.rows(kind)])) == session.findings()

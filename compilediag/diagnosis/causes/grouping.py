@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from ...decode.guards.path import format_source
-from ...events import DynamicDecision, GuardFailure, Recompile, Rows
+from ...events import (
+    Compile,
+    DynamicDecision,
+    Event,
+    GraphBreak,
+    GuardFailure,
+    Recompile,
+    RefusedCall,
+    Rows,
+    StackFrame,
+    SymbolicShape,
+)
 from ..evidence import get_place, group_by
 from .call_instances import CallInstances
 from .cause import (
@@ -36,8 +48,35 @@ _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
 
 
+#: The rows that causes are found from.
+_READ: tuple[type[Event], ...] = (
+    *(Recompile, GuardFailure, Compile, DynamicDecision),
+    *(StackFrame, SymbolicShape, GraphBreak, RefusedCall),
+)
+#: How many rows of one kind there are, and the first and the last of them: another one if rows were read again.
+_State = tuple[tuple[int, Event | None, Event | None], ...]
+#: The causes of the latest state of each session: its plan, its findings and its pages need the same ones.
+_kept: WeakKeyDictionary[Rows, tuple[_State, list[Cause]]] = WeakKeyDictionary()
+
+
 def find_causes(data: Rows) -> list[Cause]:
-    """Find the root causes of all recompiles, in order of first appearance."""
+    """Find the root causes of all recompiles, in order of first appearance. They are found once for the same rows."""
+    state = tuple(_describe_state(data.rows(kind)) for kind in _READ)
+    known = _kept.get(data)
+    if known is None or not all(map(_is_same, known[0], state)):
+        known = _kept[data] = state, _find_causes(data)
+    return known[1][:]
+
+
+def _describe_state(rows: Sequence[Event]) -> tuple[int, Event | None, Event | None]:
+    return (len(rows), rows[0], rows[-1]) if rows else (0, None, None)
+
+
+def _is_same(one: tuple[int, Event | None, Event | None], other: tuple[int, Event | None, Event | None]) -> bool:
+    return one[0] == other[0] and one[1] is other[1] and one[2] is other[2]
+
+
+def _find_causes(data: Rows) -> list[Cause]:
     failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
     names, facts = NameIndex(data), FactIndex(data)
     groups = _group_changes(data, failures, names)
