@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import sqlite3
@@ -49,14 +48,18 @@ class _Layout:
         self._get = attrgetter(*(f.name for f in fields))
         self._json = [at for at, f in enumerate(fields) if f.metadata["dtype"] == "json"]
 
+    def has_long(self, events: Iterable[Event]) -> bool:
+        """Return True if a text has more than `MAX_TEXT` characters, or is no text at all."""
+        texts = filter(None, chain.from_iterable(map(self._get_texts, events)))
+        try:
+            return max(map(len, texts), default=0) > MAX_TEXT
+        except TypeError:  # A source can have put another value there.
+            return True
+
     def bound(self, event: Event) -> Event:
         """The event with texts of at most `MAX_TEXT` characters: a row's size must not depend on the user's values."""
-        texts = self._get_texts(event)
-        with contextlib.suppress(TypeError):  # A source can have put another value there.
-            if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
-                return event
-        given = [(name, text) for name, text in zip(self._texts, texts, strict=True) if isinstance(text, str)]
-        bounded: dict[str, Any] = {name: bound_text(text) for name, text in given}
+        given = zip(self._texts, self._get_texts(event), strict=True)
+        bounded: dict[str, Any] = {name: bound_text(text) for name, text in given if isinstance(text, str)}
         return dataclasses.replace(event, **bounded)
 
     def make_rows(self, events: Iterable[tuple[int, Event]]) -> list[Row]:
@@ -86,8 +89,7 @@ def insert_events(
     """Insert events with the ids from `first` on. `is_clean`: none of their texts has a lone surrogate."""
     of_kind: dict[type[Event], list[tuple[int, Event]]] = defaultdict(list)
     common = []
-    for event_id, (given, owner) in enumerate(zip(events, owners, strict=True), first):
-        event = _LAYOUTS[type(given)].bound(given)
+    for event_id, (event, owner) in enumerate(zip(_bound_events(events), owners, strict=True), first):
         of_kind[type(event)].append((event_id, event))
         common.append((event_id, *owner, *_get_shared(event), bound_text(event.title)))
     insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common), is_bulk)
@@ -95,6 +97,15 @@ def insert_events(
         layout = _LAYOUTS[kind]
         rows = layout.make_rows(numbered)
         insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows), is_bulk)
+
+
+def _bound_events(events: Sequence[Event]) -> Sequence[Event]:
+    """The events with bounded texts. Almost always these are the events themselves, so all are asked at once."""
+    kinds = {kind: [event for event in events if type(event) is kind] for kind in set(map(type, events))}
+    long = {kind for kind, some in kinds.items() if _LAYOUTS[kind].has_long(some)}
+    return (
+        [_LAYOUTS[type(event)].bound(event) if type(event) in long else event for event in events] if long else events
+    )
 
 
 def insert_rows(db: sqlite3.Connection, into: str, columns: Sequence[str], rows: Sequence[Row], is_bulk: bool) -> None:
