@@ -78,7 +78,6 @@ def test_every_name_is_that_of_the_same_program_with_a_harmless_key(ran, name):
 ATTRIBUTES = ("attribute", "has_attribute")
 
 
-@pytest.mark.xfail(strict=True, reason="such an attribute is shown as `o.a'] == 1`, not as getattr(o, ...): Path.text")
 def test_an_attribute_of_any_name_is_shown_as_one_expression(ran):
     folder, _, cases = ran
     assert not [case for case in find_wrong_names(folder, cases, "full") if cases[case].shape in ATTRIBUTES]

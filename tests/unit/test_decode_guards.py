@@ -427,7 +427,7 @@ def test_leaf_settles_the_kind_of_an_unknown_text(leaf, kind):
         ("dict.__getitem__(L['d'], 'k')", "d['k']"),
         ("list.__getitem__(L['l'], 0)", "l[0]"),
         ("___from_numpy(L['a'])", "a"),
-        ("getattr(L['o'], 'a-b')", "o.a-b"),
+        ("getattr(L['o'], 'a-b')", "getattr(o, 'a-b')"),
         ("x.size()[0]", "x.size()[0]"),
     ],
 )

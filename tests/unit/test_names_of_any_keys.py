@@ -2,7 +2,6 @@
 
 import ast
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +66,6 @@ def test_a_value_that_is_compared(text):
         assert ast.literal_eval(parsed.expected) == text
 
 
-@pytest.mark.xfail(strict=True, reason="a key with `  # ` in it ends the prose of C++: guard_text.split_comment")
 @SAME
 @given(KEYS)
 @example("  # a.py:1 in f")

@@ -539,7 +539,7 @@ def _about(kind: str, expected: str | None, actual: str | None = None, end: str 
     def read(text: str) -> Check | None:
         source = text.strip().removesuffix(end)
         path = parse_path(source)
-        return Check(kind, (source and format_source(source)) or None, expected, actual, (path,) if path else ())
+        return Check(kind, format_source(source[:MAX_PARSED]) or None, expected, actual, (path,) if path else ())
 
     return read
 
@@ -610,6 +610,8 @@ def _read_global_state(text: str) -> Check:
     return Check("global_state", "global state", text.strip() or None)
 
 
+#: How prose begins that has a source in quotes next.
+QUOTING = ("tensor '", "expected type of '")
 #: How a text that is no expression begins, and what reads the rest.
 _PROSE: tuple[tuple[str, Callable[[str], Check | None]], ...] = (
     # TensorCheck::check_verbose, guards.cpp

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..call_stacks import find_user_line
-from .guard_forms import LEAF_KINDS, Check, read_check
-from .path import MAX_PARSED, STRING, Path, Step
+from .guard_forms import LEAF_KINDS, QUOTING, Check, read_check
+from .path import MAX_PARSED, STRING, Path, Step, scan_source
 
 _COMPILE_ID = re.compile(r"^(?:[-*\s]*)(?:\[?!?\d+/\d+(?:_\d+)?(?:/\d+)?\]?: )?")
 _STACK = "User stack trace:\n"
@@ -85,11 +85,12 @@ def _shorten(value: str | None) -> str | None:
 
 def split_comment(body: str) -> tuple[str, str]:
     """Return the code part and torch's comment after it: the user's line, or why the guard exists."""
+    start = next((scan_source(body, len(prose)) for prose in QUOTING if body.startswith(prose)), 0)
     if len(body) > MAX_PARSED:
         start = len(body) - MAX_PARSED
         found = _COMMENT_AT_END.search(body, start)
     else:
-        found = next((one for one in _STRING_OR_COMMENT.finditer(body) if one.group()[0] not in "'\""), None)
+        found = next((one for one in _STRING_OR_COMMENT.finditer(body, start) if one.group()[0] not in "'\""), None)
     return (body, "") if found is None else (body[: found.start()], body[found.end() :])
 
 

@@ -195,12 +195,17 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
         return f"{text}[{following.value.decode(errors='replace')!r}]", steps[2:]
     if kind == "function":
         template = _FUNCTIONS[str(value)]
+        if template == _ATTRIBUTE:
+            return _spell_attribute(text, str(arguments[0])), steps[1:]
         if value == "___as_tensor" and following == Step("method", "item"):
             steps = steps[1:]
-        spell = str if template == _ATTRIBUTE else _spell_key
-        return template.format(text, *map(spell, arguments)), steps[1:]
+        return template.format(text, *map(_spell_key, arguments)), steps[1:]
     ends = {"attr": f".{value}", "method": f".{value}()", "call": "()"}
     return text + (f"[{_spell_key(value)}]" if kind == "item" else ends[kind]), steps[1:]
+
+
+def _spell_attribute(text: str, name: str) -> str:
+    return f"{text}.{name}" if name.isidentifier() else f"getattr({text}, {name!r})"
 
 
 def _spell_member(key: str) -> str:
