@@ -10,9 +10,9 @@ methods of GuardBuilder) and torch/csrc/dynamo/guards.cpp, read at torch 2.11, 2
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
+from ..bounded_text import bound_text, cache_short
 from ..call_stacks import find_user_line
 from .guard_forms import LEAF_KINDS, QUOTING, Check, read_check
 from .path import MAX_PARSED, STRING, Path, Step, scan_source
@@ -31,7 +31,7 @@ _MAX_VALUE = 200
 
 
 class ParsedGuard(NamedTuple):
-    """One guard. `operands` are the guarded values."""
+    """One guard. `operands` are the guarded values; `text` is torch's, or its beginning and a digest if it is long."""
 
     source: str | None
     kind: str
@@ -56,7 +56,7 @@ def parse_guard(text: str, leaf: str | None = None) -> ParsedGuard:
     return parsed
 
 
-@lru_cache(maxsize=4096)
+@cache_short(4096)
 def _parse(text: str, is_shape: bool) -> ParsedGuard:
     body, _, stack = text.partition(_STACK)
     body = _COMPILE_ID.sub("", body, count=1).rstrip()
@@ -67,14 +67,14 @@ def _parse(text: str, is_shape: bool) -> ParsedGuard:
     check = read_check(code.strip(), is_shape)
     file, line, user_code = parse_user_line(comment, stack)
     return ParsedGuard(
-        source=_name_closure(check, hint),
+        source=bound_text(_name_closure(check, hint) or "") or None,
         kind=check.kind,
         expected=_shorten(check.expected),
         actual=_shorten(check.actual),
         user_file=file,
         user_line=line,
         user_code=user_code,
-        text=text.strip(),
+        text=bound_text(text.strip()),
         operands=check.operands,
     )
 
@@ -94,7 +94,7 @@ def split_comment(body: str) -> tuple[str, str]:
     return (body, "") if found is None else (body[: found.start()], body[found.end() :])
 
 
-@lru_cache(maxsize=256)
+@cache_short(256)
 def parse_user_line(comment: str, stack: str) -> tuple[str | None, int | None, str | None]:
     """Return file, line and code of the user's line: from the stack (whole paths) if there is one, else the comment.
 

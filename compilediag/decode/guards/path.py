@@ -11,11 +11,12 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
+from ..bounded_text import MAX_TEXT, cache_short
+
 #: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.
-MAX_PARSED = 4_000
+MAX_PARSED = MAX_TEXT
 #: A string constant, quotes included. The quantifiers are possessive, so a missing quote costs one pass.
 STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
 _NAME_OR_BRACKET = re.compile(r"[\w.]+|[\[(]")
@@ -267,7 +268,7 @@ def _is_scoped(node: ast.expr) -> bool:
     return any(isinstance(inner, ast.Name) and inner.id in ("L", "G") for inner in ast.walk(node))
 
 
-@lru_cache(maxsize=4096)
+@cache_short(4096)
 def parse_expression(text: str) -> Expression | None:
     """Parse one of torch's expressions; None for any other text, and for one that is too long."""
     text = text.strip()
@@ -399,14 +400,14 @@ def read_constant(node: ast.expr) -> object:
     raise ValueError("not a constant")
 
 
-@lru_cache(maxsize=8192)
+@cache_short(8192)
 def parse_path(text: str) -> Path | None:
     """Parse torch's name of a value; None if the text is anything else, such as a sum."""
     expression = parse_expression(text)
     return None if expression is None else expression.read_path(expression.node)
 
 
-@lru_cache(maxsize=8192)
+@cache_short(8192)
 def format_source(text: str) -> str:
     """Write the values in a text of torch as the user would: `L['self']._modules['lin'].weight` -> `self.lin.weight`.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 
+from ..bounded_text import cache_short
 from .path import format_source, scan_source
 
 _START = "check_tensor("
@@ -34,7 +34,7 @@ class TensorCheck:
     stride: tuple[int | None, ...]
 
     @staticmethod
-    @functools.lru_cache(maxsize=4096)
+    @cache_short(4096)
     def parse(text: str) -> TensorCheck | None:
         """Parse a guard's text; None for any other text."""
         if not text.startswith(_START):

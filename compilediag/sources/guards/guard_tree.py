@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...decode.bounded_text import bound_text
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from ...decode.guards.tensor_text import TensorCheck
@@ -211,7 +212,7 @@ def _mark_first(found: FailingGuards, debug: Any, guard_manager: Any, scope: Gua
     """Mark torch's first failure among those that were found; insert it before them if it is missing."""
     place: tuple[str, int | None, str | None] | None
     parts = debug.verbose_code_parts
-    same = [f for f in found if len(parts) == 1 and f.guard == parts[0].strip()]
+    same = [f for f in found if len(parts) == 1 and f.guard == bound_text(parts[0].strip())]
     if same and isinstance(same[0], DeferredFailure):
         same[0].stack, place = getattr(debug, "user_stack", None), None
     elif same:
