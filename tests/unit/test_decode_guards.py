@@ -438,7 +438,7 @@ def test_sources_are_written_as_users_write_them(source, details):
 def test_expected_and_actual_are_bounded():
     parsed = parse_guard(f"list(dict.keys(L['d'])) == {list(range(2000))}")
     assert len(parsed.expected) == 200
-    assert len(parsed.text) > 5000
+    assert len(parsed.text) == 4_000 and "10,917 characters" in parsed.text
 
 
 def _mutated(rng: random.Random, text: str) -> str:
