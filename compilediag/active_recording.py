@@ -25,7 +25,7 @@ from typing import Any
 from . import own_log, sources
 from .errors import CompilediagError
 from .files import make_absolute
-from .interrupts import finish
+from .interrupts import finish, ignore, pass_on
 from .program import META_KEY as PROGRAM
 from .program import describe_program, list_library_folders
 from .recording import Recorder
@@ -85,6 +85,7 @@ class ActiveRecording:
         try:
             step()
         except Exception as error:
+            pass_on(error)
             self._note_error(error)
             return False
         return True
@@ -232,6 +233,7 @@ def notice(error: BaseException) -> None:
         try:
             sources.notice(error)
         except Exception as failure:
+            pass_on(failure)
             _current.recorder.note_error(failure)
 
 
@@ -291,7 +293,7 @@ def _abandon(target: TargetFile | None, recorder: Recorder | None, is_temporary:
     if is_temporary:
         remove_temporary(target.path)
     elif is_made:
-        with contextlib.suppress(OSError):
+        with ignore(OSError):
             remove(target.path)
 
 

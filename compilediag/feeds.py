@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from .events import Artifact, Event, SourceStatus
+from .interrupts import pass_on
 from .notebook_cells import CellNames
 from .storage.texts import TextQuota, clean
 
@@ -50,6 +51,7 @@ def read_state(feed: Feed, note_error: Callable[[BaseException, Feed], None]) ->
     try:
         return feed.status()
     except Exception as error:
+        pass_on(error)
         note_error(error, feed)
         reason = f"its state can't be read: {type(error).__name__}: {error}"
         now = time.time_ns()

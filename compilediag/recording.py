@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from . import own_log
 from .events import Event, SourceStatus
 from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
-from .interrupts import finish_start
+from .interrupts import finish_start, pass_on
 from .notebook_cells import CellNames
 from .source_states import SourceStates
 from .storage.session_writer import Batch, SessionWriter, Unwritten
@@ -263,8 +263,8 @@ class Recorder:
         try:
             return step(*args)
         except BaseException as error:
-            if not isinstance(error, Exception) and threading.current_thread() is not self._thread:
-                raise
+            if threading.current_thread() is not self._thread:
+                pass_on(error)
             self.note_error(error, feed)
             return otherwise
 
@@ -275,6 +275,8 @@ class Recorder:
             try:
                 counted.note_error(error)
             except BaseException as worse:
+                if threading.current_thread() is not self._thread:
+                    pass_on(worse)
                 own_log.debug("compilediag: %r could not be counted: %r", error, worse)
                 if feed is not None:
                     self.note_error(worse)

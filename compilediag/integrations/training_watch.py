@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..interrupts import pass_on
 from ..session import Session, load
 from ..views.closing_line import format_closing_line
 from ..views.text_layout import escape_unprintable
@@ -51,6 +52,7 @@ def log_errors(method: Callable[..., Result]) -> Callable[..., Result | None]:
         try:
             return method(*args, **kwargs)
         except Exception as error:
+            pass_on(error)
             logger.warning("compilediag: %s failed, the training goes on: %s", method.__name__, error)
             return None
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Collection
 
 from ..errors import CompilediagError
+from ..interrupts import ignore, pass_on
 from ..recording import Recorder
 from .hooks import late_imports, own_errors, patches
 from .hooks.source import Source
@@ -67,7 +68,7 @@ def rank() -> int | None:
     """The rank of this process in a distributed job, from torch.distributed if it is initialized, else the launcher."""
     distributed = sys.modules.get("torch.distributed")
     # Another thread may be importing it, or end it between the two calls.
-    with contextlib.suppress(AttributeError, RuntimeError, ValueError):
+    with ignore(AttributeError, RuntimeError, ValueError):
         if distributed is not None and distributed.is_initialized():
             return distributed.get_rank()
     text = os.environ.get("RANK", "")
@@ -77,10 +78,10 @@ def rank() -> int | None:
 def device_name() -> str | None:
     """The GPU that this process uses, else the processor; None if neither says its name. Starts no device."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    with contextlib.suppress(AttributeError, AssertionError, RuntimeError):
+    with ignore(AttributeError, AssertionError, RuntimeError):
         if cuda is not None and cuda.is_initialized():
             return str(cuda.get_device_name())
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+    with ignore(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
@@ -182,6 +183,7 @@ def _end(source: Source) -> bool:
     try:
         source.end()
     except Exception as error:
+        pass_on(error)
         source.count_error(error)
         return False
     return not source.is_open

@@ -103,7 +103,7 @@ class Late(Source):
         inner = sys.modules["late_package.inner"]
         if self.needs_whisper and not hasattr(inner, "whisper"):
             raise Unavailable("there is no whisper")
-        return [Patch(inner, "shout", self.heard, self.run_shielded, self.escaped.append)]
+        return [Patch(inner, "shout", self.heard, self.run_shielded, self.escaped.append, self.handle_escaped)]
 
     def heard(self, args, kwargs, result, error):
         self.events += 1

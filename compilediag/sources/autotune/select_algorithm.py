@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id, parse_inputs
+from ...interrupts import pass_on
 from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -299,5 +300,6 @@ def _error_text(error: BaseException) -> str:
     """An error's own text, lines and all, after its class; in one line if that can't be had."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except Exception as worse:
+        pass_on(worse)
         return describe_error(error)

@@ -164,8 +164,10 @@ class GuardedCache(Source):
         try:
             if record.exc_info and record.exc_info[1] is not None:
                 self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
-        except Exception as error:
+        except RecursionError as error:
             self.escaped.append(error)
+        except BaseException as error:
+            self.handle_escaped(error)
         return True
 
     def _error_logged(self, message: str, error: BaseException) -> None:
@@ -208,8 +210,10 @@ class GuardedCache(Source):
         """Called by torch with all caches that it clears: a fresh cache directory begins or ends."""
         try:
             self.run_shielded(self._caches_cleared)
-        except Exception as error:
+        except RecursionError as error:
             self.escaped.append(error)
+        except BaseException as error:
+            self.handle_escaped(error)
 
     def _caches_cleared(self) -> None:
         stage = torch_api.fresh_cache_stage()

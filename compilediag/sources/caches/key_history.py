@@ -11,7 +11,6 @@ folder that others own or can write to, tables that are not ours, values that un
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sqlite3
@@ -30,6 +29,7 @@ from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from ...errors import CompilediagError
 from ...files import make_absolute
 from ...formatting import format_line
+from ...interrupts import ignore, pass_on
 from ...unpacking import unpack
 
 VARIABLE, OFF = "COMPILEDIAG_HISTORY", ("off", "0", "none")
@@ -158,6 +158,7 @@ class StoredKeys:
             db.executescript(SCHEMA)
             return work(db)
         except Exception as error:
+            pass_on(error)
             own_log.debug("compilediag: the key history %s: %s", path, error)
             self._report_failure(path, error)
             return None
@@ -172,7 +173,7 @@ class StoredKeys:
             return
         self.problem, self._path = f"{type(error).__name__}: {error}", None
         if self._replaceable and not isinstance(error, OSError) and code not in NOT_DAMAGE:
-            with contextlib.suppress(OSError):
+            with ignore(OSError):
                 path.unlink()
 
 

@@ -185,8 +185,10 @@ class CudaGraphs(Source):
         """A log filter that keeps every record. Only the log says that new sizes of a function run eagerly."""
         try:
             self.run_shielded(self._read_warning, record)
-        except Exception as error:
+        except RecursionError as error:
             self.escaped.append(error)
+        except BaseException as error:
+            self.handle_escaped(error)
         return True
 
     def _read_warning(self, record: logging.LogRecord) -> None:

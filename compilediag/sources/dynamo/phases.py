@@ -101,6 +101,10 @@ class Phases(Source):
         """In a forked child: drop the phases so far, which the parent writes."""
         self._ended.clear()
 
+    def forget_calls(self) -> None:
+        super().forget_calls()
+        self.recorder.progress.pop(get_ident(), None)
+
     # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
     # cheap because they touch little.
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ...formatting import parse_resumed
+from ...interrupts import pass_on
 
 T = TypeVar("T")
 
@@ -75,7 +76,8 @@ def read_call(code: types.CodeType, at: int) -> str | None:
         if line is None or end_line is None or column is None or end_column is None:
             return None
         return _cut(linecache.getlines(code.co_filename), line, end_line, column, end_column)
-    except Exception:  # A changed file, or text that is no UTF-8: the frame has no call then.
+    except Exception as error:  # A changed file, or text that is no UTF-8: the frame has no call then.
+        pass_on(error)
         return None
 
 

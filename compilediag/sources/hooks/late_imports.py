@@ -21,12 +21,17 @@ from .thread_state import PerThread
 class WhenImported(MetaPathFinder):
     """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module.
 
-    `fail` gets what compilediag itself raises there. It is written in C, so it works at the limit of recursion too.
+    `fail` and `handle` get what is raised there, as those of a `Patch` do.
     """
 
-    def __init__(self, actions: dict[str, Callable[[], None]], fail: Callable[[BaseException], object]):
+    def __init__(
+        self,
+        actions: dict[str, Callable[[], None]],
+        fail: Callable[[BaseException], object],
+        handle: Callable[[BaseException], None],
+    ):
         self._actions = actions
-        self._fail = fail
+        self._fail, self._handle = fail, handle
         #: The module whose own loader is searched now.
         self._searching: PerThread[str | None] = PerThread(lambda: None)
 
@@ -35,9 +40,11 @@ class WhenImported(MetaPathFinder):
     ) -> ModuleSpec | None:
         try:
             return self._find_notifying(name)
-        except Exception as error:
+        except RecursionError as error:
             self._fail(error)
-            return None
+        except BaseException as error:
+            self._handle(error)
+        return None
 
     def _find_notifying(self, name: str) -> ModuleSpec | None:
         action = self._actions.get(name)
@@ -49,7 +56,7 @@ class WhenImported(MetaPathFinder):
         finally:
             self._searching.set(None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _NotifyingLoader(spec.loader, action, self._fail)
+            spec.loader = _NotifyingLoader(spec.loader, action, self._fail, self._handle)
         return spec
 
     def list_names(self) -> list[str]:
@@ -83,9 +90,15 @@ def _installed_finders() -> list[WhenImported]:
 class _NotifyingLoader(Loader):
     """The module's own loader, which stays the module's loader, and a call when it is done."""
 
-    def __init__(self, loader: Loader, action: Callable[[], None], fail: Callable[[BaseException], object]):
+    def __init__(
+        self,
+        loader: Loader,
+        action: Callable[[], None],
+        fail: Callable[[BaseException], object],
+        handle: Callable[[BaseException], None],
+    ):
         self._loader = loader
-        self._action, self._fail = action, fail
+        self._action, self._fail, self._handle = action, fail, handle
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
@@ -97,5 +110,7 @@ class _NotifyingLoader(Loader):
         self._loader.exec_module(module)
         try:
             self._action()
-        except Exception as error:
+        except RecursionError as error:
             self._fail(error)
+        except BaseException as error:
+            self._handle(error)

@@ -16,6 +16,7 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
+from ...interrupts import pass_on
 from .source import MAX_ERRORS
 from .torch_names import Unavailable
 
@@ -158,6 +159,7 @@ class CallCounter:
             if len(calls) > MOST_OPEN:
                 del calls[0]
         except Exception as error:
+            pass_on(error)
             if len(self.errors) < MAX_ERRORS:
                 self.errors.append(error)
         self.own_ns += perf_counter_ns() - begin
@@ -181,6 +183,7 @@ class CallCounter:
                     if tally.min_ns is None or taken < tally.min_ns:
                         tally.min_ns = taken
         except Exception as error:
+            pass_on(error)
             if len(self.errors) < MAX_ERRORS:
                 self.errors.append(error)
         self.own_ns += perf_counter_ns() - end

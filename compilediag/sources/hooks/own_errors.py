@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ...interrupts import pass_on
 from .columns import ErrorColumns
 
 #: Called with the name of the source and its error. Tests raise it again.
@@ -15,6 +16,7 @@ def describe_error(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
     except Exception as worse:
+        pass_on(worse)
         text = f"(its text raised {type(worse).__name__})"
     return f"{type(error).__name__}: {text}"
 
@@ -27,12 +29,13 @@ def error_columns(error: BaseException | None, longest: int | None = None) -> Er
 
 
 def run_each(steps: Iterable[Callable[[], object]]) -> None:
-    """Call every step. The first error that one raises is raised when all were called."""
+    """Call every step. The first error that one raises is raised when all were called; an interrupt at once."""
     errors: list[Exception] = []
     for step in steps:
         try:
             step()
         except Exception as error:
+            pass_on(error)
             errors.append(error)
     if errors:
         raise errors[0]

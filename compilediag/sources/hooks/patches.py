@@ -33,7 +33,8 @@ class Patch:
     """`owner.name`, a function or method of torch, observed after each call, and before it if need be.
 
     The program's own call happens exactly once, and its result or exception passes through. `shield` runs the
-    observer (see `Source.run_shielded`); if the shield itself raises, `fail` gets the error.
+    observer (see `Source.run_shielded`); if the shield itself raises, `handle` gets the error and raises it
+    again if it is an interrupt. `fail`, which is written in C, gets a RecursionError: `handle` could not be called.
 
     After `remove` the original is back; where another tool has installed its own wrapper on top of ours, that one stays
     and ours only passes calls through. If that tool puts our wrapper back later, the next patch of the same place
@@ -47,39 +48,47 @@ class Patch:
         observe: Observer,
         shield: Callable[..., None],
         fail: Callable[[BaseException], object],
+        handle: Callable[[BaseException], None],
         before: Before | None = None,
     ):
         self.owner = owner
         self.name = name
         self.is_live = False
-        self._observe, self._shield, self._before, self._fail = observe, shield, before, fail
+        self._observe, self._shield, self._before = observe, shield, before
+        self._fail, self._handle = fail, handle
         self._original = skip_inert(vars(owner)[name])
         self._function = self._wrap(_function_of(self._original))
         _by_wrapper[id(self._function)] = self
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        # Near the limit of recursion the call of the shield itself can raise. `fail` is written in C and works there.
+        # Near the limit of recursion the call of the shield itself can raise.
         @functools.wraps(original)
         def watch_call(*args: Any, **kwargs: Any) -> Any:
             if self.is_live and self._before is not None:
                 try:
                     self._shield(self._before, args, kwargs)
-                except Exception as failure:
+                except RecursionError as failure:
                     self._fail(failure)
+                except BaseException as failure:
+                    self._handle(failure)
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
                 if self.is_live:
                     try:
                         self._shield(self._observe, args, kwargs, None, error)
-                    except Exception as failure:
+                    except RecursionError as failure:
                         self._fail(failure)
+                    except BaseException as failure:
+                        self._handle(failure)
                 raise
             if self.is_live:
                 try:
                     self._shield(self._observe, args, kwargs, result, None)
-                except Exception as failure:
+                except RecursionError as failure:
                     self._fail(failure)
+                except BaseException as failure:
+                    self._handle(failure)
             return result
 
         return watch_call

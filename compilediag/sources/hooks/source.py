@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import Event, SourceStatus
+from ...interrupts import find_interrupt, pass_on
 from ...recording import Made, Recorder
 from . import own_errors
 from .late_imports import WhenImported
 from .patches import Before, Observer, Patch
+from .thread_state import PerThread
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.
@@ -79,7 +81,8 @@ class Source:
     def watch(self, point: HookPoint, observe: Observer, before: Before | None = None) -> Patch:
         """A hook on a function of torch. Unavailable if that is missing, no function, or has other parameters."""
         point.require_value()
-        return Patch(point.owner(), point.name, observe, self.run_shielded, self.escaped.append, before)
+        handlers = self.escaped.append, self.handle_escaped
+        return Patch(point.owner(), point.name, observe, self.run_shielded, *handlers, before)
 
     def watch_if_present(self, point: HookPoint, observe: Observer, before: Before | None = None) -> list[Patch]:
         """A hook on a function that some torch versions lack; none where it is missing."""
@@ -103,6 +106,7 @@ class Source:
             self._shut_down()
             self._set_state("unavailable", "missing_api", str(why))
         except Exception as error:
+            pass_on(error)
             self._shut_down()
             self._set_state("unavailable", "errors", own_errors.describe_error(error))
             own_errors.report(self.name, error)
@@ -128,7 +132,7 @@ class Source:
             else:
                 waiting[module] = functools.partial(self._module_imported, patches)
         if waiting:
-            self._imports = WhenImported(waiting, self.escaped.append)
+            self._imports = WhenImported(waiting, self.escaped.append, self.handle_escaped)
             self._imports.install()
 
     def _install_patches(self, patches: Callable[[], list[Patch]]) -> None:
@@ -146,6 +150,7 @@ class Source:
             self._set_state("unavailable", "missing_api", str(why))
             self._shut_down()
         except Exception as error:
+            pass_on(error)
             self.note_error(error)
 
     def end(self) -> None:
@@ -169,6 +174,7 @@ class Source:
                 self.close()
             self.is_open = False
         except Exception as error:
+            pass_on(error)
             self.count_error(error)
 
     def _remove_hooks(self) -> None:
@@ -186,7 +192,7 @@ class Source:
     def run_shielded(self, observe: Callable[..., None], *args: Any) -> None:
         """Call one of our own hooks: its time is counted, and nothing that it raises leaves it.
 
-        A hook that could not be removed has no effect after the recording.
+        A hook that could not be removed has no effect after the recording. Interrupts of the program leave it.
         """
         if self.recorder.is_ended:
             return
@@ -194,8 +200,26 @@ class Source:
         try:
             observe(*args)
         except Exception as error:
+            pass_on(error)
             self.note_error(error)
         self.overhead_ns += time.perf_counter_ns() - begin
+
+    def handle_escaped(self, error: BaseException) -> None:
+        """Handle what has left `run_shielded`: raise an interrupt again, count anything else at the next status."""
+        interrupt = find_interrupt(error)
+        if interrupt is None:
+            self.escaped.append(error)
+        else:
+            self.forget_calls()
+            raise interrupt
+
+    def forget_calls(self) -> None:
+        """Forget the calls that this thread is in: an interrupt has ended a hook before it noted that one began or
+        ended.
+        """
+        for value in vars(self).values():
+            if isinstance(value, PerThread):
+                value.forget()
 
     def note_error(self, error: BaseException) -> None:
         """Count an error of ours; after too many this source switches itself off and says so."""

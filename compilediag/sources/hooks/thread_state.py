@@ -27,6 +27,10 @@ class PerThread(Generic[Value]):
     def set(self, value: Value) -> None:
         self._local.value = value
 
+    def forget(self) -> None:
+        """Let the next `get` create this thread's value anew."""
+        self._local.__dict__.clear()
+
     def take(self) -> Value:
         """This thread's value, which the next `get` creates anew."""
         value = self.get()

@@ -31,6 +31,7 @@ from ...decode.records.shape_records import KINDS as SHAPE_KINDS
 from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
+from ...interrupts import pass_on
 from ...recording import Made, Recorder
 from ..dynamo.current_compile import compile_keys
 from ..dynamo.stack_frames import Places, frames_outside, read_logged_frames
@@ -111,7 +112,8 @@ class StructuredTrace(Source):
         """What torch's function gives; None if it raises."""
         try:
             return give()
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             self.dropped += 1
             return None
 
@@ -161,9 +163,11 @@ class _Listeners(list[logging.Handler]):
     def __bool__(self) -> bool:
         try:
             return self._is_wanted()
-        except Exception as error:
+        except RecursionError as error:
             self._source.escaped.append(error)
-            return len(self) > 1
+        except BaseException as error:
+            self._source.handle_escaped(error)
+        return len(self) > 1
 
     def _is_wanted(self) -> bool:
         """True if torch has to build the record: somebody else listens, or it does not say what it is."""
@@ -193,8 +197,10 @@ class _Handler(logging.Handler):
             metadata = getattr(record, "metadata", None)
             if isinstance(metadata, dict):
                 self._source.run_shielded(self._source.receive, metadata, getattr(record, "payload", None))
-        except Exception as error:
+        except RecursionError as error:
             self._source.escaped.append(error)
+        except BaseException as error:
+            self._source.handle_escaped(error)
 
 
 def _make_artifact(metadata: dict[str, Any], name: str, payload: str, time_ns: int, key: str | None) -> Made:
