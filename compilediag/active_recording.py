@@ -14,7 +14,6 @@ import platform
 import sqlite3
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import own_log, sources
+from . import clock, own_log, sources
 from .errors import CompilediagError
 from .files import make_absolute
 from .interrupts import finish, ignore, pass_on
@@ -71,7 +70,7 @@ class ActiveRecording:
             lambda: facts.update(device=sources.device_name()),
             self._detach,
             self.recorder.end,
-            lambda: self._keep_if_lost({**facts, "stopped_ns": time.time_ns()}),
+            lambda: self._keep_if_lost({**facts, "stopped_ns": clock.now_ns()}),
             lambda: self.data.close_during(self.recorder.close),  # The last connection leaves one file behind.
             self.data.end_recording,
         )
@@ -242,6 +241,8 @@ def _begin(
 ) -> ActiveRecording:
     named = _find_named([my_code] if isinstance(my_code, (str, os.PathLike)) else my_code)
     sources.require_torch()
+    if not _waiting:
+        clock.synchronize()
     target: TargetFile | None = None
     recorder: Recorder | None = None
     try:
@@ -328,7 +329,7 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
         "library_folders": list_library_folders(),
         PROGRAM: describe_program(),
         **identify_process(),
-        "created_ns": time.time_ns(),
+        "created_ns": clock.now_ns(),
         "stopped_ns": None,
     }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from . import clock
 from .events import Artifact, Event, SourceStatus
 from .interrupts import pass_on
 from .notebook_cells import CellNames
@@ -54,7 +54,7 @@ def read_state(feed: Feed, note_error: Callable[[BaseException, Feed], None]) ->
         pass_on(error)
         note_error(error, feed)
         reason = f"its state can't be read: {type(error).__name__}: {error}"
-        now = time.time_ns()
+        now = clock.now_ns()
         return SourceStatus(time_ns=now, name=feed.name, status="failed", reason_code="errors", reason=reason)
 
 

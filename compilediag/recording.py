@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import own_log
+from . import clock, own_log
 from .events import Event, SourceStatus
 from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
 from .interrupts import finish_start, pass_on
@@ -221,7 +221,7 @@ class Recorder:
         self._write_batch(final=True)
         if self._is_incomplete:
             self._write_batch(final=True)  # What the last one could not write is counted in the states of the sources.
-        self._shield(None, self._writer.mark_end, self.facts, time.time_ns(), feed=self._writer)
+        self._shield(None, self._writer.mark_end, self.facts, clock.now_ns(), feed=self._writer)
         if self._writer.problem is not None and self.lost is None:
             self._shield(None, self._writer.lose, self._writer.problem)
         self.is_ended = True

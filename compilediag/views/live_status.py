@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from .. import clock
 from ..diagnosis.plan import Plan, make_plan
 from ..events import Compile, Event, Recompile
 from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
@@ -123,7 +123,7 @@ class JobReader:
         by_pid = (_group_by_process(compiles), _group_by_process(recompiles))
         processes = [_describe(file, len(files), *by_pid, before) for file in files]
         processes.sort(key=lambda process: [int(n) for n in re.findall(r"\d+", process.name)])
-        return JobStatus(self.title, tuple(processes), self._plan, time.time_ns(), is_live)
+        return JobStatus(self.title, tuple(processes), self._plan, clock.now_ns(), is_live)
 
 
 def _describe(

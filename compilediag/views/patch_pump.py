@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import clock
 from . import page_json
 from .artifact_texts import PageText
 from .model import ViewModel
@@ -164,7 +165,7 @@ class Pump:
 
     def _send_message(self, message: dict[str, Any]) -> None:
         self._last_sent = time.monotonic()
-        self._send({**message, "sent_ms": time.time() * 1e3})
+        self._send({**message, "sent_ms": clock.now_ns() / 1e6})
 
 
 def split_patch(patch: PagePatch, size: int) -> Iterator[str]:

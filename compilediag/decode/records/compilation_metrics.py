@@ -116,11 +116,12 @@ def read_static_sources(metrics: Metrics) -> str | None:
 
 def _read_seconds(metrics: Metrics, name: str) -> float | None:
     value = metrics.get(name)
-    return None if value is None else value / 1e6
+    # torch measures with the wall clock, which may have been set back meanwhile.
+    return None if value is None or value < 0 else value / 1e6
 
 
 def _read_duration(metrics: Metrics, start_us: int | None, end_us: int | None) -> float | None:
-    if start_us is None or end_us is None:
+    if start_us is None or end_us is None or end_us < start_us:
         return _read_seconds(metrics, "duration_us")
     return (end_us - start_us) / 1e6
 

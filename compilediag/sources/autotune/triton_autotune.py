@@ -8,11 +8,11 @@ is known calls none of them. triton does not report why a configuration failed: 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import clock
 from ...decode.records.autotune_choices import TuningRecord, make_choices, make_run_id
 from ...recording import Recorder
 from ..hooks.own_errors import describe_error
@@ -34,7 +34,7 @@ class TunedLaunch:
     left: int
     inputs: list[str]
     device: str | None
-    began_ns: int = field(default_factory=time.time_ns)
+    began_ns: int = field(default_factory=clock.now_ns)
     timed: list[tuple[Any, float, str | None]] = field(default_factory=list)
 
 
@@ -118,7 +118,7 @@ class TritonAutotune(Tuner):
         self.emit_look_up(self.current_ids(), "local", outcome, name, reason=why)
 
     def _emit(self, launch: TunedLaunch, from_cache: str | None, winner: bool) -> None:
-        seconds = None if from_cache else (time.time_ns() - launch.began_ns) / 1e9
+        seconds = None if from_cache else (clock.now_ns() - launch.began_ns) / 1e9
         fastest = min(launch.timed, key=lambda one: one[1])[0] if winner else None
         ids = self.current_ids()
         choices = [

@@ -9,12 +9,12 @@ a process of torch's pool no more than their number is known.
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import clock
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
 from ...formatting import format_op
 from ...recording import Recorder
@@ -49,7 +49,7 @@ class KnownKernel:
 class TuningStage:
     """A stage that runs: each configuration with its time in ms, or why it has none."""
 
-    began_ns: int = field(default_factory=time.time_ns)
+    began_ns: int = field(default_factory=clock.now_ns)
     timed: list[tuple[Any, float | None, str | None]] = field(default_factory=list)
 
 
@@ -109,7 +109,7 @@ class TritonHeuristics(Tuner):
         kernel, info = args[0], args[0].autotune_cache_info or {}
         self._thread.kernels.append(kernel)
         known, ids = self._remember_kernel(kernel), self._ids_of(kernel)
-        known.began_ns = 0 if kernel.compile_results else time.time_ns()
+        known.began_ns = 0 if kernel.compile_results else clock.now_ns()
         if not torch_api.is_from_worker(kwargs) or known.is_reported:
             return
         if info.get("autotune_cache_state") in ("hit", "miss"):
@@ -127,7 +127,7 @@ class TritonHeuristics(Tuner):
             self._thread.kernels.pop()
         known, info = self._remember_kernel(kernel), kernel.autotune_cache_info or {}
         if known.began_ns:
-            known.precompile_s = (time.time_ns() - known.began_ns) / 1e9
+            known.precompile_s = (clock.now_ns() - known.began_ns) / 1e9
         if not known.is_reported and info.get("autotune_cache_state") == "hit" and kernel.launchers:
             parameters = read_parameters(kernel.launchers[0].config)
             tier = "local" if torch_api.is_from_worker(kwargs) else self._thread.hit or "local"
@@ -178,7 +178,7 @@ class TritonHeuristics(Tuner):
         if stage == "benchmark" and result:
             winner = min(result, key=result.get).config
         kernel, arguments = args[0], [*args[1:], *kwargs.values()]
-        common = {"stage": stage, "time_ns": done.began_ns, "benchmark_s": (time.time_ns() - done.began_ns) / 1e9}
+        common = {"stage": stage, "time_ns": done.began_ns, "benchmark_s": (clock.now_ns() - done.began_ns) / 1e9}
         choices = [
             make_choice(read_parameters(config), time_ms, reason, is_winner=config is winner, **common)
             for config, time_ms, reason in done.timed
@@ -228,7 +228,7 @@ class TritonHeuristics(Tuner):
         tuning = TuningRecord(
             tuner=TUNER,
             op=format_op(kernel.inductor_meta.get("kernel_name")) or kernel.fn.__name__,
-            time_ns=time.time_ns(),
+            time_ns=clock.now_ns(),
             inputs=describe_inputs(arguments) or None,
             device=f"{kernel.device_props.type}:{kernel.device_props.index}",
             compile_id=ids.compile_id,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
+from ... import clock
 from ...events import CacheLookup
 from ..dynamo.current_compile import compile_keys, function_columns
 from ..hooks.columns import ErrorColumns, FunctionColumns
@@ -46,7 +46,7 @@ class Tuner(Source):
         why: ErrorColumns = {"reason": reason, **error_columns(error)}
         self.emit_event(
             CacheLookup(
-                time_ns=time.time_ns(),
+                time_ns=clock.now_ns(),
                 compile_id=ids.compile_id,
                 compile_key=ids.compile_key,
                 cache=cache,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import clock
 from ...decode.records.autotune_choices import (
     TimedChoice,
     TuningRecord,
@@ -49,13 +49,13 @@ class TimingRound:
 
     stage: str
     choices: list[Any]
-    began_ns: int = field(default_factory=time.time_ns)
+    began_ns: int = field(default_factory=clock.now_ns)
     seconds: float | None = None
     times: Mapping[Any, float] = field(default_factory=dict)
     reason: str | None = None
 
     def end(self, times: Mapping[Any, float] | None, reason: str | None) -> None:
-        self.seconds = (time.time_ns() - self.began_ns) / 1e9
+        self.seconds = (clock.now_ns() - self.began_ns) / 1e9
         self.times, self.reason = times or {}, reason
 
 
@@ -68,7 +68,7 @@ class SelectorRun:
     key: str | None
     choices: list[Any]
     ids: CompileIds
-    began_ns: int = field(default_factory=time.time_ns)
+    began_ns: int = field(default_factory=clock.now_ns)
     rounds: list[TimingRound] = field(default_factory=list)
     #: Compiles that torch waited for: future -> choice; from when to when.
     futures: dict[Any, Any] | None = None
@@ -89,12 +89,12 @@ class SelectorRun:
 
     def start_waiting(self, futures: dict[Any, Any]) -> None:
         self.futures = futures
-        self.waited_ns = [time.time_ns()]
+        self.waited_ns = [clock.now_ns()]
 
     def end_waiting(self) -> None:
         """The compiles are over; the first call counts."""
         if len(self.waited_ns) == 1:
-            self.waited_ns.append(time.time_ns())
+            self.waited_ns.append(clock.now_ns())
 
     @property
     def stage(self) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable
 from typing import Any
 
+from ... import clock
 from ...decode.records.cache_records import NOT_PICKLED, NOT_SAVED, CacheStore, LookUp, Trouble
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -51,7 +51,7 @@ class AOTAutogradCache(GuardedCache):
     # Look-ups
 
     def _before_try(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(LookUp(self.cache, time.time_ns()))
+        self._begin(LookUp(self.cache, clock.now_ns()))
 
     def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._top(LookUp)
@@ -117,7 +117,7 @@ class AOTAutogradCache(GuardedCache):
     # Stores
 
     def _before_save(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(CacheStore(self.cache, time.time_ns()))
+        self._begin(CacheStore(self.cache, clock.now_ns()))
 
     def _field_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """Torch has just caught an error of pickling, and searches for the field that cannot be pickled."""

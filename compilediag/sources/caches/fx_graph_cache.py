@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from ... import clock
 from ...decode.records.cache_records import (
     NOT_PICKLED,
     NOT_SAVED,
@@ -73,7 +73,7 @@ class FxGraphCache(GuardedCache):
         cause = self._key_error.take()
         if error is None and result[0] is not None:
             return
-        look = LookUp(self.cache, time.time_ns(), outcome="bypass", exception_type="BypassFxGraphCache")
+        look = LookUp(self.cache, clock.now_ns(), outcome="bypass", exception_type="BypassFxGraphCache")
         self._begin(look)
         self._end(LookUp)
         if error is None:
@@ -86,7 +86,7 @@ class FxGraphCache(GuardedCache):
     # Look-ups
 
     def _before_look_up(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(LookUp(self.cache, time.time_ns()))
+        self._begin(LookUp(self.cache, clock.now_ns()))
 
     def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         look = self._end(LookUp)
@@ -117,7 +117,7 @@ class FxGraphCache(GuardedCache):
     # Stores
 
     def _before_save(self, args: Args, kwargs: Kwargs) -> None:
-        self._begin(CacheStore(self.cache, time.time_ns()))
+        self._begin(CacheStore(self.cache, clock.now_ns()))
 
     def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         store = self._end(CacheStore)
@@ -145,7 +145,7 @@ class FxGraphCache(GuardedCache):
         graph = self._restoring.get()
         if graph is None:
             return
-        write = CacheStore(self.cache, time.time_ns(), key=torch_api.graph_key(graph))
+        write = CacheStore(self.cache, clock.now_ns(), key=torch_api.graph_key(graph))
         self._begin(write)
         self._end(CacheStore)
         write.bytes = len(call_argument(args, kwargs, 1, "content"))

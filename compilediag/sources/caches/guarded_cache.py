@@ -7,9 +7,9 @@ calls in between fill it in. A look-up of FxGraphCache within one of AOTAutograd
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any, ClassVar, TypeVar
 
+from ... import clock
 from ...decode.records.cache_records import (
     NOT_LISTED,
     NOT_PICKLED,
@@ -103,7 +103,7 @@ class GuardedCache(Source):
             record = running[at]
             if isinstance(record, kind) and record.cache == self.cache:
                 del running[at:]
-                record.duration_s = (time.time_ns() - record.time_ns) / 1e9
+                record.duration_s = (clock.now_ns() - record.time_ns) / 1e9
                 return record
         return None
 
@@ -224,7 +224,7 @@ class GuardedCache(Source):
     def _emit_clear(self, reason: str) -> None:
         self.emit_event(
             CacheLookup(
-                time_ns=time.time_ns(),
+                time_ns=clock.now_ns(),
                 cache=self.cache,
                 tier="local",
                 action="clear",

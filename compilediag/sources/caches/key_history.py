@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ... import own_log
+from ... import clock, own_log
 from ...decode.cache_keys.key_components import Component, Components
 from ...decode.cache_keys.nearest_key import CacheKey, KeyOwner
 from ...errors import CompilediagError
@@ -92,7 +92,7 @@ class StoredKeys:
         self._path = path
         self._replaceable = replaceable
         self._seen_in = ", ".join(filter(None, [program_name(), torch_version and f"torch {torch_version}"]))
-        self._began_ns = time.time_ns()
+        self._began_ns = clock.now_ns()
         self._packed: tuple[Components, str, bytes] | None = None
         self._retry_at = 0.0
         self.problem: str | None = None
@@ -133,7 +133,7 @@ class StoredKeys:
         return (
             _text(owner),
             key.key,
-            time.time_ns(),
+            clock.now_ns(),
             self._seen_in,
             self._pack_settings(key.settings)[0],
             _pack(key.own),

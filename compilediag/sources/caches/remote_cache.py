@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
+from ... import clock
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
 from ...recording import Made, Recorder
 from ..dynamo.current_compile import compile_keys
@@ -65,7 +65,7 @@ class RemoteCache(Source):
         compile_id, compile_key = compile_keys(self.recorder).current()
         frame = self.recorder.frames.get(compile_key or "", {})
         name = name_remote_cache(type(cache).__name__)
-        return Fetch(name, is_put, key, time.time_ns(), compile_id, frame=frame, compile_key=compile_key)
+        return Fetch(name, is_put, key, clock.now_ns(), compile_id, frame=frame, compile_key=compile_key)
 
     # Bytes
 
@@ -123,7 +123,7 @@ class RemoteCache(Source):
         if transfer is None:
             return None
         fetch = transfer.fetch
-        fetch.duration_s = (time.time_ns() - fetch.time_ns) / 1e9
+        fetch.duration_s = (clock.now_ns() - fetch.time_ns) / 1e9
         if error is not None:
             fetch.trouble, fetch.is_raised = make_trouble(error), True
         return fetch

@@ -167,7 +167,7 @@ def entry_columns(entry: Any) -> dict[str, Any]:
         info = getattr(graph, "fx_graph_cache_info", None)
         columns[f"{way}_key"] = info[0] if info else None
         taken_ns = getattr(entry, f"{way}_time_taken_ns", None)
-        columns[f"{way}_s"] = taken_ns / 1e9 if taken_ns else None
+        columns[f"{way}_s"] = taken_ns / 1e9 if taken_ns and taken_ns > 0 else None
     return columns
 
 
@@ -177,7 +177,7 @@ def graph_columns(graph: Any) -> dict[str, Any]:
     deltas = getattr(graph, "metrics_deltas", None)
     return {
         "kernels": getattr(deltas, "generated_kernel_count", None),
-        "taken_s": None if taken_ns is None else taken_ns / 1e9,
+        "taken_s": None if taken_ns is None or taken_ns < 0 else taken_ns / 1e9,
     }
 
 

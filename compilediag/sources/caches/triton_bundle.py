@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Unpack
 
+from ... import clock
 from ...events import CacheLookup
 from ..dynamo.current_compile import current_columns
 from ..hooks.columns import ErrorColumns
@@ -82,7 +82,7 @@ class TritonBundle(Source):
         why: ErrorColumns = {"reason": reason, **error_columns(error)}
         self.emit_event(
             CacheLookup(
-                time_ns=time.time_ns(),
+                time_ns=clock.now_ns(),
                 cache="triton_bundle",
                 tier=tier,
                 action=action,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import clock
 from ...recording import Recorder
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
@@ -28,13 +29,13 @@ class ReplayCount:
     known: dict[str, Any]
     calls: int = 0
     taken: int = 0
-    since_ns: int = field(default_factory=time.time_ns)
+    since_ns: int = field(default_factory=clock.now_ns)
 
     def take(self) -> dict[str, Any] | None:
         """The count since the last `take`, as columns; None if it is 0."""
         now, since_ns = self.calls, self.since_ns
         count = now - self.taken
-        self.taken, self.since_ns = now, time.time_ns()
+        self.taken, self.since_ns = now, clock.now_ns()
         return {**self.known, "time_ns": since_ns, "count": count} if count else None
 
 

@@ -7,10 +7,10 @@ some not even that: they show in the flag that is on before `CompiledFxGraph` is
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
+from ... import clock
 from ...decode.records.cudagraph_messages import parse_limit, parse_skip
 from ...recording import Recorder
 from ..dynamo.current_compile import compile_keys, current_columns
@@ -77,7 +77,7 @@ class CudaGraphSkips(Source):
                 _parse_announced, (message, ()), backend, mode or (begun[-1]["mode"] if begun else None), counted=True
             )
         else:
-            known = {"time_ns": time.time_ns(), "counted": True, **describe_function(*tree, self.recorder)}
+            known = {"time_ns": clock.now_ns(), "counted": True, **describe_function(*tree, self.recorder)}
             self.emit(make_action, _parse_announced, (message, input_names(*tree)), known)
 
     def _before_graph(self, args: Args, kwargs: Kwargs) -> None:
@@ -141,7 +141,7 @@ class CudaGraphSkips(Source):
         self._emit_skip(_parse_silent_skip, (reason, cuts or []), "trees", mode, action="skip", counted=counted)
 
     def _emit_skip(self, columns: Any, args: Args, backend: str, mode: str | None, **known: Any) -> None:
-        known.update(time_ns=time.time_ns(), backend=backend, mode=mode, **current_columns(self.recorder))
+        known.update(time_ns=clock.now_ns(), backend=backend, mode=mode, **current_columns(self.recorder))
         self.emit(make_action, columns, args, known)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from ... import clock
 from ...decode.records.cudagraph_messages import (
     describe_demotion,
     is_overwritten,
@@ -80,7 +81,7 @@ class CudaGraphs(Source):
             backend_ids[args[0]] = current_compile_id()
 
     def _begin(self) -> dict[str, Any]:
-        begun = {"began_ns": time.perf_counter_ns(), "time_ns": time.time_ns()}
+        begun = {"began_ns": time.perf_counter_ns(), "time_ns": clock.now_ns()}
         self._running.get().append(begun)
         return begun
 
@@ -195,7 +196,7 @@ class CudaGraphs(Source):
         limit = parse_size_limit(record.getMessage()) if "rerecord_limit" in str(record.msg) else None
         if limit is not None:
             key = compile_keys(self.recorder).guess(limit["compile_id"])
-            known = {"action": "limit", "backend": "trees", "compile_key": key, "time_ns": time.time_ns(), **limit}
+            known = {"action": "limit", "backend": "trees", "compile_key": key, "time_ns": clock.now_ns(), **limit}
             self.emit(make_action, None, (), {**known, **function_columns(key, self.recorder.frames)})
 
     # Outputs whose memory a later run reuses
@@ -205,14 +206,14 @@ class CudaGraphs(Source):
         for node, stacks in torch_api.live_outputs(manager.current_node):
             stack = next(filter(None, stacks), "")
             count, graph_id = len(stacks), node.id.id if node.id.id >= 0 else None
-            known = {"time_ns": time.time_ns(), "count": count, "graph_id": graph_id, "reason": INVALIDATED}
+            known = {"time_ns": clock.now_ns(), "count": count, "graph_id": graph_id, "reason": INVALIDATED}
             function_id = node.wrapped_function.id
             self._emit(manager, function_id, parse_output_stack, (stack,), action="invalidated", **known)
 
     def notice(self, error: BaseException) -> None:
         """torch's error at the use of such an output. C++ raises it, so no hook sees it."""
         if isinstance(error, RuntimeError) and is_overwritten(str(error)):
-            known = {"action": "overwritten", "time_ns": time.time_ns()}
+            known = {"action": "overwritten", "time_ns": clock.now_ns()}
             self.emit(make_action, parse_overwritten, (str(error),), known)
 
     def _emit(self, manager: Any, function_id: Any, columns: Any = None, args: Args = (), **known: Any) -> None:

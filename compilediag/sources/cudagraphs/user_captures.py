@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from ... import clock
 from ...events import CudaGraphAction
 from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
@@ -44,7 +45,7 @@ class UserCaptures(Source):
         self._running.get()[id(args[0])] = {
             "begin_ns": time.perf_counter_ns(),
             "known": {
-                "time_ns": time.time_ns(),
+                "time_ns": clock.now_ns(),
                 "backend": "user" if capturer == "user" else "no_trees",
                 "user_file": file,
                 "user_line": line,

@@ -5,10 +5,10 @@ A capture of `torch.compiler.precompile` has no metrics, so it is timed here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from ... import clock
 from ...decode.call_stacks import CallStacks
 from ...decode.records.compilation_metrics import make_compile, read_static_sources
 from ...events import Compile
@@ -26,6 +26,8 @@ from .stack_frames import add_call_stack, frames_outside
 
 #: A fact about the session: torch's setting of the same name.
 STATIC_SOURCES = "static_sources"
+#: Fields of the metrics that are times but no parts of the compile.
+_NO_PARTS = ("start_time_us", "end_time_us", "guard_latency_us")
 
 
 class Compiles(Source):
@@ -69,24 +71,24 @@ class Compiles(Source):
         known["compile_id"], key = self._captured.take()
         stacks = self.recorder.shared.setdefault("stacks", CallStacks())
         around = frames_outside(None, torch_api.AOT_COMPILE.module)
-        self.emit(add_call_stack, stacks, known, code, around, time.time_ns())
+        self.emit(add_call_stack, stacks, known, code, around, clock.now_ns())
         self.emit(self._make_rows, metrics, known, key)
         return True
 
     def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None) -> Made:
         if static := read_static_sources(vars(metrics)):
             self.recorder.facts[STATIC_SOURCES] = static
-        event = make_compile(vars(metrics), known, key)
+        event = make_compile(_correct_times(vars(metrics)), known, key)
         return [] if event is None else [event]
 
     def _before_capture(self, args: Args, kwargs: Kwargs) -> None:
-        self._begun.get().append(time.time_ns())
+        self._begun.get().append(clock.now_ns())
 
     def _on_captured(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         time_ns = self._begun.get().pop()
         row = Compile(
             time_ns=time_ns,
-            duration_s=(time.time_ns() - time_ns) / 1e9,
+            duration_s=(clock.now_ns() - time_ns) / 1e9,
             # torch has no CompileId object for it.
             compile_key=compile_keys(self.recorder).assign(object()),
             trigger="precompile",
@@ -101,3 +103,23 @@ class Compiles(Source):
 
 def _ignore(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
     """What is needed of the call was read before it."""
+
+
+def _correct_times(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """torch's metrics with the times of the recording's clock: torch reads the wall clock, which may have been stepped.
+
+    Durations that include the step are known only by being impossible.
+    """
+    start_us, end_us = metrics.get("start_time_us"), metrics.get("end_time_us")
+    if start_us is None or end_us is None:
+        return metrics
+    start, end = clock.convert(start_us * 1000) // 1000, clock.convert(end_us * 1000) // 1000
+    step, longest = (end_us - start_us) - (end - start), end - start
+    if not step and start == start_us:
+        return metrics
+    corrected = {**metrics, "start_time_us": start, "end_time_us": end}
+    for name, value in metrics.items():
+        if name.endswith("_us") and name not in _NO_PARTS and isinstance(value, int):
+            found = (each for each in (value, value - step) if 0 <= each <= longest)
+            corrected[name] = next(found, None)
+    return corrected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ... import clock
 from ...decode.records.timed_events import AUTOMATIC_DYNAMIC, make_dynamic_decision
 from ...recording import Made
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -24,7 +25,7 @@ class DynamicDecisions(Source):
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:
             _, key = compile_keys(self.recorder).current()
-            self.emit(_make_row, dict(metadata), time_ns, key)
+            self.emit(_make_row, dict(metadata), clock.convert(time_ns), key)
 
 
 def _make_row(metadata: Mapping[str, object], time_ns: int, key: str | None) -> Made:

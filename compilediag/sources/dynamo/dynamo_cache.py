@@ -7,10 +7,10 @@ result is an entry (saved), a failure, or code that is not looked up any more (b
 from __future__ import annotations
 
 import dataclasses
-import time
 import types
 from typing import Any, TypedDict
 
+from ... import clock
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
 from ...recording import Made, Recorder
@@ -98,7 +98,7 @@ class DynamoCache(Source):
         code = torch_api.converted_code()
         if code is not None:
             running = self._open.get()
-            running.append(Conversion(time.time_ns(), code, len(torch_api.looked_up_entries(code))))
+            running.append(Conversion(clock.now_ns(), code, len(torch_api.looked_up_entries(code))))
             del running[:-MAX_OPEN]
 
     def _limit_checked(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -142,7 +142,7 @@ class DynamoCache(Source):
             **torch_api.code_columns(done.code),
         }
         end: ConversionEnd = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
-        self.emit(_make_conversion_rows, owner, done.time_ns, time.time_ns(), done.entries, end)
+        self.emit(_make_conversion_rows, owner, done.time_ns, clock.now_ns(), done.entries, end)
 
     # Entries that go
 
@@ -162,7 +162,7 @@ class DynamoCache(Source):
         entry = self._dying.take()
         if entry is not None and torch_api.entry_guards(args[0]) is None:
             gone = call_argument(args, kwargs, 1, "obj_str")
-            self.emit(_make_drop_rows, [entry], time.time_ns(), "evicted", f"its guards refer to {gone}, which is gone")
+            self.emit(_make_drop_rows, [entry], clock.now_ns(), "evicted", f"its guards refer to {gone}, which is gone")
 
     def _before_reset(self, args: Args, kwargs: Kwargs) -> None:
         code = call_argument(args, kwargs, 0, "code")
@@ -171,7 +171,7 @@ class DynamoCache(Source):
     def _reset(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         entries = self._leaving.take()
         if entries and error is None:
-            self.emit(_make_drop_rows, entries, time.time_ns(), "cleared", "the function was reset")
+            self.emit(_make_drop_rows, entries, clock.now_ns(), "cleared", "the function was reset")
 
     # Packages on disk
 
@@ -196,7 +196,7 @@ class DynamoCache(Source):
     def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: OwnerColumns) -> None:
         self.emit_event(
             CacheLookup(
-                time_ns=time.time_ns(),
+                time_ns=clock.now_ns(),
                 cache="dynamo_code",
                 tier="local",
                 action=action,

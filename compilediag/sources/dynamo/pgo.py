@@ -5,9 +5,9 @@ It needs a job id (`TORCH_COMPILE_JOB_ID`). Its remote tier is one of the remote
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from ... import clock
 from ...events import CacheLookup
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -52,4 +52,4 @@ class Profiles(Source):
         if error is not None:
             columns = {"outcome": "failed", **error_columns(error)}
         row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **columns}
-        self.emit_event(CacheLookup(time_ns=time.time_ns(), **row, **current_columns(self.recorder)))
+        self.emit_event(CacheLookup(time_ns=clock.now_ns(), **row, **current_columns(self.recorder)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from threading import get_ident
 from typing import Any
 
+from ... import clock
 from ...decode.call_stacks import CallStacks
 from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
 from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
@@ -41,18 +41,20 @@ class CompilingThread:
     def enter(self, frame: dict[str, Any]) -> None:
         self.frames.append((len(self.stack), frame))
 
-    def end(self, name: str) -> bool:
-        """Forget a phase that has ended and the frames that started in it; False if it started before the watch."""
+    def end(self, name: str) -> int | None:
+        """Forget a phase that has ended and the frames that started in it. Returns when it started; None if the watch
+        began later.
+        """
         stack, frames = self.stack, self.frames
         if not stack or stack[-1][0] != name:
             if name not in [n for n, _ in stack]:
-                return False
+                return None
             while stack[-1][0] != name:
                 stack.pop()  # torch repairs its own stack the same way when an inner phase has no end.
-        stack.pop()
+        _, start_ns = stack.pop()
         while frames and frames[-1][0] >= len(stack):
             frames.pop()
-        return True
+        return start_ns
 
     def state(self) -> dict[str, Any]:
         """What a view shows of it, as JSON values."""
@@ -109,7 +111,7 @@ class Phases(Source):
     # cheap because they touch little.
 
     def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        name, time_ns, metadata = args[1], args[2], args[3]
+        name, time_ns, metadata = args[1], clock.convert(args[2]), args[3]
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
         if not isinstance(running, CompilingThread):
@@ -134,10 +136,10 @@ class Phases(Source):
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
 
     def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
-        name, end_ns, start_ns = args[1], args[2], args[4]
+        name, end_ns = args[1], clock.convert(args[2])
         progress, thread = self.recorder.progress, get_ident()
         running = progress.get(thread)
-        if not isinstance(running, CompilingThread) or not running.end(name):
+        if not isinstance(running, CompilingThread) or (start_ns := running.end(name)) is None:
             return
         stack = running.stack
         if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
@@ -170,7 +172,7 @@ class Phases(Source):
             "region": torch_api.current_region(),
             "stack": None,
         }
-        self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), time.time_ns())
+        self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), clock.now_ns())
         if len(self.recorder.frames) >= MAX_REMEMBERED:
             self.recorder.frames.clear()
         if key is not None:

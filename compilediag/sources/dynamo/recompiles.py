@@ -8,11 +8,11 @@ Of more than `MAX_ANALYZED` entries, `full` analyzes so many, `lean` the latest 
 
 from __future__ import annotations
 
-import time
 import types
 from collections.abc import Sequence
 from typing import Any
 
+from ... import clock
 from ...decode.guards.failed_guards import FailedEntry, FailingGuard, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
 from ...recording import Made, Recorder
@@ -71,7 +71,7 @@ class Recompiles(Source):
         compile_id, key = compile_keys(self.recorder).current()
         where = (code.co_name, code.co_filename, code.co_firstlineno)
         rest = (key, len(entries), torch_api.current_region())
-        self.emit(_make_rows, time.time_ns(), compile_id, where, found, closest, *rest)
+        self.emit(_make_rows, clock.now_ns(), compile_id, where, found, closest, *rest)
 
     def _order_by_distance(self, failed: FailedCall) -> list[int]:
         """The positions of the entries, the closest first if there are too many to analyze all."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-import time
 from collections import OrderedDict
 from typing import Any
 
+from ... import clock
 from ...events import CacheLookup, KernelCompile
 from ...recording import Recorder
 from ..dynamo.current_compile import compile_keys, current_columns
@@ -84,7 +84,7 @@ class CodeCaches(Source):
         ]
 
     def _begin(self, found: Any) -> None:
-        self._thread.get().calls.append((time.time_ns(), found))
+        self._thread.get().calls.append((clock.now_ns(), found))
 
     def _end(self) -> tuple[int, Any] | None:
         """When the innermost call began and what it found; None for a call that began before the watch did."""
@@ -106,7 +106,7 @@ class CodeCaches(Source):
         if began is not None:
             running = self.recorder.progress.get(threading.get_ident())
             around = running.state()["phases"] if running is not None else []
-            seconds = (time.time_ns() - began[0]) / 1e9
+            seconds = (clock.now_ns() - began[0]) / 1e9
             self.emit_event(make_check(began[0], seconds, around, self._ids()))
 
     # Python modules
@@ -152,7 +152,7 @@ class CodeCaches(Source):
         build = LibraryBuild(
             start,
             "thread" if _is_worker_thread() else "process",
-            None if exists else (time.time_ns() - start) / 1e9,
+            None if exists else (clock.now_ns() - start) / 1e9,
             None if error is None else describe_error(error)[:MAX_REASON],
         )
         if not torch_api.is_header(torch_api.target_files(builders)[-1]):
@@ -167,7 +167,7 @@ class CodeCaches(Source):
         key, thread.library = thread.library, None
         if error is not None:  # It was built in this thread.
             reason = describe_error(error)[:MAX_REASON]
-            self.emit(self._builds.fail, key, time.time_ns(), reason, self._ids())
+            self.emit(self._builds.fail, key, clock.now_ns(), reason, self._ids())
         else:
             _put(self._ordered, id(result), (result, key))
 
@@ -182,7 +182,7 @@ class CodeCaches(Source):
         if error is None and len(args[0].cache) == known:
             self._emit_look_up("cuda_code", (start, True), result[1], None)
             return
-        found = error is None and os.stat(result[0]).st_mtime_ns < start
+        found = error is None and clock.convert(os.stat(result[0]).st_mtime_ns) < start
         self._emit_look_up("cuda_code", (start, found), None if error else result[1], error, tier="local")
 
     # Triton kernels
@@ -206,21 +206,24 @@ class CodeCaches(Source):
             self._fail(name, error)
         elif torch_api.is_future(result):
             if not torch_api.is_from_bundle(result) and name not in self._sent:
-                _put(self._sent, name, (time.time_ns(), torch_api.worker_kind()))
+                _put(self._sent, name, (clock.now_ns(), torch_api.worker_kind()))
         elif not thread.is_compiled:
-            self._emit_kernel(name, (time.time_ns(), "process"), outcome="cached")
+            self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
 
     def _kernel_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         name, info = call_argument(args, kwargs, 0, "kernel_name"), call_argument(args, kwargs, 1, "info")
         seconds = info["compile_time_us"] / 1e6
-        sent = self._sent.pop(name, (time.time_ns() - int(seconds * 1e9), "process"))
+        now = clock.now_ns()
+        sent = self._sent.pop(name, (now - int(seconds * 1e9), "process"))
         self._thread.get().is_compiled = True
-        self._emit_kernel(name, sent, outcome="compiled", duration_s=seconds)
+        # torch measures with the wall clock.
+        is_possible = 0 <= seconds * 1e9 <= now - sent[0] + clock.TOLERANCE_NS
+        self._emit_kernel(name, sent, outcome="compiled", duration_s=seconds if is_possible else None)
 
     def _fail(self, name: str, error: BaseException) -> None:
         """A pool that is broken refuses the kernel at once."""
         where = torch_api.worker_kind() if torch_api.is_broken_pool(error) else "process"
-        sent = self._sent.pop(name, (time.time_ns(), where))
+        sent = self._sent.pop(name, (clock.now_ns(), where))
         self._emit_kernel(name, sent, outcome="failed", fail_reason=describe_error(error)[:MAX_REASON])
 
     # What a generated module waits for
@@ -241,7 +244,7 @@ class CodeCaches(Source):
             if key is not None and name not in missing[1:]:
                 self.emit(self._builds.claim, name, key, self._ids())
             elif torch_api.is_from_bundle(value) and name not in missing:
-                self._emit_kernel(name, (time.time_ns(), "process"), outcome="cached")
+                self._emit_kernel(name, (clock.now_ns(), "process"), outcome="cached")
             elif name in missing[:1] and error is not None:
                 self._fail(name, error)
 
@@ -288,7 +291,7 @@ def _make_look_up(
         action="look_up",
         outcome="failed" if error is not None else "hit" if found else "miss",
         key=key,
-        taken_s=None if found or error is not None else (time.time_ns() - start) / 1e9,
+        taken_s=None if found or error is not None else (clock.now_ns() - start) / 1e9,
         **error_columns(error, MAX_REASON),
     )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ... import clock
 from ...events import CacheLookup, KernelCompile
 from ...recording import Made
 from ..hooks.columns import AttemptColumns, OwnerColumns
@@ -93,7 +93,7 @@ class LibraryBuilds:
         if name == WRAPPER:
             _put(self._claimed, key, (name, ids))
             return ()
-        return (make_kernel_row(name, LibraryBuild(time.time_ns(), "process", None, None), ids),)
+        return (make_kernel_row(name, LibraryBuild(clock.now_ns(), "process", None, None), ids),)
 
     def fail(self, key: str | None, time_ns: int, reason: str, ids: AttemptColumns) -> Made:
         """The library of a kernel could not be built in the compiling thread."""

@@ -13,9 +13,10 @@ import types
 from collections import defaultdict
 from collections.abc import Callable
 from threading import get_ident
-from time import perf_counter_ns, time_ns
+from time import perf_counter_ns
 from typing import Any
 
+from ... import clock
 from ...interrupts import pass_on
 from .source import MAX_ERRORS
 from .torch_names import Unavailable
@@ -46,7 +47,7 @@ class CodeCalls:
         self.first_ns: int | None = None
         #: The counts at the last `take`: calls, those that are timed, and their ns.
         self.taken = (0, 0, 0)
-        self.since_ns = time_ns()
+        self.since_ns = clock.now_ns()
 
     def take(self) -> dict[str, Any] | None:
         """The counts since the last `take`, as columns; None if there were no calls."""
@@ -55,7 +56,7 @@ class CodeCalls:
         if not (calls or timed):
             return None
         first = _seconds(self.first_ns) if timed and not self.taken[1] else None
-        self.taken, self.since_ns = now, time_ns()
+        self.taken, self.since_ns = now, clock.now_ns()
         row = {"time_ns": since_ns, "count": calls, "timed": timed, "first_s": first, **self.known}
         return {**row, "total_s": total_ns / 1e9 if timed else None, "min_s": _seconds(self.min_ns)}
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from ... import clock
 from ...events import Event, SourceStatus
 from ...interrupts import find_interrupt, pass_on
 from ...recording import Made, Recorder
@@ -242,7 +243,7 @@ class Source:
         if self.is_active and self.errors:
             code, reason = "errors", f"{self.errors} errors so far, the last {self._last_error}"
         return SourceStatus(
-            time_ns=time.time_ns(),
+            time_ns=clock.now_ns(),
             name=self.name,
             status=self._state,
             reason=reason,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from ... import clock
 from ...events import SourceStatus
 from ...recording import Recorder
 from .own_errors import describe_error
@@ -28,7 +27,7 @@ class WriterStatus:
     def status(self) -> SourceStatus:
         state, code, reason = self._describe()
         return SourceStatus(
-            time_ns=time.time_ns(),
+            time_ns=clock.now_ns(),
             name=self.name,
             status=state,
             reason=reason,

@@ -12,6 +12,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ... import clock
 from ...decode.call_stacks import CallStacks
 from ...decode.guards.failed_guards import FailedEntry
 from ...recording import Recorder
@@ -97,7 +98,7 @@ class Refusals(Source):
             refusal = Refusal("skip_guard_eval_unsafe", "unchecked", None, set_at)
             tally = self._tallies.add(refusal, compile_keys(self.recorder).make_key)
             if tally is not None:  # Its calls are not counted: nothing of ours is on their path.
-                self.emit(make_first_rows, tally, time.time_ns(), [], is_torch_file)
+                self.emit(make_first_rows, tally, clock.now_ns(), [], is_torch_file)
 
     def _leave_stance(self) -> None:
         for patch in self._of_stance[:]:
@@ -170,8 +171,8 @@ class Refusals(Source):
         is_plain = by == "aot_compile" and code.co_varnames[:1] != ("self",)
         around = _read_stack(through, AOT_COMPILE.module if is_plain else None)
         stacks = self.recorder.shared.setdefault("stacks", CallStacks())
-        self.emit(add_call_stack, stacks, tally.known, code, around, time.time_ns())
-        self.emit(make_first_rows, tally, time.time_ns(), found, is_torch_file)
+        self.emit(add_call_stack, stacks, tally.known, code, around, clock.now_ns())
+        self.emit(make_first_rows, tally, clock.now_ns(), found, is_torch_file)
 
     def _list_failures(self, entries: Sequence[Any], f_locals: dict[str, Any]) -> list[FailedEntry]:
         keys = compile_keys(self.recorder)
@@ -193,7 +194,7 @@ class Refusals(Source):
             return
         self._due = now + INTERVAL_S
         for tally, count in self._tallies.take():
-            self.emit(make_count, tally, count, time.time_ns())
+            self.emit(make_count, tally, count, clock.now_ns())
 
     def reset_after_fork(self) -> None:
         """In a forked child: drop the counts so far, which the parent writes."""

@@ -12,10 +12,10 @@ import contextlib
 import functools
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ... import clock
 from ...decode.call_stacks import CallStacks, Frame
 from ...decode.records.record_kinds import (
     BUILT,
@@ -78,7 +78,7 @@ class StructuredTrace(Source):
 
     def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
         """A record that torch has built because somebody else listens too."""
-        name, time_ns, compiling = find_name(metadata), time.time_ns(), compile_keys(self.recorder).current()
+        name, time_ns, compiling = find_name(metadata), clock.now_ns(), compile_keys(self.recorder).current()
         if payload is not None and name is not None and is_kept(name):
             self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
             self._make_rows(name, payload, compiling, time_ns)
@@ -92,7 +92,7 @@ class StructuredTrace(Source):
 
         An error in them is torch's or the user's; it would have been raised in the user's program.
         """
-        compiling, time_ns = compile_keys(self.recorder).current(), time.time_ns()
+        compiling, time_ns = compile_keys(self.recorder).current(), clock.now_ns()
         if name in SHAPE_KINDS:
             self._trace_shape(name, metadata, compiling, time_ns)
             return
