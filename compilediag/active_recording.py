@@ -128,12 +128,13 @@ class ActiveRecording:
         self.data.after_fork_in_child()
 
 
-_current: ActiveRecording | None = None
+#: As all state of a module, it outlives `importlib.reload`.
+_current: ActiveRecording | None = globals().get("_current")
 #: Recordings whose last level has ended; they are here until they are closed, also if an interrupt comes between.
-_ended: list[ActiveRecording] = []
+_ended: list[ActiveRecording] = globals().get("_ended", [])
 #: Recordings whose end has failed in part. The next watch that begins or ends tries once more.
-_unended: list[ActiveRecording] = []
-_lock = threading.RLock()
+_unended: list[ActiveRecording] = globals().get("_unended", [])
+_lock: threading.RLock = globals().get("_lock") or threading.RLock()
 
 
 def find_current() -> ActiveRecording | None:
@@ -241,8 +242,7 @@ def _begin(
 ) -> ActiveRecording:
     named = _find_named([my_code] if isinstance(my_code, (str, os.PathLike)) else my_code)
     sources.require_torch()
-    if not _waiting:
-        clock.synchronize()
+    clock.synchronize()
     target: TargetFile | None = None
     recorder: Recorder | None = None
     try:
@@ -360,10 +360,16 @@ def _after_fork_in_parent() -> None:
         _lock.release()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
-if "zmq" in sys.modules:
-    # In a kernel. Exit functions run in reverse order, and that of pyzmq has to run after `end_all`, which sends pages
-    # their last rows. Its module would only be imported when something large is sent for the first time.
-    with contextlib.suppress(ImportError):
-        importlib.import_module("zmq.utils.garbage")
-atexit.register(end_all)
+def _register() -> None:
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    if "zmq" in sys.modules:
+        # In a kernel. Exit functions run in reverse order, and that of pyzmq has to run after `end_all`, which sends
+        # pages their last rows. Its module would only be imported when something large is sent for the first time.
+        with contextlib.suppress(ImportError):
+            importlib.import_module("zmq.utils.garbage")
+    atexit.register(end_all)
+
+
+if not globals().get("_is_registered", False):
+    _register()
+_is_registered = True

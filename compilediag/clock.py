@@ -14,9 +14,10 @@ TOLERANCE_NS = 50_000_000
 _MOST_STEPS = 1440
 #: This one goes on while a computer sleeps, so that times after that are right.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-_offset_ns = 0
+#: As all state of a module, it outlives `importlib.reload`.
+_offset_ns: int = globals().get("_offset_ns", 0)
 #: When the wall clock was stepped, and how far it is ahead of this clock since then.
-_steps: list[tuple[int, int]] = []
+_steps: list[tuple[int, int]] = globals().get("_steps", [])
 
 
 def _read_steady() -> int:
@@ -52,4 +53,5 @@ def convert(wall_ns: int) -> int:
     return wall_ns - drift
 
 
-synchronize()
+if not _steps:
+    synchronize()

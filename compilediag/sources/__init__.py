@@ -39,9 +39,10 @@ __all__ = [
 #: Major and minor version of the oldest torch whose internals compilediag knows.
 OLDEST_TORCH = (2, 11)
 
-_attached: list[Source] = []
+#: As all state of a module, it outlives `importlib.reload`.
+_attached: list[Source] = globals().get("_attached", [])
 #: Sources whose end failed. The next `detach` tries once more.
-_unended: list[Source] = []
+_unended: list[Source] = globals().get("_unended", [])
 
 
 def require_torch() -> None:

@@ -13,6 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: What a part of the package may import of the package, beside itself. Nothing else.
 MAY_IMPORT = {
     "errors": set(),
+    "clock": set(),
     "version": set(),
     "formatting": set(),
     "own_log": set(),
@@ -27,13 +28,13 @@ MAY_IMPORT = {
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
-    "feeds": {"events", "notebook_cells", "storage"},
+    "feeds": {"clock", "events", "interrupts", "notebook_cells", "storage"},
     "source_states": {"events"},
-    "recording": {"errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
-    "sources": {"errors", "events", "decode", "interrupts", "recording", "unpacking"},
+    "recording": {"clock", "errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
+    "sources": {"clock", "errors", "events", "decode", "interrupts", "recording", "unpacking"},
     "target_file": {"errors", "sources", "storage"},
     "active_recording": {
-        *("errors", "interrupts", "program", "recording", "sources", "storage", "target_file", "version"),
+        *("clock", "errors", "interrupts", "program", "recording", "sources", "storage", "target_file", "version"),
     },
     "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
     "trials": {
@@ -42,6 +43,7 @@ MAY_IMPORT = {
     },
     "views": {
         *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
+        "clock",
         "source_files",
         "unpacking",
         "version",
@@ -53,7 +55,7 @@ MAY_IMPORT = {
     "watch": {"active_recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
-    "integrations": {"session", "views", "watch"},
+    "integrations": {"interrupts", "session", "views", "watch"},
     "cli": {
         *(
             "comparison",

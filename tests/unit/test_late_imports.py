@@ -32,7 +32,9 @@ def watching():
 
     def watch(*names):
         hook = WhenImported(
-            {name: lambda name=name: calls.append((name, threading.get_ident())) for name in names}, calls.append
+            {name: lambda name=name: calls.append((name, threading.get_ident())) for name in names},
+            calls.append,
+            calls.append,
         )
         hook.install()
         hooks.append(hook)

@@ -17,6 +17,9 @@ from types import ModuleType
 from .own_errors import run_each
 from .thread_state import PerThread
 
+#: As all state of a module, it outlives `importlib.reload`.
+_installed: list[WhenImported] = globals().get("_installed", [])
+
 
 class WhenImported(MetaPathFinder):
     """Calls `actions[name]()` right after module `name` was imported; while it is in `sys.meta_path`, once a module.
@@ -64,6 +67,7 @@ class WhenImported(MetaPathFinder):
         return list(self._actions)
 
     def install(self) -> None:
+        _installed.append(self)
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
@@ -71,6 +75,8 @@ class WhenImported(MetaPathFinder):
         self._actions = {}
         with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
+        with contextlib.suppress(ValueError):
+            _installed.remove(self)
 
 
 def list_waiting() -> list[str]:
@@ -84,7 +90,7 @@ def remove_all() -> None:
 
 
 def _installed_finders() -> list[WhenImported]:
-    return [finder for finder in sys.meta_path if isinstance(finder, WhenImported)]
+    return [finder for finder in _installed if finder in sys.meta_path]
 
 
 class _NotifyingLoader(Loader):

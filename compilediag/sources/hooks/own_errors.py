@@ -8,7 +8,7 @@ from ...interrupts import pass_on
 from .columns import ErrorColumns
 
 #: Called with the name of the source and its error. Tests raise it again.
-listeners: list[Callable[[str, BaseException], None]] = []
+listeners: list[Callable[[str, BaseException], None]] = globals().get("listeners", [])
 
 
 def describe_error(error: BaseException) -> str:

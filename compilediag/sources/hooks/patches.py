@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import weakref
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 from . import own_errors
 
-_installed: list[Patch] = []
-#: id of a wrapper's function -> its patch, as long as somebody holds the function.
-_by_wrapper: weakref.WeakValueDictionary[int, Patch] = weakref.WeakValueDictionary()
+#: As all state of a module, it outlives `importlib.reload`.
+_installed: list[Patch] = globals().get("_installed", [])
+#: The attribute of a wrapper that another copy of this package recognizes it by: `Patch.passes_on_to`.
+_PASSES_ON = "_compilediag_passes_on_to"
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
@@ -58,7 +58,7 @@ class Patch:
         self._fail, self._handle = fail, handle
         self._original = skip_inert(vars(owner)[name])
         self._function = self._wrap(_function_of(self._original))
-        _by_wrapper[id(self._function)] = self
+        setattr(self._function, _PASSES_ON, self.passes_on_to)
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         # Near the limit of recursion the call of the shield itself can raise.
@@ -130,9 +130,12 @@ def _ignore(*args: Any) -> None:
 
 
 def skip_inert(function: Any) -> Any:
-    """A function without those outer wrappers of ours that have no effect any more."""
-    while (patch := _by_wrapper.get(id(_function_of(function)))) is not None:
-        original = patch.passes_on_to(_function_of(function))
+    """A function without those outer wrappers, of any copy of this package, that have no effect any more.
+
+    A tool's wrapper can have our attribute too: `functools.wraps` copies it.
+    """
+    while (passes_on_to := getattr(_function_of(function), _PASSES_ON, None)) is not None:
+        original = passes_on_to(_function_of(function))
         if original is None:
             break
         function = original

@@ -73,7 +73,7 @@ class StructuredTrace(Source):
         if self._logger.handlers is self._listeners:
             # Handlers that came or went meanwhile did so in our list; the list from before is the one that stays.
             self._before[:] = self._listeners
-            self._logger.handlers = self._before
+            self._logger.handlers = _find_plain_list(self._before)
         self.emit(self._vllm.finish)
 
     def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
@@ -152,10 +152,13 @@ class _Listeners(list[logging.Handler]):
     def __init__(self, handlers: list[logging.Handler], own: logging.Handler, source: StructuredTrace):
         super().__init__([*handlers, own])
         self.before = handlers
+        #: True when it has no effect any more. Another copy of this package asks for it too.
+        self.has_left_compilediag = False
         self._own: logging.Handler | None = own
         self._source = source
 
     def leave(self) -> None:
+        self.has_left_compilediag = True
         own, self._own = self._own, None
         if own is not None and own in self:
             self.remove(own)
@@ -179,9 +182,9 @@ class _Listeners(list[logging.Handler]):
         return asked is None
 
 
-def _find_plain_list(handlers: list[logging.Handler]) -> list[logging.Handler]:
-    """The logger's own list of handlers, also if another tool has put a list of an earlier watch back."""
-    while isinstance(handlers, _Listeners):
+def _find_plain_list(handlers: Any) -> Any:
+    """The logger's own list of handlers, also if there is a list of an earlier watch, of any copy of this package."""
+    while getattr(handlers, "has_left_compilediag", False):
         handlers.before[:] = handlers
         handlers = handlers.before
     return handlers
