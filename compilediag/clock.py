@@ -25,7 +25,7 @@ def _read_steady() -> int:
 
 
 def synchronize() -> None:
-    """Set the clock by the wall clock. A recording does it when it begins, if no other one runs."""
+    """Set the clock by the wall clock. A recording does it when it begins."""
     global _offset_ns
     _offset_ns = time.time_ns() - _read_steady()
     _steps[:] = [(0, 0)]

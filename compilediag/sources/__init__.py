@@ -7,7 +7,6 @@ the group that names torch's private parts: docs/torch_internals.md is generated
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
 import os

@@ -1,10 +1,11 @@
-"""Raises KeyboardInterrupt at one line after the other of what begins or ends a watch, and looks for what is left."""
+"""Raises an interrupt at one line after the other of what runs in a watch, and looks for what is left."""
 
 import contextlib
 import dis
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -21,12 +22,43 @@ OWN, ANY = (PACKAGE,), ("",)
 MIDDLE, EACH = "middle", "each"
 
 
+class TooLate(TimeoutError):
+    """What a signal handler raises that limits the time of something."""
+
+
+def handle_timeout(number, frame):
+    raise TooLate("the time is over")
+
+
+def handle_timeout_without_arguments(number, frame):
+    del number, frame
+    raise TooLate("the time is over")
+
+
+def press_key():
+    raise KeyboardInterrupt
+
+
+def time_out(handler=handle_timeout):
+    """Let a signal come now, whose handler raises."""
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def raise_in_trace_function():
+    raise TooLate
+
+
 class Interrupter:
     """Traces a call and raises at the given place: (file, line, how often it has run before)."""
 
-    def __init__(self, files, target=None):
+    def __init__(self, files, target=None, strike=press_key):
         self.files = files
         self.target = target
+        self.strike = strike
         self.runs = {}
         self.has_raised = False
 
@@ -45,16 +77,17 @@ class Interrupter:
             if (*line, count) == self.target:
                 self.has_raised = True
                 sys.settrace(None)
-                raise KeyboardInterrupt
+                self.stack = [(each.f_code.co_filename, each.f_code.co_name) for each in walk(frame)]
+                self.strike()
         return self.trace_line
 
     def call(self, function):
-        """Call it; true if KeyboardInterrupt came out."""
+        """Call it; true if an interrupt came out."""
         before = sys.gettrace()
         sys.settrace(self.trace)
         try:
             self.result = function()  # Held: nothing is finalized while it is traced.
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TooLate):
             return True
         finally:
             sys.settrace(before)
@@ -65,6 +98,12 @@ class Interrupter:
         if times == MIDDLE:
             return [(*line, last // 2) for line, last in self.runs.items()]
         return [(*line, n) for line, last in self.runs.items() for n in range(last + 1)]
+
+
+def walk(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def is_leaving_with(frame):
@@ -93,11 +132,11 @@ def collection_off():
         gc.enable()
 
 
-def interrupt(place, prepare, function, files):
+def interrupt(place, prepare, function, files, strike=press_key):
     """Call `function` and interrupt it at a place; what happened: "raised", "swallowed" or "not reached"."""
     prepare()
     with collection_off():
-        interrupter = Interrupter(files, place)
+        interrupter = Interrupter(files, place, strike)
         has_raised = interrupter.call(function)
     if not interrupter.has_raised:
         return "not reached"
@@ -122,7 +161,7 @@ class World:
         monitoring = getattr(sys, "monitoring", None)
         return {
             "hooks": sources.list_hooks(),
-            "recordings": [active_recording._current, *active_recording._ended, *active_recording._waiting],
+            "recordings": [active_recording._current, *active_recording._ended],
             "sources": list(sources._attached),
             "finders": list(sys.meta_path),
             "handlers": (type(trace.handlers), list(trace.handlers), list(trace.filters), list(caches.filters)),

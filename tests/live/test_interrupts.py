@@ -1,4 +1,4 @@
-"""Ctrl-C while a watch begins or ends: at whatever line it comes, nothing is left behind and the next watch works."""
+"""Ctrl-C or a timeout while a watch begins or ends: at whatever line it comes, nothing is left and the next watch works."""
 
 import tempfile
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 
 import compilediag as cd
 from tests.live import programs
-from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt
+from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt, press_key, time_out
 
 #: The modules that begin and end a watch; what they call is interrupted by the tests of `start` and `stop`.
 AROUND = tuple(f"{PACKAGE}/{name}.py" for name in ("watch", "active_recording", "interrupts"))
@@ -51,39 +51,40 @@ def check_that_a_watch_works():
     assert {row["status"] for row in programs.at_work(session).values()} == {"active"}
 
 
-def interrupt_each(world, prepare, function, files, times):
+def interrupt_each(world, prepare, function, files, times, strike=press_key):
     """Interrupt at each place: the places after which something was left, with the kinds of it and its text."""
     places, left, outcomes = find_places(prepare, function, cd.stop, files, times), {}, []
     for place in places:
-        outcomes.append(interrupt(place, prepare, function, files))
+        outcomes.append(interrupt(place, prepare, function, files, strike))
         if outcomes[-1] == "not reached":
             cd.stop()  # Some lines run in the first watch alone.
         if leftovers := world.list_leftovers():
             left[place] = leftovers
             cd.stop()
             assert world.list_leftovers() == [], f"stop() does not remove what an interrupt left: {place}"
-    assert "swallowed" not in outcomes
+    assert [place for place, outcome in zip(places, outcomes, strict=True) if outcome == "swallowed"] == []
     assert outcomes.count("raised") > len(places) * 0.9 > 50
     return left
 
 
-def check_interrupts(world, detail, files, times):
+def check_interrupts(world, detail, files, times, strike=press_key):
     """No interrupt of `start`, of `stop` or of a `with` statement leaves anything."""
 
     def start():
         return cd.start(detail=detail)
 
-    assert interrupt_each(world, nothing, start, files, times) == {}
+    assert interrupt_each(world, nothing, start, files, times, strike) == {}
     check_that_a_watch_works()
-    left = interrupt_each(world, start, cd.stop, files, times)
+    left = interrupt_each(world, start, cd.stop, files, times, strike)
     # There the watch goes on as it was, and the next `stop()` ends it.
     assert len(left) <= 10 and {Path(file).name for file, _, _ in left} <= BEFORE_THE_END
     assert all(any(kind.startswith("hooks: ['torch._dynamo") for kind in kinds) for kinds in left.values())
     check_that_a_watch_works()
 
 
-def test_an_interrupt_at_any_line_of_start_and_stop_leaves_nothing_behind(folder):
-    check_interrupts(see_world(folder), "full", OWN, MIDDLE)
+@pytest.mark.parametrize("strike", [press_key, time_out])
+def test_an_interrupt_at_any_line_of_start_and_stop_leaves_nothing_behind(folder, strike):
+    check_interrupts(see_world(folder), "full", OWN, MIDDLE, strike)
 
 
 def test_an_interrupt_at_any_line_around_a_block_leaves_nothing_behind(folder):
