@@ -1,4 +1,4 @@
-"""Ctrl-C or a timeout while a watch begins or ends: at whatever line it comes, nothing is left and the next watch works."""
+"""Ctrl-C or a timeout while a watch begins or ends: wherever it comes, nothing is left and the next watch works."""
 
 import tempfile
 from pathlib import Path
