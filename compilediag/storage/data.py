@@ -15,6 +15,7 @@ from .. import own_log
 from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
+from ..interrupts import ignore
 from . import tables
 from .lost_files import add_unwritten, copy_to_memory, reopen_or_empty
 from .session_writer import Unwritten
@@ -250,7 +251,7 @@ class SessionData(TableProperties):
             if unwritten is not None:
                 self.keep_in_memory(unwritten, {})
         if self._not_added is not None:
-            with contextlib.suppress(Exception):
+            with ignore(Exception):
                 self.keep_in_memory(*self._not_added)
 
     @contextlib.contextmanager

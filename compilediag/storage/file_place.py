@@ -6,12 +6,12 @@ then remove the -wal file. So a file that is recorded to is opened once, and clo
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import sqlite3
 from pathlib import Path
 
+from ..interrupts import ignore
 from .session_files import RECORDED, find_file_key
 
 #: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
@@ -98,7 +98,7 @@ class FilePlace:
         """
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
         is_moved = False
-        with contextlib.suppress(OSError):
+        with ignore(OSError):
             os.rename(self.path, aside)
             is_moved = True
         try:
@@ -109,14 +109,14 @@ class FilePlace:
 
     def close_overwritten(self, connection: sqlite3.Connection) -> None:
         """Write nothing to a file that has another one's content now: SQLite copies nothing from an empty -wal file."""
-        with contextlib.suppress(OSError):
+        with ignore(OSError):
             os.truncate(self._wal, 0)
         connection.close()
         self._remove_wal()
 
     def close_elsewhere(self, connection: sqlite3.Connection) -> None:
         """Complete the file where it is now, if it has a name."""
-        with contextlib.suppress(OSError, sqlite3.Error):
+        with ignore(OSError, sqlite3.Error):
             if self._descriptors and os.fstat(self._descriptors[0]).st_nlink:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         connection.close()
@@ -124,7 +124,7 @@ class FilePlace:
 
     def _remove_wal(self) -> None:
         """Remove the side files that were left: SQLite would take them for those of the file that has the path now."""
-        with contextlib.suppress(OSError):
+        with ignore(OSError):
             if os.stat(self._wal).st_ino == self._wal_inode:
                 self._wal.unlink()
                 Path(f"{self.path}-shm").unlink()
@@ -132,7 +132,7 @@ class FilePlace:
     def close(self) -> None:
         """Close the file, after all connections to it were closed."""
         RECORDED.discard(self.key)
-        with contextlib.suppress(OSError, IndexError):
+        with ignore(OSError, IndexError):
             os.close(self._descriptors.pop())
 
     def _read_application_id(self) -> bytes:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NotASession
+from ..interrupts import ignore
 
 #: CPU seconds that a statement may take, and bytes of the file that add another one.
 PATIENCE_S, BYTES_PER_S = 20.0, 2 << 20
@@ -146,6 +147,6 @@ def measure(path: Path) -> int:
     for name in (path, f"{path}-wal"):
         # A -wal is often missing. What is raised and caught keeps its frames alive if an interrupt comes just then.
         if os.path.exists(name):
-            with contextlib.suppress(OSError):
+            with ignore(OSError):
                 size += os.stat(name).st_size
     return size

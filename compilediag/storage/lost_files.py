@@ -13,6 +13,7 @@ from typing import Any
 from .. import own_log
 from ..errors import CompilediagError
 from ..events import SourceStatus
+from ..interrupts import ignore
 from .rows import insert_rows
 from .session_writer import BUSY, Batch, Unwritten, append_batch
 from .store import Store
@@ -63,7 +64,7 @@ def _add_batch(memory: Store, batch: Batch) -> None:
     except Exception as why:
         own_log.debug("compilediag: a batch is added one by one: %s", why)
         for event in batch.events:
-            with contextlib.suppress(Exception):
+            with ignore(Exception):
                 append_batch(memory, dataclasses.replace(batch, events=[event]))
 
 

@@ -19,6 +19,8 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
+from ..interrupts import ignore
+
 try:
     import fcntl
 except ImportError:  # On Windows. A session that is left there stays.
@@ -123,7 +125,7 @@ def _lock(marker: Path) -> int | None:
 def release_temporary(descriptor: int | None) -> None:
     """Close what `hold_temporary` gave."""
     if descriptor is not None:
-        with contextlib.suppress(OSError):
+        with ignore(OSError):
             os.close(descriptor)
 
 
@@ -131,10 +133,10 @@ def remove_abandoned() -> None:
     """Remove the temporary sessions of this user's processes that were killed. Follows no link; raises no OSError."""
     if fcntl is None:
         return
-    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+    with ignore(OSError), os.scandir(tempfile.gettempdir()) as entries:
         found = [each.path for each in islice(entries, MAX_NAMES) if _FOLDER.fullmatch(each.name)]
         for folder in found[:MAX_SESSIONS]:
-            with contextlib.suppress(OSError):
+            with ignore(OSError):
                 _remove_if_abandoned(folder)
 
 
@@ -168,7 +170,7 @@ def remove(file: Path) -> None:
 
 def remove_temporary(file: Path) -> None:
     """Remove a temporary session and its folder, as far as they exist."""
-    with contextlib.suppress(OSError):
+    with ignore(OSError):
         remove(file)
         (file.parent / IN_USE).unlink(missing_ok=True)
         file.parent.rmdir()

@@ -18,6 +18,7 @@ from typing import Any
 from .. import own_log
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
+from ..interrupts import ignore
 from .accepted_files import Tables, check_file, check_ids, check_version, read_schema
 from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
@@ -149,7 +150,7 @@ class Store:
             store.connection.execute(CHECKPOINT)
         except BaseException:
             store.connection.close()
-            with contextlib.suppress(OSError):
+            with ignore(OSError):
                 remove(path)
             raise
         return store

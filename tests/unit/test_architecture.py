@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "program": set(),
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
-    "storage": {"errors", "events", "decode", "unpacking"},
+    "storage": {"interrupts", "errors", "events", "decode", "unpacking"},
     "feeds": {"clock", "events", "interrupts", "notebook_cells", "storage"},
     "source_states": {"events"},
     "recording": {"clock", "errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
