@@ -19,7 +19,7 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
-from ..interrupts import ignore
+from ..interrupts import find_interrupt, finish, ignore
 
 try:
     import fcntl
@@ -116,17 +116,23 @@ def _lock(marker: Path) -> int | None:
     try:
         descriptor = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # Another user's, or on a disk without locks, where nobody removes it.
+        return descriptor
+    except BaseException as error:
         release_temporary(descriptor)
-        return None
-    return descriptor
+        if find_interrupt(error) is None and isinstance(error, OSError):
+            return None  # Another user's, or on a disk without locks, where nobody removes it.
+        raise
 
 
 def release_temporary(descriptor: int | None) -> None:
     """Close what `hold_temporary` gave."""
     if descriptor is not None:
-        with ignore(OSError):
-            os.close(descriptor)
+        finish(lambda: _close(descriptor))
+
+
+def _close(descriptor: int) -> None:
+    with ignore(OSError):
+        os.close(descriptor)
 
 
 def remove_abandoned() -> None:
@@ -172,6 +178,7 @@ def remove_temporary(file: Path) -> None:
     """Remove a temporary session and its folder, as far as they exist."""
     with ignore(OSError):
         remove(file)
-        (file.parent / IN_USE).unlink(missing_ok=True)
+        for name in (IN_USE, f"{IN_USE}.new"):
+            (file.parent / name).unlink(missing_ok=True)
         file.parent.rmdir()
     release_temporary(_held.pop(file.parent, None))
