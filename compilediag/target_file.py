@@ -16,6 +16,7 @@ from pathlib import Path
 from . import sources
 from .errors import CompilediagError
 from .files import make_absolute
+from .interrupts import pass_on
 from .storage.session_files import (
     OF_THE_PATH,
     is_replaceable,
@@ -50,6 +51,7 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
         remove(file)
         return TargetFile(file)
     except OSError as error:
+        pass_on(error)
         if path is not None and error.errno in OF_THE_PATH:
             raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
         return TargetFile(file, problem=error.strerror or str(error))

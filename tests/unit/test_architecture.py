@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "source_states": {"events"},
     "recording": {"clock", "errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
     "sources": {"clock", "errors", "events", "decode", "interrupts", "recording", "unpacking"},
-    "target_file": {"errors", "sources", "storage"},
+    "target_file": {"errors", "interrupts", "sources", "storage"},
     "active_recording": {
         *("clock", "errors", "interrupts", "program", "recording", "sources", "storage", "target_file", "version"),
     },
