@@ -16,6 +16,8 @@ import pytest
 import compilediag
 from compilediag.diagnosis.plan.outcome import read_outcome
 from compilediag.events import Recompile
+from tests.unit.session_builder import saved
+from tests.unit.test_hostile_plans import REPRO, TRAIN, make_rows
 
 #: Two causes at the same calls: the plan is two settings, or two edits.
 TWO_CAUSES = """
@@ -204,6 +206,21 @@ def test_a_plan_of_a_saved_session_is_tried_and_stored_in_it(run_try, python, sc
     assert read_tried(tmp_path / "run.cdiag").holds
     shown = python("-m", "compilediag", "plan", "run.cdiag", cwd=tmp_path)
     assert "Tried, the plan holds: 3 recompiles -> 0" in shown.stdout
+
+
+@pytest.mark.parametrize("guard", ["stride", "number"])
+def test_no_text_of_a_plan_is_run(run_try, script, tmp_path, guard):
+    """The guarded value is an item of a dict to the eye; the carriage return ends its comment."""
+    path = script(TRAIN + "\ntrain({'ids': torch.ones(3)}, 1.5)\nopen('it_ran', 'w')\n")
+    rows = make_rows(str(path), guard)
+    for at, row in enumerate(rows):
+        if isinstance(row, Recompile):
+            source = row.guard_source.replace("x", REPRO).replace("k", REPRO)
+            rows[at] = dataclasses.replace(row, file="/usr/lib/python3.11/site-packages/a.py", guard_source=source)
+    folder = tmp_path / "session"
+    folder.mkdir()
+    done = run_try("--plan", saved(folder, *rows).path, "--yes", "--fast", "--runs", "1", "train.py")
+    assert (tmp_path / "it_ran").exists() and not (tmp_path / "canary").exists(), done.stderr
 
 
 def test_fast_compiles_nothing_with_inductor(run_try, script, tmp_path):
