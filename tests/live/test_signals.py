@@ -22,8 +22,6 @@ from tests.live.interruptions import (
 STRIKES = [time_out, functools.partial(time_out, handle_timeout_without_arguments), raise_in_trace_function]
 #: torch logs whatever is raised while it records its metrics, and continues; without a watch too.
 SWALLOWED_BY_TORCH = ("metrics_context.py", "__exit__")
-#: Its `except` clauses do not ask `interrupts.pass_on` yet.
-NOT_YET = f"{PACKAGE}/sources/guards/"
 #: Of so many places one is interrupted, unless all are.
 STRIDE = 12
 
@@ -55,8 +53,7 @@ def strike_at(place, strike):
         assert raised is None or TooLate.__name__ in str(raised)
         return "raised"
     by_torch = any((file.rpartition("/")[2], name) == SWALLOWED_BY_TORCH for file, name in interrupter.stack)
-    is_known = any(file.startswith(NOT_YET) for file, _ in interrupter.stack)
-    return "swallowed by torch" if by_torch else "swallowed in guards" if is_known else "swallowed"
+    return "swallowed by torch" if by_torch else "swallowed"
 
 
 def strike_at_each(detail, strike, stride):

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "interrupts": set(),
     "program": set(),
     "notebook_cells": {"events"},
-    "decode": {"errors", "events"},
+    "decode": {"errors", "events", "interrupts"},
     "storage": {"interrupts", "errors", "events", "decode", "unpacking"},
     "feeds": {"clock", "events", "interrupts", "notebook_cells", "storage"},
     "source_states": {"events"},

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...interrupts import pass_on
 from ..bounded_text import MAX_TEXT, cache_short
 
 #: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.
@@ -279,7 +280,8 @@ def parse_expression(text: str) -> Expression | None:
         return None
     try:
         return Expression(ast.parse(hidden, mode="eval").body, hidden, objects)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        pass_on(error)
         return None
 
 
@@ -365,7 +367,7 @@ def _read_key(node: ast.expr, within: Expression) -> object:
     """A key as a constant, as a path, or opaque."""
     try:
         return read_constant(node)
-    except ValueError:
+    except NotConstant:
         path = within.read_path(node)
         return path if path is not None and path.scope else Opaque(within.get_text(node))
 
@@ -377,13 +379,17 @@ def _read_constants(nodes: list[ast.expr]) -> tuple[object, ...]:
             nodes = inner
     try:
         found = tuple(read_constant(node) for node in nodes)
-    except ValueError:
+    except NotConstant:
         return ()
     return tuple(one for one in found if one is not None)
 
 
+class NotConstant(Exception):
+    """A part of an expression is no constant."""
+
+
 def read_constant(node: ast.expr) -> object:
-    """The value of a constant, of a tuple, frozenset or slice of them; ValueError for anything else."""
+    """The value of a constant, of a tuple, frozenset or slice of them; NotConstant for anything else."""
     match node:
         case ast.Constant(value):
             return value
@@ -397,7 +403,7 @@ def read_constant(node: ast.expr) -> object:
             return frozenset()
         case ast.Call(ast.Name("slice"), [_, *_] as parts, []):
             return slice(*map(read_constant, parts[:3]))
-    raise ValueError("not a constant")
+    raise NotConstant
 
 
 @cache_short(8192)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...decode.guards.failed_guards import STRUCTURE
 from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.path import parse_expression, read_constant, scan_source
+from ...decode.guards.path import NotConstant, parse_expression, read_constant, scan_source
 from ...decode.guards.tensor_text import TensorCheck
 from . import torch_api
 from .guard_scope import GuardScope
@@ -148,7 +148,7 @@ def _split_text(text: str) -> tuple[str, str, Hashable]:
         case ast.Compare(value, [ast.Eq() | ast.Is()], [other]) if expression.read_path(value) is not None:
             try:
                 constant = read_constant(other)
-            except ValueError:
+            except NotConstant:
                 return "other", text, None
             if type(constant) in _CONSTANTS:
                 return "value", expression.get_text(value), (type(constant), constant)

@@ -14,6 +14,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from ...interrupts import pass_on
+
 MAX_CHARS = 200
 MAX_ITEMS = 6
 MAX_DEPTH = 2
@@ -112,7 +114,8 @@ def _container(value: Any, depth: int) -> str:
                 shown.append(f"... {size} items")
                 break
             shown.append(": ".join(_describe(part, depth - 1) for part in (item if type(value) is dict else (item,))))
-    except RuntimeError:
+    except RuntimeError as error:
+        pass_on(error)
         # Another thread changed its size meanwhile; the items read so far are shown.
         shown.append("...")
     if type(value) is tuple and size == 1:

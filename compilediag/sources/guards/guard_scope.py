@@ -17,6 +17,7 @@ from ...decode.guards.guard_forms import format_dim_ranges
 from ...decode.guards.guard_text import ParsedGuard, parse_guard, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
+from ...interrupts import pass_on
 from .describe import code_place, describe, type_name
 from .read_values import FrameReader, Unreadable, has_users_methods, read_length
 
@@ -56,6 +57,7 @@ class GuardScope:
         try:
             return self._reader.read(found), None
         except Exception as error:
+            pass_on(error)
             return None, error
 
     def step(self, name: str, base: str, base_value: Any) -> tuple[Any, Exception | None]:
@@ -67,6 +69,7 @@ class GuardScope:
         try:
             return self._reader.walk(base_value, steps), None
         except Exception as error:
+            pass_on(error)
             return None, error
 
     def is_false(self, text: str) -> bool:
@@ -76,7 +79,8 @@ class GuardScope:
             return False
         try:
             result = self._reader.decide(expression)
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             return False
         return not isinstance(result, str) and not result
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...decode.guards.guard_text import ParsedGuard
+from ...interrupts import pass_on
 from . import torch_api
 from .describe import describe, type_name
 from .guard_scope import GuardScope
@@ -21,7 +22,8 @@ def find_state_changes(text: str) -> Iterator[tuple[str, str, str]]:
     """(part, expected, actual) for each part of torch's global state that differs from the guard's text."""
     try:
         before = json.loads(text.partition(" against ")[2])
-    except ValueError:
+    except ValueError as error:
+        pass_on(error)
         before = {}
     now = json.loads(torch_api.global_state())
     for part in now:

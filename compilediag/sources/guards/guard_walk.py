@@ -8,6 +8,7 @@ from typing import Any
 
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from ...interrupts import pass_on
 from . import torch_api
 from .deferred_failures import defer_failure
 from .failing_managers import find_failing_managers, has_dicts
@@ -344,7 +345,8 @@ class GuardWalk:
 def _holds(leaf: Callable[[Any], bool], value: Any) -> bool:
     try:
         return leaf(value)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         # A check that raises has failed, as in C++, which clears the error.
         return False
 

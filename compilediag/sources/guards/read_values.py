@@ -17,7 +17,8 @@ from collections import deque, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...decode.guards.path import Expression, Opaque, Path, Step, read_constant
+from ...decode.guards.path import Expression, NotConstant, Opaque, Path, Step, read_constant
+from ...interrupts import pass_on
 from ..hooks.caller_frames import is_torch_file
 from . import torch_api
 
@@ -147,7 +148,8 @@ def has_attribute(value: Any, name: str) -> bool:
     """True if an object has an attribute, as far as Python's own look-up finds it."""
     try:
         read_attribute(value, name)
-    except AttributeError:
+    except AttributeError as error:
+        pass_on(error)
         return False
     except Unreadable:
         return True
@@ -328,7 +330,7 @@ class FrameReader:
             return self._call(node, within)
         try:
             return read_constant(node)
-        except ValueError:
+        except NotConstant:
             raise Unreadable(type(node).__name__) from None
 
     def _compare(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], within: Expression) -> bool:

@@ -10,6 +10,7 @@ import torch
 from ...decode.guards.cpp_names import compare_dispatch_keys
 from ...decode.guards.guard_text import ParsedGuard
 from ...decode.guards.tensor_text import TensorCheck
+from ...interrupts import pass_on
 from . import torch_api
 from .describe import type_name
 from .guard_scope import GuardScope
@@ -62,7 +63,8 @@ def _compare_geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
     ]
     try:
         strides = tuple(value.stride())
-    except RuntimeError:  # Sparse layouts have no strides.
+    except RuntimeError as error:  # Sparse layouts have no strides.
+        pass_on(error)
         return found
     if found and _is_dense(check.size, check.stride) and _is_dense(sizes, strides):
         # Both are contiguous, so the strides differ only because the sizes do.
@@ -106,7 +108,8 @@ def read_properties(value: Any) -> TensorProperties:
         return TensorProperties(name)
     try:
         stride: tuple[int, ...] | None = tuple(value.stride())
-    except RuntimeError:  # Sparse layouts have no strides.
+    except RuntimeError as error:  # Sparse layouts have no strides.
+        pass_on(error)
         stride = None
     keys, dtype = torch_api.dispatch_keys(value), str(value.dtype)
     size = tuple(value.size())

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ...decode.guards.path import Path
+from ...interrupts import pass_on
 from ..hooks.torch_names import TorchName, fields
 
 CPP_GUARDS = "torch._C._dynamo.guards"
@@ -96,7 +97,8 @@ def tensor_metadata(tensor: Any) -> tuple[str, str, str]:
         dtype = str(base.dtype.__get__(tensor)).removeprefix("torch.")
         try:
             shape = str(list(base.size(tensor)))
-        except RuntimeError:  # Nested tensors have no size.
+        except RuntimeError as error:  # Nested tensors have no size.
+            pass_on(error)
             shape = "[?]"
         return dtype, shape, str(base.device.__get__(tensor))
 
