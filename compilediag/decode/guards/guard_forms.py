@@ -232,7 +232,7 @@ def _read_same_key(expression: Expression, call: ast.Call, negated: bool) -> Che
 def _read_contains(expression: Expression, call: ast.Call, negated: bool) -> Check | None:
     match call.args:
         case [key, ast.Attribute(value, "__dict__")] if (owner := expression.read_path(value)) is not None:
-            kind, name = "hasattr", f"{owner.text}.{_get_constant_text(expression, key)}"
+            kind, name = "hasattr", owner.then("attr", _get_constant_text(expression, key)).text
         case [key, value] if (owner := expression.read_path(value)) is not None:
             kind, name = "dict_keys", f"{owner.text}[{expression.spell(key)}]"
         case _:
@@ -260,7 +260,7 @@ def _read_hasattr(expression: Expression, call: ast.Call, negated: bool) -> Chec
         case [value, ast.Constant(str() as name)] if (path := expression.read_path(value)) is not None:
             kind = "symbolic_shape" if name.startswith("_dynamo_") else "hasattr"
             return Check(
-                kind, f"{path.text}.{name}", *((_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)), (path,)
+                kind, path.then("attr", name).text, *((_ABSENT, _PRESENT) if negated else (_PRESENT, _ABSENT)), (path,)
             )
     return None
 

@@ -202,8 +202,10 @@ def _spell_step(text: str, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ..
         if value == "___as_tensor" and following == Step("method", "item"):
             steps = steps[1:]
         return template.format(text, *map(_spell_key, arguments)), steps[1:]
-    ends = {"attr": f".{value}", "method": f".{value}()", "call": "()"}
-    return text + (f"[{_spell_key(value)}]" if kind == "item" else ends[kind]), steps[1:]
+    if kind == "attr":
+        return _spell_attribute(text, str(value)), steps[1:]
+    ends = {"item": f"[{_spell_key(value)}]", "method": f".{value}()", "call": "()"}
+    return text + ends[kind], steps[1:]
 
 
 def _spell_attribute(text: str, name: str) -> str:
