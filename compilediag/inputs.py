@@ -75,7 +75,7 @@ class FoundInput:
         """The error for a path that is none of the accepted kinds."""
         wanted = " or ".join(WANTED[kind] for kind in accepted if kind in WANTED)
         if self.kind is InputKind.FOLDER and InputKind.SCRIPT in accepted:
-            return WrongInput(f"{os.fspath(self.path)} is a folder without sessions and logs; pass {wanted}")
+            return WrongInput(f"{os.fspath(self.path)} {self.what}; pass {wanted}")
         return WrongInput(f"{os.fspath(self.path)} {self.what}; {self.instead or f'pass {wanted}'}")
 
 

@@ -22,7 +22,8 @@ class CheckCommand:
 
     PATH is a session file (.cdiag), a folder of them, or TORCH_TRACE logs. After `--` it is a script with its
     arguments, SCRIPT.py [ARGS...], which is run and recorded; if the script fails, its exit code is returned. Exit code
-    1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked.
+    1 if a limit is exceeded, or if nothing was compiled, so that the limits can't be checked; 2 if PATH is no session
+    or script and has no record of TORCH_TRACE.
     """
 
     name = "check"

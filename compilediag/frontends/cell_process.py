@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -30,10 +31,21 @@ _NO_CHANGE = contextlib.nullcontext()
 _SHELLS = ("bash", "script", "sh")
 
 
+class _CellFormatter(DisplayFormatter):
+    """Displays nothing of a recording: each run has other times, and the plan changes what is recorded."""
+
+    def format(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        return ({}, {}) if _is_of_recording(obj) else super().format(obj, *args, **kwargs)
+
+
 class _CellShell(InteractiveShell):
     """An IPython that runs no shell commands: what they did to files has been done. `x = !command` still runs."""
 
     def system(self, cmd: str) -> None: ...
+
+    def init_display_formatter(self) -> None:
+        self.display_formatter = _CellFormatter(parent=self)
+        self.configurables.append(self.display_formatter)
 
 
 class _EditedCells(ast.NodeTransformer):
@@ -116,7 +128,12 @@ def _uses_recording(shell: InteractiveShell, source: str) -> bool:
         return False
     names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     values = (shell.user_ns[name] for name in names & shell.user_ns.keys())
-    return any(type(value).__module__.partition(".")[0] == "compilediag" for value in values)
+    return any(map(_is_of_recording, values))
+
+
+def _is_of_recording(value: object) -> bool:
+    """True for a session, a plan or a finding."""
+    return type(value).__module__.partition(".")[0] == "compilediag"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from ..diagnosis.rules.graph_break_rules import BREAK_PAGE
 from ..formatting import format_line
 
-#: Characters that can begin markup; an underscore within a word cannot.
-_MARKUP = re.compile(r"([\\`*\[\]<>#|~&$]|\b_|_\b)")
+#: Characters that can begin markup; an underscore between two letters or digits cannot.
+_MARKUP = re.compile(r"([\\`*\[\]<>#|~&$]|(?<![^\W_])_|_(?![^\W_]))")
 #: GitHub links addresses, mentions, numbers of issues and digests of commits after Markdown, so an escape does not stop
 #: them. An empty comment does, behind `https:`, `www`, `@`, `#` and `GH-`, and within a digest.
 _REFERENCE = re.compile(r"\w:(?=//)|www(?=\.)|@(?=\w)|(?<=\\)#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)

@@ -220,7 +220,7 @@ def test_an_interrupt_ends_the_run_by_signal_with_its_report(script, tmp_path):
     ("arguments", "message"),
     [
         (["none.py"], "none.py does not exist; pass a Python script"),
-        (["."], ". is a folder without sessions and logs; pass a Python script"),
+        (["."], ". contains no logs and no sessions (*.cdiag); pass a Python script"),
         (["-m", "no.such.module"], "can't run no.such.module: no such module"),
         (["--report", "none/x.html", "SCRIPT"], "can't write none/x.html: there is no folder none"),
         (["--report", ".", "SCRIPT"], "can't write .: it is a folder"),

@@ -9,7 +9,8 @@ from compilediag.diagnosis.rules.coverage import FEEDS
 from compilediag.events import Compile, GraphBreak, SourceStatus
 from compilediag.views.totals import compute_totals, describe_totals
 
-from .log_builder import GOLDEN, compile_
+from .log_builder import GOLDEN, artifact, compile_
+from .session_builder import saved
 from .tables_builder import FORWARD, SECOND, called, recompile, tables
 
 NAMES = sorted({name for names in FEEDS.values() for name in names})
@@ -102,10 +103,23 @@ def test_the_command_on_logs(python, logs, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "no log at all\n"])
-def test_an_empty_log_fails(python, tmp_path, text):
+@pytest.mark.parametrize("name", ["", "a.log"])
+def test_a_log_without_records_is_a_wrong_file(python, tmp_path, text, name):
     (tmp_path / "a.log").write_text(text)
-    done = python("-m", "compilediag", "check", tmp_path, "--max-recompiles", "0")
-    assert done.returncode == 1 and "nothing was compiled, so the limits cannot be checked" in done.stdout
+    done = python("-m", "compilediag", "check", tmp_path / name, "--max-recompiles", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"compilediag: {tmp_path / name} ") and done.stderr.count("\n") == 1
+
+
+def test_a_run_that_compiles_nothing_fails(python, tmp_path):
+    """As a log, a session and a script: the file is right, but a limit that was not tested does not hold."""
+    (tmp_path / "a.log").write_text(artifact("torch_version", {}))
+    (tmp_path / "train.py").write_text("import torch\ntorch.ones(2)\n")
+    (tmp_path / "session").mkdir()
+    session = saved(tmp_path / "session").path
+    for given in (["a.log"], [session], ["--", "train.py"]):
+        done = python("-m", "compilediag", "check", "--max-recompiles", "0", *given, cwd=tmp_path)
+        assert done.returncode == 1 and "nothing was compiled, so the limits cannot be checked" in done.stdout, given
 
 
 def test_a_check_of_nothing_is_refused(python, tmp_path):

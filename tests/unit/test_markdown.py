@@ -91,11 +91,11 @@ REFERENCES = (
 
 
 class LinkedTexts(HTMLParser):
-    """The pieces of text in which GitHub looks for links: not code, and not what is inside of a link already."""
+    """All texts, and the pieces in which GitHub looks for links: not code, and not what is in a link already."""
 
     def __init__(self, text):
         super().__init__()
-        self.pieces, self.links, self._inside = [], [], 0
+        self.texts, self.pieces, self.links, self._inside = [], [], [], 0
         self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
 
     def handle_starttag(self, tag, attributes):
@@ -106,6 +106,7 @@ class LinkedTexts(HTMLParser):
         self._inside -= tag in ("code", "a")
 
     def handle_data(self, data):
+        self.texts.append(data)
         if not self._inside:
             self.pieces.append(data)
 
@@ -115,6 +116,22 @@ class LinkedTexts(HTMLParser):
 def test_no_text_of_a_program_becomes_a_link_or_a_reference(text, around):
     found = LinkedTexts(format_sentence(around.replace("{}", text)))
     assert found.links == [] and [piece for piece in found.pieces if LINKED.search(piece)] == []
+
+
+#: What somebody copies from an issue.
+COPIED = (
+    *("2.11.0+cu130", "2.15.0a0+git1234abc", "2.15.0.dev20260101+cu132", "0.1.dev1+g0123abc.d20260101"),
+    *("1e5f", "1e-5", "1234567", "12345678.5", "0x7f8a12345678", "[4, 1234567]", "f32[1048576, 3][3, 1]", "s77*1234567"),
+    *("GB0059", "/home/ada/0123abc/train.py:1234567", "C:\\code\\train.py:3", "self.a_b[0]", "__init__", "x['a*b']", "a@b"),
+    *("k=1 & j<2", "https://docs.pytorch.org/a?b=c_d", "torch.compile(f, mode=\"max-autotune\")", "aten::mm", "$x$ ~y~ #3"),
+)
+
+
+@pytest.mark.parametrize("text", COPIED)
+def test_what_is_copied_from_the_rendered_text_is_what_was_recorded(text):
+    for shown in (format_sentence(f"see {text}, {text}"), f"see {format_span(text)}, {format_span(text)}"):
+        assert "".join(LinkedTexts(shown).texts).strip() == f"see {text}, {text}"
+    assert text in format_span(text)
 
 
 def test_a_link_to_a_page_of_torch_ends_where_it_ends():

@@ -30,8 +30,8 @@ def read_on_cluster(given: Sequence[Any], folder: Path, address: str) -> tuple[R
 
     CompilediagError, in one line, if the cluster can't be reached, if a worker can't do it, or if a log can't be read.
     """
-    distributed = _require_distributed()
     require_parquet()
+    distributed = _require_distributed()
     logs, copies = separate_copies(find_logs(given))
     done = prepare_folder(folder, logs)
     whole = ReadTally()
