@@ -7,10 +7,50 @@ What is written can contain source code and values of the user's program, so fil
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CompilediagError
+
+#: Bytes of a file that show what it is.
+_HEAD = 4096
+
+
+@dataclass(frozen=True)
+class OutputKind:
+    """A kind of file that compilediag writes. `is_own`: whether an existing file that is not empty is one."""
+
+    name: str
+    is_own: Callable[[Path], bool]
+
+
+def _begins_with(pattern: bytes) -> Callable[[Path], bool]:
+    expression = re.compile(pattern, re.DOTALL)
+
+    def is_own(file: Path) -> bool:
+        with file.open("rb") as opened:
+            return expression.match(opened.read(_HEAD)) is not None
+
+    return is_own
+
+
+def _is_parquet_table(file: Path) -> bool:
+    """The names of columns are at the end of a Parquet file."""
+    with file.open("rb") as opened:
+        opened.seek(-min(file.stat().st_size, 1 << 18), os.SEEK_END)
+        end = opened.read()
+    return end.endswith(b"PAR1") and b"event_id" in end
+
+
+HTML_PAGE = OutputKind("an HTML page of compilediag", _begins_with(rb"<!doctype html>.{1,600}?<title>compilediag\b"))
+WARMUP = OutputKind("a warm-up script of compilediag", _begins_with(rb'"""[^\n]+\n\nWritten by compilediag '))
+TRACE = OutputKind("a trace that compilediag exported", _begins_with(rb'{"otherData": {"writer": "compilediag'))
+MARKDOWN = OutputKind("Markdown that compilediag exported", _begins_with(rb"\*\*torch\.compile: "))
+CSV = OutputKind("a table that compilediag exported", _begins_with(rb"compile_id,[^\n]*\bevent_id,"))
+PARQUET = OutputKind("a table that compilediag exported", _is_parquet_table)
 
 
 def make_absolute(path: str | os.PathLike[str]) -> Path:
@@ -31,8 +71,19 @@ def find_working_folder() -> str | None:
         return None
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
-    """Check that a file can be written at `path`, without writing it; CompilediagError if it cannot."""
+def check_replaceable(path: str | os.PathLike[str], kind: OutputKind) -> None:
+    """Check that what is written at `path` replaces nothing, an empty file, or a file of this kind. CompilediagError if
+    another file is there, OSError if it can't be read. A folder is never replaced by a file.
+    """
+    file = Path(path)
+    if not file.exists() or file.is_dir():
+        return
+    if not (file.is_file() and (file.stat().st_size == 0 or kind.is_own(file))):
+        raise CompilediagError(f"{path} already exists and is not {kind.name}; choose another path")
+
+
+def check_output(path: str | os.PathLike[str], kind: OutputKind) -> None:
+    """Check that a file of this kind can be written at `path`, without writing it; CompilediagError if it cannot."""
     file = Path(path)
     if file.is_dir():
         raise CompilediagError(f"can't write {path}: it is a folder")
@@ -40,6 +91,11 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise CompilediagError(f"can't write {path}: there is no folder {file.parent}")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
         raise CompilediagError(f"can't write {path}: no permission")
+    try:
+        if not file.is_symlink():  # The link is replaced, and the file stays.
+            check_replaceable(path, kind)
+    except OSError as error:
+        raise CompilediagError(f"can't write {path}: {error.strerror}") from None
 
 
 def create_folder(folder: Path) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import CompilediagError, WrongInput
-from .storage.session_files import SQLITE, is_session
+from .files import check_output
+from .storage.session_files import SESSION_FILE, SQLITE, is_session
 
 if TYPE_CHECKING:
     # Imported where they are used: a script that is recorded starts without them.
@@ -91,6 +92,11 @@ def check_input(path: PathLike, *accepted: InputKind) -> FoundInput:
 
         Store.open(Path(path)).connection.close()  # Raises for a file of another program.
     raise found.make_error(*accepted)
+
+
+def check_session_output(path: PathLike) -> None:
+    """Check that a session can be written at `path`, without writing it; CompilediagError if it cannot."""
+    check_output(path, SESSION_FILE)
 
 
 def check_logs(paths: Iterable[PathLike]) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import SourceStatus
-from .files import make_absolute
+from .files import check_replaceable, make_absolute
 from .storage.data import SessionData
-from .storage.session_files import create_private, is_replaceable, remove_temporary
+from .storage.session_files import SESSION_FILE, create_private, remove_temporary
 from .storage.table_properties import TableProperties
 
 if TYPE_CHECKING:
@@ -309,8 +309,7 @@ class Session(TableProperties):
         target = make_absolute(path)
         self.flush()
         try:
-            if target.is_file() and not is_replaceable(target):
-                raise CompilediagError(f"{target} already exists and is not a session; choose another path")
+            check_replaceable(target, SESSION_FILE)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compilediag-") as folder:
                 copy = Path(folder) / target.name
                 create_private(copy)

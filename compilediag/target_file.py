@@ -15,11 +15,11 @@ from pathlib import Path
 
 from . import sources
 from .errors import CompilediagError
-from .files import make_absolute
+from .files import check_replaceable, make_absolute
 from .interrupts import pass_on
 from .storage.session_files import (
     OF_THE_PATH,
-    is_replaceable,
+    SESSION_FILE,
     remove,
     remove_abandoned,
     remove_temporary,
@@ -66,8 +66,7 @@ def _find_file(path: str | os.PathLike[str]) -> Path:
     file = _file_in_folder(path) or make_absolute(path)
     if not file.parent.is_dir():
         raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
-    if file.exists() and not is_replaceable(file):
-        raise CompilediagError(f"{file} already exists and is not a compilediag session; choose another path")
+    check_replaceable(file, SESSION_FILE)
     return file
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.files import check_output
+from compilediag.files import HTML_PAGE, check_output
 
 if TYPE_CHECKING:
     from compilediag.session import Session
@@ -43,7 +43,7 @@ class CheckCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         if args.report:
-            check_output(args.report)
+            check_output(args.report, HTML_PAGE)
 
         from compilediag.diagnosis.gate import Limits, check
         from compilediag.session import load_any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from compilediag.files import check_output
+from compilediag.files import HTML_PAGE, check_output
 
 
 class DiffCommand:
@@ -23,7 +23,7 @@ class DiffCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         if args.report:
-            check_output(args.report)
+            check_output(args.report, HTML_PAGE)
 
         import compilediag as cd
         from compilediag.views.text_layout import escape_unprintable

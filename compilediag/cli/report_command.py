@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from compilediag.files import check_output
+from compilediag.files import HTML_PAGE, check_output
 
 
 class ReportCommand:
@@ -24,7 +24,7 @@ class ReportCommand:
         parser.add_argument("--redact", action="store_true", help="leave out code, values and paths")
 
     def run(self, args: argparse.Namespace) -> int:
-        check_output(args.output)
+        check_output(args.output, HTML_PAGE)
 
         import compilediag as cd
 

@@ -11,7 +11,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.files import check_output
+from compilediag.files import HTML_PAGE, check_output
+from compilediag.inputs import check_session_output
 from compilediag.program import announce_program
 
 from .output_errors import drop_unwritten
@@ -60,8 +61,10 @@ class RunCommand:
         # Arguments are validated before the script starts: a run of hours must not end without its report.
         in_folder = bool(args.save) and (os.path.isdir(args.save) or args.save.endswith(("/", os.sep)))
         saved = os.path.join(args.save, "a rank's") if in_folder and os.path.isdir(args.save) else args.save
-        for path in filter(None, (args.report, saved)):
-            check_output(path)
+        if args.report:
+            check_output(args.report, HTML_PAGE)
+        if saved:
+            check_session_output(saved)
         # The script may change the working directory. A slash at the end means a folder.
         args.session = args.save
         args.report, args.save = (path and os.path.abspath(path) for path in (args.report, args.save))

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError
-from compilediag.files import check_output
 from compilediag.formatting import format_seconds
-from compilediag.inputs import InputKind, check_input
+from compilediag.inputs import InputKind, check_input, check_session_output
 from compilediag.views.text_layout import escape_unprintable, wrap
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class TryCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         if args.save:
-            check_output(args.save)
+            check_session_output(args.save)
         if not args.is_module:
             check_input(args.script, InputKind.SCRIPT, InputKind.TEXT, InputKind.EMPTY)
         plan, detail = _load_plan(args)

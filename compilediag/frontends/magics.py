@@ -26,7 +26,7 @@ from IPython.display import display
 from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
 from ..events import Recompile
-from ..files import check_output
+from ..files import HTML_PAGE, check_output
 from ..formatting import format_bytes
 from ..session import Session
 from ..views.explorer.explorer_text import format_explorer
@@ -163,7 +163,7 @@ class CompileWatch(Magics):
         with _raise_usage_errors():
             report = _expand_path(args.report) if args.report else None
             if report:
-                check_output(report)
+                check_output(report, HTML_PAGE)
             is_nested = _find_running(args) is not None
             session = self._session = start(detail=args.detail or "full", calls=args.calls, my_code=args.my_code or ())
         last = max((row.event_id or 0 for row in session.data.rows(Recompile)), default=0)

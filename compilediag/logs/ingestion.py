@@ -15,7 +15,7 @@ from ..events import RankMember
 from ..files import check_output, make_absolute
 from ..storage.merging import add_part
 from ..storage.run_identity import BOOT, identify_process
-from ..storage.session_files import is_replaceable, remove, temporary_file
+from ..storage.session_files import SESSION_FILE, remove, temporary_file
 from ..storage.store import Store
 from ..version import __version__
 from .log_decoder import ReadTally
@@ -176,9 +176,7 @@ def _make_meta(job: IngestJob) -> dict[str, Any]:
 
 def _check_target(file: Path) -> Path:
     """Return `file` if a session can be written there; CompilediagError if not."""
-    check_output(file)
-    if file.exists() and not is_replaceable(file):
-        raise CompilediagError(f"{file} already exists and is not a compilediag session; choose another path")
+    check_output(file, SESSION_FILE)
     return file
 
 

@@ -14,11 +14,13 @@ import errno
 import os
 import re
 import secrets
+import sqlite3
 import stat
 import tempfile
 from itertools import islice
 from pathlib import Path
 
+from ..files import OutputKind
 from ..interrupts import find_interrupt, finish, ignore
 
 try:
@@ -54,9 +56,24 @@ def is_session(file: Path) -> bool:
     return file.is_file() and _read_head(file) == SQLITE
 
 
-def is_replaceable(file: Path) -> bool:
-    """True for an earlier session and for an empty file; any other file is not overwritten."""
-    return file.is_file() and _read_head(file) in (b"", SQLITE)
+def is_session_or_damaged(file: Path) -> bool:
+    """True for a SQLite file, unless it can be read and has the tables of another program."""
+    if _read_head(file) != SQLITE:
+        return False
+    if find_file_key(file) in RECORDED:
+        return True
+    try:
+        # No locks are taken, and no side files are made.
+        uri = f"{file.absolute().as_uri()}?immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return True
+    return not tables or {"meta", "events"} <= tables
+
+
+#: What a session replaces.
+SESSION_FILE = OutputKind("a compilediag session", is_session_or_damaged)
 
 
 def _read_head(file: Path) -> bytes:

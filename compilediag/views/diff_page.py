@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.diff import Change
-from ..files import check_output, make_absolute, write_file
+from ..files import HTML_PAGE, check_output, make_absolute, write_file
 from .report import render_page
 
 #: Kind of change -> title of its panel.
@@ -44,7 +44,7 @@ class DiffPage:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to `path` and return the path; CompilediagError if it cannot be written."""
         target = make_absolute(path)
-        check_output(target)
+        check_output(target, HTML_PAGE)
         no_script = f"<pre>{html.escape(self.summary)}</pre>"
         write_file(target, render_page("compilediag diff", "diff.js", self.to_dict(), no_script))
         return target

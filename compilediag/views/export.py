@@ -25,9 +25,10 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..files import check_output, create_folder, make_absolute, write_file
+from ..files import CSV, MARKDOWN, PARQUET, TRACE, OutputKind, check_output, create_folder, make_absolute, write_file
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
+from ..version import __version__
 from .markdown import make_markdown
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ MOMENTS: tuple[type[Event], ...] = (
 #: The first characters of what spreadsheets take for a formula, full-width forms and white space before it included.
 _FORMULA = re.compile(r"[\t\r\n]|[\s\ufeff\u200b]*[=+\-@＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+
+#: The first field of a trace. Perfetto shows it with the trace's other facts.
+_WRITER = {"writer": f"compilediag {__version__}"}
 
 TraceEvent = dict[str, Any]
 #: Begin and end in us, and the event.
@@ -75,7 +79,7 @@ def export_session(data: SessionData, path: str | os.PathLike[str], format: str,
 
 
 def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
-    check_output(target)
+    check_output(target, MARKDOWN)
     write_file(target, make_markdown(data, redact))
 
 
@@ -83,7 +87,7 @@ def _write_markdown(data: SessionData, target: Path, redact: bool) -> None:
 
 
 def _write_csv(data: SessionData, folder: Path) -> None:
-    for name, frame in _read_plain_tables(data, folder):
+    for name, frame in _read_plain_tables(data, folder, "csv", CSV):
         for column, spec in table_columns(name).items():
             if spec["dtype"] == "string":
                 frame[column] = frame[column].map(escape_formula, na_action="ignore")
@@ -99,13 +103,17 @@ def escape_formula(text: str) -> str:
 def _write_parquet(data: SessionData, folder: Path) -> None:
     if not any(importlib.util.find_spec(package) for package in ("pyarrow", "fastparquet")):
         raise CompilediagError("format 'parquet' needs pyarrow: pip install pyarrow")
-    for name, frame in _read_plain_tables(data, folder):
+    for name, frame in _read_plain_tables(data, folder, "parquet", PARQUET):
         write_file(folder / f"{name}.parquet", frame.to_parquet(None, index=False))
 
 
-def _read_plain_tables(data: SessionData, folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+def _read_plain_tables(
+    data: SessionData, folder: Path, ending: str, kind: OutputKind
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """The tables, with lists and dicts as JSON text. Creates `folder` if it does not exist."""
     create_folder(folder)
+    for name in BY_TABLE:
+        check_output(folder / f"{name}.{ending}", kind)
     with data.settled():
         for name in BY_TABLE:
             frame = data.table(name)
@@ -120,11 +128,11 @@ def _read_plain_tables(data: SessionData, folder: Path) -> Iterator[tuple[str, p
 
 def _write_perfetto(data: SessionData, target: Path) -> None:
     """Write the JSON of Chrome's trace events, which ui.perfetto.dev opens. Times are in us since 1970."""
-    check_output(target)
+    check_output(target, TRACE)
     with data.settled():
         events = [*_make_spans(data), *_make_moments(data)]
         names = [*_name_processes(data)]
-    write_file(target, json.dumps({"traceEvents": [*names, *events], "displayTimeUnit": "ms"}))
+    write_file(target, json.dumps({"otherData": _WRITER, "traceEvents": [*names, *events], "displayTimeUnit": "ms"}))
 
 
 def _name_processes(data: SessionData) -> Iterator[TraceEvent]:

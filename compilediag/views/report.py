@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..files import check_output, make_absolute, write_file
+from ..files import HTML_PAGE, check_output, make_absolute, write_file
 from ..storage.data import SessionData
 from . import esm, page_json
 from .model import ViewModel
@@ -42,12 +42,12 @@ PAGE = """<!doctype html>
 
 
 def write_report(data: SessionData, path: str | os.PathLike[str], redact: bool = False) -> Path:
-    """Write the report of a session to `path` and return the path. An existing file is replaced, whole or not at all.
+    """Write the report of a session to `path` and return the path. An existing page is replaced, whole or not at all.
 
-    `redact` leaves out source code, values and paths. CompilediagError if `path` cannot be written.
+    `redact` leaves out source code, values and paths. CompilediagError if `path` cannot be written, or is another file.
     """
     target = make_absolute(path)
-    check_output(target)
+    check_output(target, HTML_PAGE)
     snapshot = ViewModel(data, redact=redact, text_budget=TEXT_BUDGET).snapshot()
     write_file(target, render_report(snapshot))
     return target

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
-from ..files import check_output, make_absolute, write_file
+from ..files import WARMUP, check_output, make_absolute, write_file
 from ..formatting import (
     escape_controls,
     escape_lines,
@@ -85,7 +85,7 @@ _CALLS = (
 def write_warmup(data: SessionData, path: str | os.PathLike[str]) -> Path:
     """Write the script; see `Session.warmup`."""
     target = make_absolute(path)
-    check_output(str(target))
+    check_output(target, WARMUP)
     variants = list_variants(data)
     if not variants:
         raise CompilediagError("nothing was compiled in this session, so there is nothing to warm up")

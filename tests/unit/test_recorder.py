@@ -15,7 +15,7 @@ from compilediag.recording import Recorder
 from compilediag.session import Session, load
 from compilediag.sources.hooks.writer import WriterStatus
 from compilediag.storage import session_writer
-from compilediag.storage.session_files import is_replaceable, is_session
+from compilediag.storage.session_files import is_session, is_session_or_damaged
 from tests.unit.session_builder import META, Feed, put, recording
 
 
@@ -344,7 +344,7 @@ def test_looking_at_the_file_of_a_recording_keeps_the_locks_on_it(running, pytho
     for n in range(3):
         put(recorder, Phase(time_ns=n))
         recorder.flush()
-        assert is_session(session.path) and is_replaceable(session.path)
+        assert is_session(session.path) and is_session_or_damaged(session.path)
         load(session.path)
     done = python("-c", STATEMENTS, session.path, "PRAGMA journal_mode=DELETE")
     assert done.stdout == "database is locked\n"

@@ -222,7 +222,7 @@ def test_a_file_that_is_not_a_session_is_not_replaced_by_one(files, tmp_path):
     script = tmp_path / "train.py"
     script.write_text("mine")
     session = cd.load(files / "good" / "run.cdiag")
-    with pytest.raises(CompilediagError, match="not a session"):
+    with pytest.raises(CompilediagError, match="not a compilediag session"):
         session.save(script)
     assert script.read_text() == "mine" and len(cd.load(session.save(tmp_path / "copy.cdiag")).compiles) == 1
     assert len(cd.load(session.save(tmp_path / "copy.cdiag")).compiles) == 1
