@@ -499,3 +499,12 @@ def test_probing_says_what_would_work_and_leaves_nothing():
     assert found.pop("calls")[0] == calls, "it needs Python 3.12"
     assert {status for n, (status, _) in found.items() if n not in idle} == {"available"}
     assert sources.list_hooks() == []
+
+
+def test_the_version_of_torch_is_the_same_before_torch_is_imported(python):
+    """The installed package may be called 2.11.0 while torch calls itself 2.11.0+cu130."""
+    code = (
+        "import importlib.metadata, sys; importlib.metadata.version = lambda name: '0.0'\n"
+        "from compilediag import sources; print(sources.torch_version(), 'torch' in sys.modules)"
+    )
+    assert python("-c", code).stdout == f"{torch.__version__} False\n"
