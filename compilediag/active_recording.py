@@ -32,7 +32,7 @@ from .sources.caches.key_history import program_name
 from .sources.hooks import own_errors
 from .storage.data import SessionData
 from .storage.run_identity import identify_process
-from .storage.session_files import remove, remove_temporary
+from .storage.session_files import Taken, remove, remove_temporary
 from .storage.store import Store
 from .target_file import TargetFile, choose_file
 from .version import __version__
@@ -245,21 +245,22 @@ def _begin(
     clock.synchronize()
     target: TargetFile | None = None
     recorder: Recorder | None = None
+    taken = Taken()
     try:
-        target = choose_file(path)
+        target = choose_file(path, taken)
         meta = _meta(detail, asked_for, named)
         lost = None if target.problem is None else f"{target.path} can't be written: {target.problem}"
         recorder = Recorder(target.path, None if target.is_joined else meta, rank=sources.rank, lost=lost)
         _open_file(recorder, is_named=path is not None)
         recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
-        if path is None:
-            weakref.finalize(recording.data, _remove_own, target.path, os.getpid())
+        for file in taken.temporary:
+            weakref.finalize(recording.data, _remove_own, file, os.getpid())
         sources.attach(recorder, detail, asked_for)
         recording.data.flush(statuses=True)  # Not in the first batch, beside the first compiles.
         return recording
     except BaseException:
         is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined
-        finish(functools.partial(_abandon, target, recorder, path is None, is_made))
+        finish(functools.partial(_abandon, recorder, taken, target.path if target and is_made else None))
         raise
 
 
@@ -268,6 +269,7 @@ def _open_file(recorder: Recorder, is_named: bool) -> None:
     try:
         recorder.begin()
     except OSError as error:
+        pass_on(error)
         problem = f"{recorder.path} can't be written: {error}"
         if is_named:
             raise CompilediagError(problem) from None
@@ -280,22 +282,20 @@ def _open_data(recorder: Recorder, meta: dict[str, Any]) -> SessionData:
         if recorder.lost is None:
             return SessionData(recorder.path, recorder.flush)
     except (OSError, sqlite3.Error, CompilediagError) as error:
+        pass_on(error)
         recorder.lose(f"{recorder.path} can't be read: {error}")
     return SessionData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta))
 
 
-def _abandon(target: TargetFile | None, recorder: Recorder | None, is_temporary: bool, is_made: bool) -> None:
-    """Undo a beginning that failed, or that an interrupt (Ctrl-C) ended. `is_made`: the file was created for it."""
+def _abandon(recorder: Recorder | None, taken: Taken, made: Path | None) -> None:
+    """Undo a beginning that failed, or that an interrupt (Ctrl-C) ended. `made`: the file that was created for it."""
     sources.detach()
     if recorder is not None:
         recorder.close()
-    if target is None or target.problem is not None:
-        return
-    if is_temporary:
-        remove_temporary(target.path)
-    elif is_made:
+    if made is not None:
         with ignore(OSError):
-            remove(target.path)
+            remove(made)
+    taken.give_back()
 
 
 def _remove_own(file: Path, pid: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CompilediagError
+from .interrupts import pass_on
 
 #: Bytes of a file that show what it is.
 _HEAD = 4096
@@ -57,7 +58,8 @@ def make_absolute(path: str | os.PathLike[str]) -> Path:
     """The absolute path. CompilediagError if it is relative and the working directory was deleted."""
     try:
         return Path(path).absolute()
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        pass_on(error)
         raise CompilediagError(
             f"{path} is relative and the working directory was deleted; use an absolute path"
         ) from None
@@ -67,7 +69,8 @@ def find_working_folder() -> str | None:
     """The working directory of this process; None if it was deleted."""
     try:
         return os.getcwd()
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return None
 
 
@@ -95,6 +98,7 @@ def check_output(path: str | os.PathLike[str], kind: OutputKind) -> None:
         if not file.is_symlink():  # The link is replaced, and the file stays.
             check_replaceable(path, kind)
     except OSError as error:
+        pass_on(error)
         raise CompilediagError(f"can't write {path}: {error.strerror}") from None
 
 
@@ -103,6 +107,7 @@ def create_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
+        pass_on(error)
         raise CompilediagError(f"can't write {folder}: {error.strerror}") from None
 
 
@@ -124,4 +129,5 @@ def write_file(target: Path, content: str | bytes) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        pass_on(error)
         raise CompilediagError(f"can't write {target}: {error.strerror or error}") from None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CompilediagError, WrongInput
 from .files import check_output
+from .interrupts import pass_on
 from .storage.session_files import SESSION_FILE, SQLITE, is_session
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def identify_input(path: PathLike) -> FoundInput:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return FoundInput(path, InputKind.MISSING, "does not exist")
     except OSError as error:
+        pass_on(error)
         raise _make_unreadable(path, error) from None
     if stat.S_ISDIR(mode):
         return _identify_folder(Path(path))
@@ -150,7 +152,8 @@ def _has_records(log: Path) -> bool:
     try:
         with open_log(log) as stream:
             return _find_record(stream) is not None
-    except (CompilediagError, OSError):
+    except (CompilediagError, OSError) as error:
+        pass_on(error)
         return False
 
 
@@ -169,6 +172,7 @@ def _identify_file(file: Path) -> FoundInput:
             is_log = stream.stopped is None and _find_record(stream, first) is not None
             is_packed, stopped = stream.is_compressed, stream.stopped
     except OSError as error:
+        pass_on(error)
         raise _make_unreadable(file, error) from None
     if is_log:
         instead = f"`compilediag ingest {quoted} -o run.cdiag` makes a session of it"

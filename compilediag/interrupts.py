@@ -42,6 +42,13 @@ def find_interrupt(error: BaseException) -> BaseException | None:
     """The interrupt that `error` is, or that was raised while it was on its way here; None if it is ours."""
     if not isinstance(error, Exception):
         return error
+    try:
+        return _find_interrupt(error)
+    except (MemoryError, RecursionError):
+        return None  # There is no room to look for one.
+
+
+def _find_interrupt(error: Exception) -> BaseException | None:
     found: BaseException | None = error
     for _ in range(_MOST_CHAINED):
         if found is None or found.__traceback__ is None or (found is not error and _is_running(found.__traceback__)):
@@ -63,19 +70,24 @@ def ignore(*kinds: type[Exception]) -> Iterator[None]:
 
 def _is_running(trace: TracebackType) -> bool:
     """True if the frame that caught an exception has not returned yet."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame is not trace.tb_frame:
         frame = frame.f_back
     return frame is not None
 
 
 def _is_from_outside(error: Exception) -> bool:
+    is_of_the_interpreter = isinstance(error, (RecursionError, MemoryError))
     caller, trace = None, error.__traceback__
     while trace is not None:
-        if caller is not None and _is_called_by_interpreter(trace.tb_frame, caller):
+        if is_of_the_interpreter:
+            # It raises these at any instruction, so that the place says nothing.
+            if caller is not None and trace.tb_frame.f_code in _list_handlers():
+                return True
+        elif caller is not None and _is_called_by_interpreter(trace.tb_frame, caller):
             return True
         caller, trace = trace, trace.tb_next
-    return caller is not None and _is_raised_by_none(error, caller)
+    return caller is not None and not is_of_the_interpreter and _is_raised_by_none(error, caller)
 
 
 def _is_called_by_interpreter(frame: FrameType, caller: TracebackType) -> bool:
@@ -116,16 +128,18 @@ def _is_raised_by_none(error: Exception, last: TracebackType) -> bool:
     """True if no Python code has raised it, and probably nothing that was called has: another thread, or a handler that
     is written in C. Where a call ends, that can't be known: a class of the program without a message is taken as one.
     """
-    if isinstance(error, (RecursionError, MemoryError)):
-        return False
     if _is_at_check(last):
         return True
     is_programs = type(error).__module__.partition(".")[0] not in _LIBRARIES
-    return (is_programs or isinstance(error, TimeoutError)) and not error.args and _read_operation(last) == "CALL"
+    return (is_programs or isinstance(error, TimeoutError)) and not error.args and _is_at_call(last)
 
 
 def _is_at_check(trace: TracebackType) -> bool:
     return _read_operation(trace).startswith(_CHECKS)
+
+
+def _is_at_call(trace: TracebackType) -> bool:
+    return _read_operation(trace) in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
 
 
 def _read_operation(trace: TracebackType) -> str:

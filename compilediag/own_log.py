@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
+
+from .interrupts import ignore
 
 _LOGGER = logging.getLogger("compilediag")
 
@@ -20,5 +21,5 @@ def debug(text: str, *args: object) -> None:
 
 def _log(level: int, text: str, args: tuple[object, ...]) -> None:
     # There may be no memory for the message, or a handler of the program raises.
-    with contextlib.suppress(Exception):
+    with ignore(Exception):
         _LOGGER.log(level, text, *args, stacklevel=3)

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .interrupts import pass_on
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -52,6 +54,7 @@ class Plugin:
                 self._function = self._point.load()
             return accept(self._function(*args))
         except Exception as error:
+            pass_on(error)
             self._note_error(error)
             return None
 
@@ -64,7 +67,8 @@ class Plugin:
 def _describe_error(error: Exception) -> str:
     try:
         text = " ".join(str(error).split())
-    except Exception:
+    except Exception as worse:
+        pass_on(worse)
         text = "an error without a text"
     return f"{type(error).__name__}: {text}"[:MAX_REASON]
 

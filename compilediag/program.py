@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import os
 import site
 import sys
@@ -13,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .files import find_working_folder
+from .interrupts import ignore
 
 #: The key of a session's meta.
 META_KEY = "program"
@@ -91,6 +91,6 @@ def list_library_folders() -> list[str]:
     """Where this process has the standard library and installed packages."""
     paths = sysconfig.get_paths()
     folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    with contextlib.suppress(Exception):  # Not every site module has these, and a restricted user has no home.
+    with ignore(Exception):  # Not every site module has these, and a restricted user has no home.
         folders |= {*site.getsitepackages(), site.getusersitepackages()}
     return sorted(filter(None, folders))

@@ -68,6 +68,7 @@ class Recorder:
         self.frames: dict[str, dict[str, Any]] = {}
         #: They hand over their counts before every batch.
         self.counters: list[Counter] = []
+        self._asked: Counter | None = None
         #: What is known of the session when it ends, for its meta.
         self.facts: dict[str, Any] = {}
         #: Objects that several sources share, by name.
@@ -137,15 +138,14 @@ class Recorder:
             self._wake_in_child()
 
     def release(self, counter: Counter) -> None:
-        """Ask `counter` for the last time. Under the lock: the writer may be asking it now, unless its disk hangs."""
-        is_held = self._lock.acquire(timeout=RELEASE_S)
-        try:
-            if counter in self.counters:
-                self.counters.remove(counter)
-            counter.tick(final=True)
-        finally:
-            if is_held:
-                self._lock.release()
+        """Ask `counter` for the last time, once no other thread asks it any more."""
+        if counter in self.counters:
+            self.counters.remove(counter)
+        # Without the lock: an interrupt that comes when a lock was just taken leaves it taken.
+        end = time.monotonic() + RELEASE_S
+        while self._asked is counter and time.monotonic() < end:
+            time.sleep(0.001)
+        counter.tick(final=True)
 
     def flush(self, statuses: bool = False) -> Unwritten | None:
         """Everything that was handed over so far is in the file when this returns; while another process locks it, in
@@ -358,7 +358,10 @@ class Recorder:
 
     def _ask_counters(self) -> None:
         for counter in list(self.counters):
-            self._shield(None, counter.tick, feed=counter)
+            self._asked = counter
+            if counter in self.counters:  # `release` looks at these two in the other order.
+                self._shield(None, counter.tick, feed=counter)
+            self._asked = None
 
     def _state(self, running: Running) -> dict[str, Any]:
         state = running.state()
@@ -404,6 +407,7 @@ class Recorder:
         self._shown_progress = {}
         self.states.reset()
         self._rank, self._has_no_rank_yet = None, False
+        self._asked = None
         for feed in self.feeds:
             feed.events = feed.dropped = 0
         for counter in self.counters:

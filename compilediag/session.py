@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import CompilediagError
 from .events import SourceStatus
 from .files import check_replaceable, make_absolute
+from .interrupts import pass_on
 from .storage.data import SessionData
 from .storage.session_files import SESSION_FILE, create_private, remove_temporary
 from .storage.table_properties import TableProperties
@@ -317,5 +318,6 @@ class Session(TableProperties):
                     self.data.store.connection.execute("VACUUM INTO ?", (str(copy),))
                 os.replace(copy, target)
         except (OSError, sqlite3.Error) as error:
+            pass_on(error)
             raise CompilediagError(f"{target} can't be written: {error}") from None
         return target

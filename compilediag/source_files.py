@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import stat
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 
 from .decode.calls.own_code import OwnCode
 from .errors import CompilediagError
+from .interrupts import ignore, pass_on
 from .program import list_library_folders
 
 MAX_BYTES = 1_000_000
@@ -43,6 +43,7 @@ class SourceReader:
                 raise UnreadableSource(f"{file} is not read: it is no Python file in the folder of the program")
             return _decode(_read_bytes(path))
         except (OSError, SyntaxError, ValueError, LookupError) as error:
+            pass_on(error)
             raise UnreadableSource(f"{file} is not read: {getattr(error, 'strerror', None) or error}") from None
 
     def find(self, file: str) -> str | None:
@@ -64,7 +65,7 @@ class SourceReader:
     def _list_folders(self) -> Iterable[str]:
         """The folders of the program, as the beginnings of paths. The root folder is none: it has all files."""
         folders = {os.path.realpath(folder) for folder in self._folders}
-        with contextlib.suppress(OSError):  # The current folder may have been deleted.
+        with ignore(OSError):  # The current folder may have been deleted.
             folders.add(os.path.realpath(os.getcwd()))
         return [folder + os.sep for folder in folders if folder != os.path.dirname(folder)]
 

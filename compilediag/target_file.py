@@ -20,10 +20,11 @@ from .interrupts import pass_on
 from .storage.session_files import (
     OF_THE_PATH,
     SESSION_FILE,
+    Taken,
+    make_temporary,
+    name_temporary,
     remove,
     remove_abandoned,
-    remove_temporary,
-    temporary_file,
 )
 from .storage.store import Store
 
@@ -40,12 +41,18 @@ class TargetFile:
     problem: str | None = None
 
 
-def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
-    """The file to record to, free to be made. CompilediagError if no session can be meant to be there."""
+def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile:
+    """The file to record to, free to be made. CompilediagError if no session can be meant to be there.
+
+    Without a path it is a temporary one, which `taken` has before its folder is made.
+    """
     file = NO_FILE
-    remove_abandoned()
+    remove_abandoned(taken.descriptors)
     try:
-        file = temporary_file() if path is None else _find_file(path)
+        if path is None:
+            taken.temporary.append(name_temporary())
+            make_temporary(taken.temporary[0])
+        file = taken.temporary[0] if path is None else _find_file(path)
         if path is not None and is_recorded_by_another(file):
             return TargetFile(file, is_joined=True)
         remove(file)
@@ -55,10 +62,6 @@ def choose_file(path: str | os.PathLike[str] | None) -> TargetFile:
         if path is not None and error.errno in OF_THE_PATH:
             raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
         return TargetFile(file, problem=error.strerror or str(error))
-    except BaseException:
-        if path is None and file is not NO_FILE:
-            remove_temporary(file)
-        raise
 
 
 def _find_file(path: str | os.PathLike[str]) -> Path:
@@ -84,6 +87,7 @@ def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
+        pass_on(error)
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EEXIST):
             raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
         raise

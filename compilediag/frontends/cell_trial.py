@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagnosis.plan.outcome import META_KEY
 from ..errors import CompilediagError
 from ..formatting import format_names
+from ..interrupts import pass_on
 from ..session import Session
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob
 from ..trials.progress import TrialProgress
@@ -78,6 +79,7 @@ def try_cells(shell: InteractiveShell, last: CellCode | None, session: Session |
             runner = ProcessRunner(_PROCESS, Path(folder), None, progress, shell.starting_dir, reads_input=False)
             trial = try_script(runner, job, None, _RUNS)
     except OSError as error:
+        pass_on(error)
         raise CompilediagError(f"the cells cannot be run: {error}") from None
     finally:
         progress.end()

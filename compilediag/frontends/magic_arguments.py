@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
@@ -16,6 +15,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from IPython.core.error import UsageError
 from IPython.utils.process import arg_split
 
+from ..interrupts import ignore
 from ..watch import DETAILS
 from .cell_source import TRY
 
@@ -227,7 +227,7 @@ def _list_candidates(is_cell: bool, before: list[str], word: str) -> Iterator[st
 def _list_paths(word: str, suffixes: tuple[str, ...]) -> Iterator[str]:
     """Folders and files that begin as the typed path does. A name with spaces would need quotes and is left out."""
     folder, start = os.path.split(word)
-    with contextlib.suppress(OSError):
+    with ignore(OSError):
         for path in sorted(Path(os.path.expanduser(folder) or ".").iterdir()):
             if not path.name.startswith(start) or (path.name.startswith(".") and not start) or " " in path.name:
                 continue

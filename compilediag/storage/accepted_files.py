@@ -18,6 +18,7 @@ from pathlib import Path
 from ..errors import NewerSchema, NotASession, WrongInput
 from ..events import BY_TABLE, SCHEMA_VERSION
 from ..formatting import format_line
+from ..interrupts import ignore
 
 #: Tables that a schema of ours can have at most, with those of later versions.
 MAX_OBJECTS = 200
@@ -47,10 +48,11 @@ def check_file(path: Path, writable: bool) -> None:
 
 def _check_side_file(file: Path) -> None:
     """NotASession if SQLite would open anything but a regular file beside a session: a pipe would never end."""
-    try:
-        is_regular = stat.S_ISREG(os.lstat(file).st_mode)
-    except OSError:
-        return
+    is_regular = True
+    # Mostly there is none. What is raised and caught keeps its frames alive if an interrupt comes just then.
+    if os.path.lexists(file):
+        with ignore(OSError):  # It is gone now.
+            is_regular = stat.S_ISREG(os.lstat(file).st_mode)
     if not is_regular:
         raise NotASession(f"{file} is not a regular file; remove it")
 

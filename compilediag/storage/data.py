@@ -15,7 +15,7 @@ from .. import own_log
 from ..errors import CompilediagError
 from ..events import Compile, Event, Recompile, SourceStatus
 from ..events.rows import LostSeconds, keep_last_states
-from ..interrupts import ignore
+from ..interrupts import ignore, pass_on
 from . import tables
 from .lost_files import add_unwritten, copy_to_memory, reopen_or_empty
 from .session_writer import Unwritten
@@ -108,6 +108,7 @@ class SessionData(TableProperties):
             try:
                 function()
             except Exception as error:
+                pass_on(error)
                 own_log.warning("compilediag: what is shown was not updated at the end of the watch: %s", error)
 
     # Rows and tables
@@ -301,9 +302,11 @@ class SessionData(TableProperties):
     def _connect_again(self) -> None:
         try:
             self.store.reopen()
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, OSError) as error:
+            pass_on(error)
             self._change_store(reopen_or_empty(self.store, self._application_id))
-        except Exception:  # An error of ours, which is counted.
+        except Exception as error:  # An error of ours, which is counted.
+            pass_on(error)
             self._change_store(reopen_or_empty(self.store, self._application_id))
             raise
 
@@ -316,6 +319,7 @@ class SessionData(TableProperties):
                         store.append(states)
                     return
         except Exception as error:
+            pass_on(error)
             own_log.debug("compilediag: %s does not have the last states: %s", self.path, error)
         self.keep_in_memory(Unwritten(tuple(states), deque()), {})
 

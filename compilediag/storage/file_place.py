@@ -11,8 +11,8 @@ import secrets
 import sqlite3
 from pathlib import Path
 
-from ..interrupts import ignore
-from .session_files import RECORDED, find_file_key
+from ..interrupts import ignore, pass_on
+from .session_files import RECORDED, close_all, find_file_key, open_into
 
 #: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
 APPLICATION_ID = slice(68, 72)
@@ -37,7 +37,7 @@ class FilePlace:
 
     def open(self) -> None:
         """Open the file; OSError if it can't be opened."""
-        self._descriptors.append(os.open(self.path, os.O_RDONLY))
+        open_into(self._descriptors, self.path, os.O_RDONLY)
         found = os.fstat(self._descriptors[0])
         self.key = (found.st_dev, found.st_ino)
         self._application_id = self._read_application_id()
@@ -55,7 +55,8 @@ class FilePlace:
             return None
         try:
             key = find_file_key(self.path)
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             return None  # It can't be looked up now; SQLite's next write shows whether it is there.
         if key is None:
             return f"{self.path} was removed"
@@ -83,7 +84,8 @@ class FilePlace:
             with open(self._wal, "rb", buffering=0) as wal:
                 found = os.fstat(wal.fileno())
                 self._wal_inode, self._wal_size, self._wal_header = found.st_ino, found.st_size, wal.read(WAL_HEADER)
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             self.forget_wal()  # There is none yet, or it was removed, and SQLite still has it open.
 
     def forget_wal(self) -> None:
@@ -132,13 +134,13 @@ class FilePlace:
     def close(self) -> None:
         """Close the file, after all connections to it were closed."""
         RECORDED.discard(self.key)
-        with ignore(OSError, IndexError):
-            os.close(self._descriptors.pop())
+        close_all(self._descriptors)
 
     def _read_application_id(self) -> bytes:
         try:
             return os.pread(self._descriptors[0], APPLICATION_ID.stop, 0)[APPLICATION_ID]
-        except (OSError, IndexError):
+        except (OSError, IndexError) as error:
+            pass_on(error)
             return self._application_id
 
 

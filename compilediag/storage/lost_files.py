@@ -13,7 +13,7 @@ from typing import Any
 from .. import own_log
 from ..errors import CompilediagError
 from ..events import SourceStatus
-from ..interrupts import ignore
+from ..interrupts import ignore, pass_on
 from .rows import insert_rows
 from .session_writer import BUSY, Batch, Unwritten, append_batch
 from .store import Store
@@ -62,6 +62,7 @@ def _add_batch(memory: Store, batch: Batch) -> None:
     try:
         append_batch(memory, batch)
     except Exception as why:
+        pass_on(why)
         own_log.debug("compilediag: a batch is added one by one: %s", why)
         for event in batch.events:
             with ignore(Exception):

@@ -78,7 +78,8 @@ class _Layout:
         return tuple(converted)
 
 
-_LAYOUTS = {cls: _Layout(cls) for cls in KINDS}
+#: By table and not by class: `importlib.reload` makes other classes while events wait to be written.
+_LAYOUTS = {cls.table: _Layout(cls) for cls in KINDS}
 get_owner = attrgetter(*OWNER)
 _get_shared = attrgetter(*SHARED)
 
@@ -94,17 +95,19 @@ def insert_events(
         common.append((event_id, *owner, *_get_shared(event), bound_text(event.title)))
     insert_rows(db, "INTO events", ("id", *COMMON), common if is_clean else _clean_rows(common), is_bulk)
     for kind, numbered in of_kind.items():
-        layout = _LAYOUTS[kind]
+        layout = _LAYOUTS[kind.table]
         rows = layout.make_rows(numbered)
         insert_rows(db, f"INTO {layout.table}", layout.columns, rows if is_clean else _clean_rows(rows), is_bulk)
 
 
 def _bound_events(events: Sequence[Event]) -> Sequence[Event]:
     """The events with bounded texts. Almost always these are the events themselves, so all are asked at once."""
-    kinds = {kind: [event for event in events if type(event) is kind] for kind in set(map(type, events))}
-    long = {kind for kind, some in kinds.items() if _LAYOUTS[kind].has_long(some)}
+    kinds: dict[type[Event], list[Event]] = defaultdict(list)
+    for event in events:
+        kinds[type(event)].append(event)
+    long = {kind for kind, some in kinds.items() if _LAYOUTS[kind.table].has_long(some)}
     return (
-        [_LAYOUTS[type(event)].bound(event) if type(event) in long else event for event in events] if long else events
+        [_LAYOUTS[event.table].bound(event) if type(event) in long else event for event in events] if long else events
     )
 
 

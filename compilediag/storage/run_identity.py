@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..interrupts import pass_on
+
 #: The keys of a session's meta, beside "pid".
 HOST, BOOT, STARTED = "host", "boot_id", "process_start"
 
@@ -49,7 +51,8 @@ def is_alive(pid: object) -> bool:
         os.kill(int(str(pid)), 0)
     except PermissionError:
         return True
-    except (OSError, ValueError, OverflowError):
+    except (OSError, ValueError, OverflowError) as error:
+        pass_on(error)
         return False
     state = _read_stat(pid)
     return not state or state[0] != "Z"
@@ -79,7 +82,8 @@ def _read_stat(pid: object) -> list[str]:
     """
     try:
         return Path(f"/proc/{int(str(pid))}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        pass_on(error)
         return []
 
 
@@ -87,5 +91,6 @@ def _read_stat(pid: object) -> list[str]:
 def _read_boot_id() -> str | None:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return None

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import secrets
 import sqlite3
 import stat
 import tempfile
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from ..files import OutputKind
-from ..interrupts import find_interrupt, finish, ignore
+from ..interrupts import finish, ignore, pass_on
 
 try:
     import fcntl
@@ -48,7 +50,7 @@ OF_THE_PATH = {
 #: Device and inode of a file: what it is, whatever its name is.
 FileKey = tuple[int, int]
 #: The files that this process records to. They are not opened again: closing them would drop SQLite's locks.
-RECORDED: set[FileKey] = set()
+RECORDED: set[FileKey] = globals().get("RECORDED", set())  # It outlives `importlib.reload`.
 
 
 def is_session(file: Path) -> bool:
@@ -87,97 +89,126 @@ def find_file_key(file: Path) -> FileKey | None:
     """Device and inode of the file that has this path now; None if there is none. OSError if it can't be looked up."""
     try:
         found = os.stat(file)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        pass_on(error)
         return None
     return found.st_dev, found.st_ino
 
 
-def create_private(file: Path) -> None:
-    """Create an empty file that only its owner can read. FileExistsError if the path exists, also as a link."""
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+# What is taken is noted where its owner finds it, in one call that runs no Python code: no interrupt comes between.
+
+
+def create_private(file: Path, made: list[object] | None = None) -> None:
+    """Create an empty file that only its owner can read. FileExistsError if the path exists, also as a link.
+
+    Once there is one, `made` is not empty.
+    """
+    opened = map(os.open, (file,), (os.O_RDWR | os.O_CREAT | os.O_EXCL,), (PRIVATE,))
+    (made if made is not None else []).extend(map(os.close, opened))
+
+
+def open_into(descriptors: list[int], file: Path, flags: int, folder: int | None = None) -> None:
+    """Open a file and add its descriptor to a list. `folder`: the open folder that a relative path begins in."""
+    descriptors.extend(map(functools.partial(os.open, dir_fd=folder), (file,), (flags,)))
+
+
+def close_all(descriptors: list[int]) -> None:
+    """Close descriptors. Called again after an interrupt, it goes on."""
+    while descriptors:
+        with ignore(OSError):
+            next(map(os.close, map(descriptors.pop, (-1,))))
+
+
+@dataclass
+class Taken:
+    """What the beginning of a recording takes before the recording exists."""
+
+    #: Temporary sessions, also those that are not made yet.
+    temporary: list[Path] = field(default_factory=list)
+    descriptors: list[int] = field(default_factory=list)
+
+    def give_back(self) -> None:
+        """Remove and close it. Called again after an interrupt, it goes on."""
+        close_all(self.descriptors)
+        for file in self.temporary:
+            remove_temporary(file)
 
 
 def temporary_file() -> Path:
     """An unused path for a temporary session, in a new folder that only its owner can enter. OSError if it can't be
     made. `remove_temporary` removes both.
     """
-    folder = Path(tempfile.gettempdir()).absolute() / f"{FOLDER_PREFIX}{secrets.token_hex(8)}"
+    file = name_temporary()
+    make_temporary(file)
+    return file
+
+
+def name_temporary() -> Path:
+    """A path for a temporary session, which `make_temporary` makes. OSError if there is no folder for it."""
+    return Path(tempfile.gettempdir()).absolute() / f"{FOLDER_PREFIX}{secrets.token_hex(8)}" / SESSION
+
+
+def make_temporary(file: Path) -> None:
+    """Make the folder of a temporary session, and lock it. OSError if it can't be made; then nothing is left."""
+    folder = file.parent
     try:
         folder.mkdir(mode=0o700)
         if fcntl is not None:
             # It is locked before it has its name, so that no other process finds it unlocked.
             create_private(folder / f"{IN_USE}.new")
-            _held[folder] = _lock(folder / f"{IN_USE}.new")
+            _lock(folder / f"{IN_USE}.new", _held.setdefault(folder, []))
             os.rename(folder / f"{IN_USE}.new", folder / IN_USE)
-        return folder / SESSION
     except BaseException:
-        remove_temporary(folder / SESSION)
+        finish(functools.partial(remove_temporary, file))
         raise
 
 
-#: The locks on the temporary sessions of this process.
-_held: dict[Path, int | None] = {}
+#: The locks on the temporary sessions that this process has made. They outlive `importlib.reload`.
+_held: dict[Path, list[int]] = globals().get("_held", {})
 
 
-def hold_temporary(file: Path) -> int | None:
-    """A descriptor that keeps a temporary session from being removed by another process, until it is closed; None if
-    `file` is no temporary session.
+def hold_temporary(file: Path, descriptors: list[int]) -> None:
+    """Keep a temporary session that another process has made from being removed until `descriptors` are closed: one
+    is added.
     """
-    if fcntl is None or file.name != SESSION or not _FOLDER.fullmatch(file.parent.name):
-        return None
-    return _lock(file.parent / IN_USE)
+    is_temporary = file.name == SESSION and _FOLDER.fullmatch(file.parent.name) is not None
+    if fcntl is not None and is_temporary and file.parent not in _held:
+        _lock(file.parent / IN_USE, descriptors)
 
 
-def _lock(marker: Path) -> int | None:
-    descriptor = None
-    try:
-        descriptor = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return descriptor
-    except BaseException as error:
-        release_temporary(descriptor)
-        if find_interrupt(error) is None and isinstance(error, OSError):
-            return None  # Another user's, or on a disk without locks, where nobody removes it.
-        raise
-
-
-def release_temporary(descriptor: int | None) -> None:
-    """Close what `hold_temporary` gave."""
-    if descriptor is not None:
-        finish(lambda: _close(descriptor))
-
-
-def _close(descriptor: int) -> None:
+def _lock(marker: Path, descriptors: list[int]) -> None:
+    # Without a lock it is another user's, or on a disk without locks, where nobody removes it.
     with ignore(OSError):
-        os.close(descriptor)
+        open_into(descriptors, marker, os.O_RDONLY | os.O_NOFOLLOW)
+        fcntl.flock(descriptors[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-def remove_abandoned() -> None:
-    """Remove the temporary sessions of this user's processes that were killed. Follows no link; raises no OSError."""
+def remove_abandoned(descriptors: list[int]) -> None:
+    """Remove the temporary sessions of this user's processes that were killed. Follows no link; raises no OSError.
+
+    `descriptors`: those that are still open if an interrupt ends this.
+    """
     if fcntl is None:
         return
     with ignore(OSError), os.scandir(tempfile.gettempdir()) as entries:
         found = [each.path for each in islice(entries, MAX_NAMES) if _FOLDER.fullmatch(each.name)]
         for folder in found[:MAX_SESSIONS]:
             with ignore(OSError):
-                _remove_if_abandoned(folder)
+                _remove_if_abandoned(folder, descriptors)
+            close_all(descriptors)
 
 
-def _remove_if_abandoned(path: str) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    marker = None
-    try:
-        if not _is_own(os.fstat(folder)):
-            return
-        marker = os.open(IN_USE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if somebody uses it.
-        for name in (*(f"{SESSION}{ending}" for ending in SIDE_FILES), IN_USE):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-        os.rmdir(path)
-    finally:
-        release_temporary(marker)
-        os.close(folder)
+def _remove_if_abandoned(path: str, descriptors: list[int]) -> None:
+    open_into(descriptors, Path(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    folder = descriptors[0]
+    if not _is_own(os.fstat(folder)):
+        return
+    open_into(descriptors, Path(IN_USE), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, folder)
+    fcntl.flock(descriptors[1], fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if somebody uses it.
+    for name in (*(f"{SESSION}{ending}" for ending in SIDE_FILES), IN_USE):
+        with ignore(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+    os.rmdir(path)
 
 
 def _is_own(found: os.stat_result) -> bool:
@@ -198,4 +229,5 @@ def remove_temporary(file: Path) -> None:
         for name in (IN_USE, f"{IN_USE}.new"):
             (file.parent / name).unlink(missing_ok=True)
         file.parent.rmdir()
-    release_temporary(_held.pop(file.parent, None))
+    close_all(_held.get(file.parent, []))
+    _held.pop(file.parent, None)

@@ -20,6 +20,7 @@ from typing import Any
 from .. import own_log
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
+from ..interrupts import pass_on
 from .file_place import FilePlace
 from .rows import Owner
 from .session_files import OF_THE_PATH
@@ -103,6 +104,9 @@ class SessionWriter:
             self._place = FilePlace(self.path)
             self._place.open()
         except (OSError, sqlite3.Error, CompilediagError) as error:
+            pass_on(error)
+            if self._place is not None:
+                self._place.close()
             self._place = None
             if isinstance(error, OSError) and error.errno in OF_THE_PATH:
                 raise
@@ -169,6 +173,7 @@ class SessionWriter:
                 return error
             failed += self._write_singly(store, batch, error)
         except BaseException as error:
+            pass_on(error)
             failed += self._write_singly(store, batch, error)
         return None
 
@@ -183,6 +188,7 @@ class SessionWriter:
                 append_batch(store, Batch(part, texts, None if part else progress, batch.owner))
                 texts = ()
             except BaseException as error:
+                pass_on(error)
                 failed.append((len(part), error))
                 if isinstance(error, sqlite3.Error) and _is_of_the_file(error):
                     self._note_failure(error)
@@ -219,6 +225,7 @@ class SessionWriter:
         except sqlite3.Error as error:
             self._note_failure(error)
         except (TypeError, ValueError) as error:
+            pass_on(error)
             own_log.debug("compilediag: %s does not have all facts: %s", self.path, error)
             self._set_facts(store, {"stopped_ns": facts["stopped_ns"]})
 
@@ -236,6 +243,7 @@ class SessionWriter:
         try:
             close(*args)
         except (sqlite3.Error, OSError) as error:
+            pass_on(error)
             own_log.debug("compilediag: %s could not be closed: %s", self.path, error)
 
     def give_up(self, why: str) -> None:
@@ -264,6 +272,7 @@ class SessionWriter:
             self.store.reopen()
             self._set_patience()
         except (sqlite3.Error, OSError) as error:
+            pass_on(error)
             self.store = None
             self.lose(self._place.describe_absence() or self._describe(error))
 
@@ -281,6 +290,7 @@ class SessionWriter:
         try:
             self.open()
         except OSError as error:
+            pass_on(error)
             self.lose(self._describe(error))
         if self._place is not None and self._place.identity != parents.identity:
             self.lose(f"{self.path} was replaced or overwritten", self._place.close_overwritten)
@@ -333,6 +343,7 @@ class SessionWriter:
         try:
             logger.warning("compilediag: %s", text)
         except Exception as error:
+            pass_on(error)
             self.problem = f"{self.problem}; the warning could not be shown: {error}"
 
 

@@ -8,7 +8,9 @@ numbers, text and JSON.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +20,13 @@ from typing import Any
 from .. import own_log
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
-from ..interrupts import ignore
+from ..interrupts import finish, ignore, pass_on
 from .accepted_files import Tables, check_file, check_ids, check_version, read_schema
 from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
-from .session_files import FileKey, create_private, find_file_key, hold_temporary, release_temporary, remove
+from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove
 from .texts import deflate
 
 SQL_TYPES = {"string": "TEXT", "Int64": "INTEGER", "float64": "REAL", "boolean": "INTEGER", "json": "TEXT"}
@@ -65,7 +67,9 @@ class Store:
         self._statements = statements
         #: First parts of the compile keys in the file; None where they are not known.
         self.key_tokens: set[str] | None = None
-        self._hold = hold_temporary(path) if uri != MEMORY else None
+        self._holds: list[int] = []
+        if uri != MEMORY:
+            hold_temporary(path, self._holds)
         self._connection = connect(uri, path, is_guarded, statements)
         self._is_released = False
         self.file_key = self._find_file_key()
@@ -77,7 +81,8 @@ class Store:
         """Close the connection of a session that nobody holds any more: Python 3.13 warns of one that stays open."""
         if (connection := getattr(self, "_connection", None)) is not None:
             connection.close()
-        release_temporary(getattr(self, "_hold", None))
+        for descriptor in getattr(self, "_holds", ()):
+            os.close(descriptor)  # Nothing of ours is called here: Python drops what a signal handler raises then.
 
     @property
     def connection(self) -> GuardedConnection:
@@ -107,7 +112,8 @@ class Store:
         """What has the path now. A file that can't be looked at now is taken for the same."""
         try:
             return find_file_key(self.path)
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             return getattr(self, "file_key", None)
 
     def release(self) -> None:
@@ -137,9 +143,11 @@ class Store:
 
         `passing`: the file is read once and then removed, so it need not survive a crash. `statements` are kept parsed.
         """
-        create_private(path)
-        store = cls(f"{path.absolute().as_uri()}?mode=rw", path, statements=statements)
+        made: list[object] = []
+        store = None
         try:
+            create_private(path, made)
+            store = cls(f"{path.absolute().as_uri()}?mode=rw", path, statements=statements)
             # The tables are in the file before its WAL begins: a file that loses its -wal is still a session.
             for setting in ("PRAGMA journal_mode=MEMORY", OFF, f"PRAGMA application_id={secrets.randbits(31)}"):
                 store.connection.execute(setting)
@@ -149,9 +157,7 @@ class Store:
                     store.connection.execute(setting)
             store.connection.execute(CHECKPOINT)
         except BaseException:
-            store.connection.close()
-            with ignore(OSError):
-                remove(path)
+            finish(functools.partial(_undo, store, path if made else None))
             raise
         return store
 
@@ -190,6 +196,7 @@ class Store:
             modes = ["mode=rw"] if writable else ["mode=ro", "immutable=1"]
             store, tables, version = _first_that_reads(path, [f"{uri}?{mode}" for mode in modes], statements)
         except (sqlite3.DatabaseError, ValueError) as error:
+            pass_on(error)
             raise NotASession(f"{path} is not a compilediag session ({error}); pass a session (.cdiag)") from None
         try:
             check_version(path, version, tables)
@@ -320,6 +327,15 @@ class Store:
             # Another process has it open, or it can't be written: the side file stays, nothing is lost.
             own_log.debug("compilediag: %s keeps its -wal file: %s", self.path, error)
         self.connection.close()
+
+
+def _undo(store: Store | None, made: Path | None) -> None:
+    """Remove a file that was made in vain."""
+    if store is not None:
+        store.connection.close()
+    if made is not None:
+        with ignore(OSError):
+            remove(made)
 
 
 def insert_facts(db: sqlite3.Connection, facts: dict[str, Any]) -> None:

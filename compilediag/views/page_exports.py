@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompilediagError
 from ..files import make_absolute
+from ..interrupts import pass_on
 from .export import export_session
 from .report import write_report
 
@@ -26,8 +27,10 @@ def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, An
     try:
         return {**answer, "path": str(_write(data, str(message.get("format"))))}
     except (CompilediagError, OSError) as error:
+        pass_on(error)
         return {**answer, "error": str(error)}
     except Exception as error:  # The page waits for an answer.
+        pass_on(error)
         return {**answer, "error": f"{type(error).__name__}: {error}"}
 
 

@@ -7,7 +7,6 @@ compiler, it sends less often after a while of constant news, but at least every
 from __future__ import annotations
 
 import atexit
-import contextlib
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import clock
+from ..interrupts import ignore, pass_on
 from . import page_json
 from .artifact_texts import PageText
 from .model import ViewModel
@@ -107,6 +107,7 @@ class Pump:
                 if message.get("seq") != self._model.seq:
                     self._send_patch(self.make_snapshot())
         except Exception as error:
+            pass_on(error)
             self._send_error(error)
 
     def make_snapshot(self, text_budget: int | None = None) -> PagePatch:
@@ -133,6 +134,7 @@ class Pump:
                 self._on_end()
             self._errors = 0
         except Exception as error:
+            pass_on(error)
             self._errors += 1
             if self._errors == MAX_ERRORS:
                 self.stop()
@@ -155,7 +157,8 @@ class Pump:
             self._send_message(
                 {"type": "error", "text": f"compilediag's dashboard: {type(error).__name__}: {error}{rest}"}
             )
-        except Exception:
+        except Exception as worse:
+            pass_on(worse)
             # The channel is closed as well (the kernel shuts down): nobody can receive the error.
             self.stop()
 
@@ -224,5 +227,5 @@ def _end_threads() -> None:
 def _flush_kernel() -> None:
     """Wait until a kernel has sent all messages so far: its standard output is in line behind them."""
     if sys.stdout is not None:
-        with contextlib.suppress(OSError, ValueError):
+        with ignore(OSError, ValueError):
             sys.stdout.flush()

@@ -52,6 +52,12 @@ def list_left(world):
     return [text for text in world.list_leftovers() if not text.startswith(("files:", "descriptors:", "environment:"))]
 
 
+def count_losses(session):
+    """What the sources have counted as lost: rows, and errors, one of which can cost a row."""
+    errors = [row["reason"].split()[0] for row in session.status() if row["reason_code"] == "errors"]
+    return sum(row["dropped"] for row in session.status()) + sum(map(int, errors))
+
+
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "".join(map(str, order)))
 def test_copies_of_the_package_leave_nothing_whatever_the_order_of_their_ends(copies, tmp_path, order):
     world = see_world(tmp_path)
@@ -111,7 +117,7 @@ def test_the_package_imported_once_more_leaves_nothing(tmp_path, modules, is_fir
 
 @pytest.mark.swallows
 def test_a_watch_goes_on_and_ends_after_a_reload_of_all_modules(tmp_path, modules):
-    """Rows that were handed over before the reload, and are made after it, may be lost."""
+    """What is handed over while modules are reloaded may be lost, and is counted then."""
     world = see_world(tmp_path)
     session = compilediag.start()
     run()
@@ -120,7 +126,8 @@ def test_a_watch_goes_on_and_ends_after_a_reload_of_all_modules(tmp_path, module
     assert compilediag.current() is session and session.state == "watching"
     run()
     assert compilediag.stop() is session
-    assert session.state == "stopped" and len(session.recompiles) == 6
+    assert session.state == "stopped"
+    assert 3 <= len(session.recompiles) <= 6 <= len(session.recompiles) + count_losses(session)
     assert list_left(world) == [] and compilediag.stop() is None
     with compilediag.watch() as later:
         run()

@@ -44,6 +44,7 @@ def test_a_watch_works_in_a_folder_that_was_deleted(python, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = python("program.py", tmp_path)
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["recompiles"] == 2 and found["steps"] == 1 and found["bad"] == []
     assert found["refused"] == [True] * 6 and found["written"] == [True] * 4

@@ -8,7 +8,7 @@ import torch
 
 import compilediag as cd
 from tests.live import programs
-from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt, press_key
+from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt, press_key, time_out
 
 #: The modules that begin and end a watch; what they call is interrupted by the tests of `start` and `stop`.
 AROUND = tuple(f"{PACKAGE}/{name}.py" for name in ("watch", "active_recording", "interrupts"))
@@ -82,8 +82,9 @@ def check_interrupts(world, detail, files, times, strike=press_key):
     check_that_a_watch_works()
 
 
-def test_an_interrupt_at_any_line_of_start_and_stop_leaves_nothing_behind(folder):
-    check_interrupts(see_world(folder), "full", OWN, MIDDLE, press_key)
+@pytest.mark.parametrize("strike", [press_key, time_out])
+def test_an_interrupt_at_any_line_of_start_and_stop_leaves_nothing_behind(folder, strike):
+    check_interrupts(see_world(folder), "full", OWN, MIDDLE, strike)
 
 
 def test_an_interrupt_at_any_line_around_a_block_leaves_nothing_behind(folder):

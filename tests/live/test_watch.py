@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 import threading
 import time
 
@@ -63,6 +64,23 @@ def test_the_temporary_file_goes_with_its_session():
     del session
     gc.collect()
     assert not path.exists() and not list(path.parent.glob(path.name + "*"))
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_session_without_a_place_for_its_temporary_file_removes_nothing(tmp_path, monkeypatch, is_ended):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("session.cdiag", "session.cdiag-wal", "in-use"):
+        (tmp_path / name).write_text("precious")
+    before = state_of(tmp_path)
+    session = cd.start()
+    if is_ended:
+        cd.stop()
+        assert session.state == "lost"
+    del session
+    cd.stop()
+    gc.collect()
+    assert state_of(tmp_path) == before
 
 
 def test_a_session_with_a_path_stays(tmp_path):

@@ -26,15 +26,15 @@ MAY_IMPORT = {
     "interrupts": set(),
     "program": set(),
     "notebook_cells": {"events"},
-    "decode": {"errors", "events", "interrupts"},
-    "storage": {"interrupts", "errors", "events", "decode", "unpacking"},
-    "feeds": {"clock", "events", "interrupts", "notebook_cells", "storage"},
+    "decode": {"errors", "events"},
+    "storage": {"errors", "events", "decode", "unpacking"},
+    "feeds": {"clock", "events", "notebook_cells", "storage"},
     "source_states": {"events"},
-    "recording": {"clock", "errors", "events", "feeds", "interrupts", "notebook_cells", "source_states", "storage"},
-    "sources": {"clock", "errors", "events", "decode", "interrupts", "recording", "unpacking"},
-    "target_file": {"errors", "interrupts", "sources", "storage"},
+    "recording": {"clock", "errors", "events", "feeds", "notebook_cells", "source_states", "storage"},
+    "sources": {"clock", "errors", "events", "decode", "recording", "unpacking"},
+    "target_file": {"errors", "sources", "storage"},
     "active_recording": {
-        *("clock", "errors", "interrupts", "program", "recording", "sources", "storage", "target_file", "version"),
+        *("clock", "errors", "program", "recording", "sources", "storage", "target_file", "version"),
     },
     "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
     "trials": {
@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "watch": {"active_recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
-    "integrations": {"interrupts", "session", "views", "watch"},
+    "integrations": {"session", "views", "watch"},
     "cli": {
         *(
             "comparison",
@@ -76,7 +76,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"files", "formatting", "own_log", "words"}
+EVERYWHERE = {"files", "formatting", "interrupts", "own_log", "words"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
@@ -155,6 +155,45 @@ def each_module(check):
         assert failed == {}
 
     return test
+
+
+#: Classes of errors that can be what a signal handler of the program raises.
+WIDE = {"Exception", "BaseException", "OSError", "TimeoutError"}
+#: Parts that run in processes and threads of their own, or that a command calls.
+NOT_IN_THE_PROGRAM = {"cli", "logs", "trials"}
+#: What decides whether an error is an interrupt, and functions that call it.
+ASK = {"pass_on", "find_interrupt", "handle_escaped", "_handle", "_fail"}
+#: Modules with such a clause that need not ask.
+NEED_NOT_ASK = {
+    "compilediag.interrupts": "decides",
+    "compilediag.recording": "the writer's own thread, which no signal handler runs in",
+}
+
+
+@each_module
+def test_a_wide_except_clause_lets_interrupts_pass(module):
+    if part_of(name_of(module)) in NOT_IN_THE_PROGRAM or name_of(module) in NEED_NOT_ASK:
+        return
+    swallowing = [node.lineno for node in nodes_of(module) if swallows_wide(node)]
+    assert swallowing == [], "call interrupts.pass_on, or use interrupts.ignore"
+
+
+def swallows_wide(node):
+    """True for an `except` clause, or a `contextlib.suppress`, that can swallow what a signal handler raises."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).endswith("suppress") and WIDE & {ast.unparse(each) for each in node.args} != set()
+    if not isinstance(node, ast.ExceptHandler) or not WIDE & list_caught(node):
+        return False
+    called = {ast.unparse(each.func).split(".")[-1] for each in ast.walk(node) if isinstance(each, ast.Call)}
+    last = node.body[-1]
+    return not called & ASK and not (isinstance(last, ast.Raise) and last.exc is None)
+
+
+def list_caught(handler):
+    """The names of the classes that an `except` clause catches."""
+    if handler.type is None:
+        return {"BaseException"}
+    return {ast.unparse(each) for each in getattr(handler.type, "elts", [handler.type])}
 
 
 @each_module

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import CacheLookup
+from ...interrupts import pass_on
 
 #: Name of the instant event -> (cache, outcome), and the name that AOTAutograd's own artifact uses.
 CACHE_EVENT = re.compile(r"(?P<cache>fx_graph|(?:aot)?autograd)_cache_(?P<outcome>hit|miss|bypass|disabled)$")
@@ -221,7 +222,8 @@ def describe_failing_guards(expression: str, holds: Callable[[str], bool], value
         parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
         texts = [ast.get_source_segment(expression, part) or ast.unparse(part) for part in parts]
         failing = [text for text in texts if not holds(text)]
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         failing = []
     shown = " and ".join(failing or [expression])
     known = [f"{name} is {value}" for name, value in values.items() if name in shown]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ...interrupts import pass_on
 from ..hooks.caller_frames import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points
 
@@ -148,7 +149,8 @@ def has_files(cache: Any, key: str) -> bool:
     """True if the local tier of a guarded cache has files for a key."""
     try:
         return any(not name.startswith(".") for name in os.listdir(cache._get_tmp_dir_for_key(key)))
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return False
 
 

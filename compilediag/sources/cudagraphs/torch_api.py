@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ...interrupts import pass_on
 from ..hooks.caller_frames import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
 
@@ -152,7 +153,8 @@ def _driver() -> Any:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
         return driver if driver.cuStreamGetCaptureInfo_v2 and driver.cuGraphGetNodes else None
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as error:
+        pass_on(error)
         return None
 
 

@@ -201,8 +201,11 @@ class Source:
         try:
             observe(*args)
         except Exception as error:
-            pass_on(error)
-            self.note_error(error)
+            try:
+                pass_on(error)
+                self.note_error(error)
+            except (MemoryError, RecursionError) as worse:
+                self.handle_escaped(worse)
         self.overhead_ns += time.perf_counter_ns() - begin
 
     def handle_escaped(self, error: BaseException) -> None:
