@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from .events import KINDS, Event, columns
 
 #: The columns of each kind that hold files of code.
-FILE_COLUMNS = {kind: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
+FILE_COLUMNS = {kind.table: [name for name in ("file", "user_file") if name in columns(kind)] for kind in KINDS}
 E = TypeVar("E", bound=Event)
 #: The file that marimo compiles a cell as.
 _MARIMO = re.compile(r"[/\\]__marimo__cell_(\w+?)_[^/\\]*\.py$")
@@ -29,7 +29,7 @@ class CellNames:
     def rename(self, event: E) -> E:
         """The event with cells instead of files in its columns that hold files."""
         renamed: dict[str, Any] = {}
-        for column in FILE_COLUMNS[type(event)]:
+        for column in FILE_COLUMNS[event.table]:
             file = getattr(event, column)
             name = self.name(file)
             if name != file:

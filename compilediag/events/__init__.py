@@ -121,7 +121,7 @@ def columns(cls: type[Event]) -> dict[str, ColumnSpec]:
 
     `duration_s` is a common field of all events but a column only of the tables that list it.
     """
-    return _COLUMNS[cls]
+    return _COLUMNS[cls.table]
 
 
 def _read_columns(cls: type[Event]) -> dict[str, ColumnSpec]:
@@ -136,7 +136,8 @@ def _read_column(field: dataclasses.Field[Any]) -> ColumnSpec:
     return column
 
 
-_COLUMNS = {cls: _read_columns(cls) for cls in KINDS}
+#: By table: a reload of a module makes other classes.
+_COLUMNS = {cls.table: _read_columns(cls) for cls in KINDS}
 
 
 def list_sources(cls: type[Event]) -> tuple[str, ...]:
