@@ -1,92 +1,163 @@
 """How often a program dies by a signal at its end while daemon threads compile, with and without a watch.
 
-    python -m benchmarks.exit_while_compiling [--runs=30] [--seconds=1.5]
+    python -m benchmarks.exit_while_compiling [--runs=30] [--seconds=0.3]
 
-CPython ends daemon threads while the interpreter is finalized, and torch's C++ frames do not survive that: whether a
-process dies depends on what its threads do at that moment. What a watch does at exit comes before, so the threads get
-further. Each run is compared with plain Python that has an exit handler of the same length, which only sleeps.
+While the interpreter is finalized, CPython ends each daemon thread that asks for the GIL with `pthread_exit`. If the
+thread asks in the destructor of a `gil_scoped_release` of torch, C++ calls `std::terminate`. What decides is where the
+threads are when the finalization begins. Each watched run is compared with a plain one whose exit handler sleeps as
+long, and at the same moment: before the finalizers of torch's libraries, which remove operators. After them compiles
+raise and the threads end, so a handler that sleeps then would be compared with a program without threads.
+
+All runs take turns. Each is a fork of one process that has imported torch and compiled once.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
+#: The program. Each function is compiled once. `at_end` gets the number of threads that compile when the script ends.
 PROGRAM = """
 import sys, threading, time, torch
+from __warm__ import compile_one
 
-def compile_on(number):
+def compile_on(thread):
+    number = thread
     while True:
-        torch.compile(lambda x: (x.sin() * number).relu() + torch.rand(3), backend="eager")(torch.ones(3))
-        torch._dynamo.reset_code(compile_on.__code__)
+        number += 2
+        compile_one(number)
 
-torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
-for number in range(2):
-    threading.Thread(target=compile_on, args=(number,), daemon=True).start()
+threads = [threading.Thread(target=compile_on, args=(number,), daemon=True) for number in range(2)]
+for thread in threads:
+    thread.start()
 time.sleep(float(sys.argv[1]))
+with open(sys.argv[2], "w") as file:
+    file.write(str(sum(thread.is_alive() for thread in threads)))
 """
-#: Runs the program, then notes how long the exit functions took that were registered after the first one here.
-START = """
-import atexit, runpy, sys, time
-mode, took, pause, script, seconds = sys.argv[1:]
+#: Reads [mode, pause] from each line of its input, and writes [exit code, seconds of exit functions, live threads].
+SERVER = """
+import atexit, json, os, runpy, sys, time, types
+folder, seconds = sys.argv[1:]
+script, took, at_end = (os.path.join(folder, name) for name in ("program.py", "took", "at_end"))
 begun = []
-def note():
-    with open(took, "w") as file:
-        file.write(str(time.monotonic() - begun[0]))
-atexit.register(note)
-if mode == "sleeping":
-    atexit.register(time.sleep, float(pause))
-sys.argv = [script, seconds]
-if mode == "watched":
-    import compilediag
-    compilediag.start()
-try:
-    if mode == "run":
-        from compilediag.__main__ import main
-        sys.argv = ["compilediag", "run", "--quiet", script, seconds]
-        sys.exit(main())
-    runpy.run_path(script, run_name="__main__")
-finally:
-    begun.append(time.monotonic())
+
+@atexit.register
+def note():  # The last exit function.
+    if begun:
+        with open(took, "w") as file:
+            file.write(str(time.monotonic() - begun[0]))
+
+import torch, compilediag.watch, compilediag.cli.run_command
+
+warm = sys.modules["__warm__"] = types.ModuleType("__warm__")
+def compile_one(number):
+    names = {"torch": torch}
+    exec(f"def run(x): return (x.sin() * {number}).relu() + torch.rand(3)", names)
+    torch.compile(names["run"], backend="eager")(torch.ones(3))
+warm.compile_one = compile_one
+compile_one(0), compile_one(1)
+
+def read_once(path):
+    try:
+        with open(path) as file:
+            return float(file.read())
+    except FileNotFoundError:
+        return None
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+
+def run(mode, pause):
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1), os.dup2(1, 2)
+    args = [script, seconds, at_end]
+    try:
+        if mode in ("run", "run --quiet"):
+            from compilediag.__main__ import main
+            sys.argv = ["compilediag", *mode.split(), *args]
+            sys.exit(main())
+        if mode == "start":
+            import compilediag
+            compilediag.start()
+        elif mode == "sleeping":
+            atexit.register(time.sleep, pause)
+        sys.argv = args
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        begun.append(time.monotonic())
+
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if not child:
+        run(*json.loads(line))
+        break  # Ends as a program that was started by itself.
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([code, read_once(took), read_once(at_end)]), flush=True)
 """
+MODES = ("start", "run --quiet", "run")
 
 
-def measure(mode: str, runs: int, seconds: float, pause: float) -> tuple[collections.Counter[int], float]:
-    """The exit codes, and the median of the seconds that the exit functions took."""
-    codes: collections.Counter[int] = collections.Counter()
-    lengths = []
+class Results:
+    """The exit codes of one mode, and the seconds that its exit functions took."""
+
+    def __init__(self) -> None:
+        self.codes: Counter[int] = Counter()
+        self.lengths: list[float] = []
+
+    def add(self, code: int, length: float | None) -> None:
+        self.codes[code] += 1
+        if length is not None:
+            self.lengths.append(length)
+
+    def format(self, name: str) -> str:
+        length = statistics.median(self.lengths) if self.lengths else float("nan")
+        killed = sum(count for code, count in self.codes.items() if code < 0)
+        return f"{name:24} {length:6.3f} s  killed {killed:3} of {self.codes.total():3}  {dict(self.codes)}"
+
+
+def measure(runs: int, seconds: float, modes: list[str]) -> dict[str, Results]:
+    """Run each mode and its counterpart in turn. The counterpart sleeps for what the mode's exit functions took longer
+    than those of the plain program just before.
+    """
+    results = {name: Results() for name in ("plain", *(name for mode in modes for name in (mode, f"sleep as {mode}")))}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COMPILEDIAG_HISTORY": "off"}
     with tempfile.TemporaryDirectory() as folder:
-        script, took = Path(folder, "program.py"), Path(folder, "took")
-        script.write_text(PROGRAM)
-        for _ in range(runs):
-            command = [sys.executable, "-c", START, mode, str(took), str(pause), str(script), str(seconds)]
-            done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
-            codes[done.returncode] += 1
-            if took.exists():
-                lengths.append(float(took.read_text()))
-                took.unlink()
-    return codes, statistics.median(lengths) if lengths else float("nan")
+        Path(folder, "program.py").write_text(PROGRAM)
+        command = [sys.executable, "-c", SERVER, folder, str(seconds)]
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server:
+            assert server.stdin is not None and server.stdout is not None
+
+            def run(name: str, mode: str, pause: float = 0.0) -> float:
+                print(json.dumps([mode, pause]), file=server.stdin, flush=True)
+                code, length, threads = json.loads(server.stdout.readline())  # type: ignore[union-attr]
+                assert threads == 2, f"{name}: {threads} threads compile at the end"
+                results[name].add(code, length)
+                return length or 0.0
+
+            for _ in range(runs):
+                plain = run("plain", "plain")
+                for mode in modes:
+                    length = run(mode, mode)
+                    run(f"sleep as {mode}", "sleeping", max(0.0, length - plain))
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=1.5, help="how long the threads compile before the end")
-    parser.add_argument("--modes", default="plain,watched,run")
+    parser.add_argument("--seconds", type=float, default=0.3, help="how long the threads compile before the end")
+    parser.add_argument("--modes", default=",".join(MODES))
     args = parser.parse_args()
-    for mode in args.modes.split(","):
-        codes, length = measure(mode, args.runs, args.seconds, 0.0)
-        print(f"{mode:10} exit functions {length:6.3f} s  exit codes {dict(codes)}", flush=True)
-        if mode != "plain":
-            codes, slept = measure("sleeping", args.runs, args.seconds, length)
-            print(f"{'sleeping':10} exit functions {slept:6.3f} s  exit codes {dict(codes)}", flush=True)
+    for name, results in measure(args.runs, args.seconds, args.modes.split(",")).items():
+        print(results.format(name))
 
 
 if __name__ == "__main__":

@@ -134,6 +134,8 @@ _current: ActiveRecording | None = globals().get("_current")
 _ended: list[ActiveRecording] = globals().get("_ended", [])
 #: Recordings whose end has failed in part. The next watch that begins or ends tries once more.
 _unended: list[ActiveRecording] = globals().get("_unended", [])
+#: True if torch may have registered exit functions after `end_all`.
+_is_before_torch: bool = globals().get("_is_before_torch", "torch" not in sys.modules)
 _lock: threading.RLock = globals().get("_lock") or threading.RLock()
 
 
@@ -256,12 +258,25 @@ def _begin(
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
         sources.attach(recorder, detail, asked_for)
+        _end_before_torch()
         recording.data.flush(statuses=True)  # Not in the first batch, beside the first compiles.
         return recording
     except BaseException:
         is_made = recorder is not None and recorder.is_open and target is not None and not target.is_joined
         finish(functools.partial(_abandon, recorder, taken, target.path if target and is_made else None))
         raise
+
+
+def _end_before_torch() -> None:
+    """Register `end_all` after torch's exit functions, as these run in reverse order.
+
+    One of them, of `weakref`, removes operators, so that what compiles later fails, and temporary sessions.
+    """
+    global _is_before_torch
+    if _is_before_torch:
+        atexit.unregister(end_all)
+        atexit.register(end_all)
+        _is_before_torch = False
 
 
 def _open_file(recorder: Recorder, is_named: bool) -> None:

@@ -183,7 +183,7 @@ class Recorder:
         """Write what is left and end the thread. Called again after an interrupt, it goes on. A file that is locked and
         a disk that hangs are given up.
         """
-        if self.is_ended and self.lost is not None:
+        if self.is_ended and (self.lost is not None or not self._is_thread_alive()):
             return
         self._is_ending = True
         self._writer.begin_end()

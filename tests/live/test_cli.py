@@ -166,6 +166,51 @@ def test_compiles_in_a_thread_that_outlives_the_script_are_seen(run, script, tmp
     assert len(compilediag.load(tmp_path / "cwd" / "run.cdiag").recompiles) == 2
 
 
+def test_the_session_of_a_process_whose_threads_compile_to_its_end_is_whole(run, script, tmp_path):
+    path = script("""
+        import threading, torch
+
+        started = threading.Semaphore(0)
+
+        def compile_one(number):
+            names = {"torch": torch}
+            exec(f"def run(x): return (x.sin() * {number}).relu() + torch.rand(3)", names)
+            torch.compile(names["run"], backend="eager")(torch.ones(3))
+
+        def compile_on(number):
+            while True:
+                number += 2
+                compile_one(number)
+                started.release()
+
+        compile_one(0)
+        for number in range(2):
+            threading.Thread(target=compile_on, args=(number,), daemon=True).start()
+        for _ in range(6):
+            started.acquire()
+    """)
+    done = run("--quiet", "--save", "run.cdiag", path)
+    # While the interpreter is finalized, torch's C++ can end the process, with or without a watch.
+    assert done.returncode in (0, -signal.SIGABRT, -signal.SIGSEGV), done.stderr
+    session = compilediag.load(tmp_path / "cwd" / "run.cdiag")
+    assert session.data.store.meta()["stopped_ns"] is not None
+    assert len(session.compiles) >= 7 and session.sources["dropped"].sum() == 0
+
+
+ASKS_AT_THE_END = """
+    session.data.call_when_ended(lambda: print(hasattr(torch.ops.prims, "device_put")))
+    """
+
+
+def test_a_watch_ends_while_torch_still_has_its_operators(run, script, python):
+    path = script("import compilediag, torch\nsession = compilediag.current()" + textwrap.dedent(ASKS_AT_THE_END))
+    assert run("--quiet", path).stdout == "True\n"
+    path = script("import compilediag\nsession = compilediag.start()\nimport torch" + textwrap.dedent(ASKS_AT_THE_END))
+    done = python(path)
+    # The temporary session is removed later, so there is no warning.
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 def test_a_forked_child_writes_no_report(run, script, tmp_path):
     path = script("""

@@ -414,3 +414,12 @@ def test_progress_is_what_runs_now_and_goes_with_it(running):
     recorder.progress.clear()
     recorder.flush()
     assert Session(session.path).progress() == []
+
+
+def test_an_end_that_is_complete_is_not_repeated(tmp_path, monkeypatch):
+    waits = []
+    monkeypatch.setattr(recorder_module, "finish_start", waits.append)
+    _, recorder, _ = recording(tmp_path, Phase(time_ns=1))
+    recorder.end()
+    recorder.close()
+    assert waits == []
