@@ -14,12 +14,12 @@ from typing import Any
 
 from ...decode.guards.cpp_names import parse_class_name
 from ...decode.guards.guard_forms import format_dim_ranges
-from ...decode.guards.guard_text import ParsedGuard, parse_guard, split_comment
+from ...decode.guards.guard_text import ParsedGuard, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...interrupts import pass_on
 from .describe import code_place, describe, type_name
-from .read_values import FrameReader, Unreadable, has_users_methods, read_length
+from .read_values import FrameReader, Unreadable, read_length
 
 _OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
 #: To search more of them (0.1 us each) is not worth a name.
@@ -122,27 +122,6 @@ def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
     inside = _torch_folder() + os.sep
     frame = next((f for f in reversed(stack) if not f.filename.startswith(inside)), stack[-1])
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
-
-
-#: How the texts of guards begin for which C++ asks a container for its length, or compares the keys of a dict.
-_ASK_CONTAINERS = ("len(", "not ", "list(")
-
-
-def runs_users_code(guard_manager: Any, scope: GuardScope) -> bool:
-    """True if checking an entry in C++ would run methods that the user wrote for a container or its keys.
-
-    The guards on the keys of a dict have no texts. Of dicts with keys of the user's classes, those among the locals are
-    found.
-    """
-    if any(issubclass(type(value), dict) and has_users_methods(value) for value in scope.f_locals.values()):
-        return True
-    for part in guard_manager.code_parts:
-        if part.startswith(_ASK_CONTAINERS):
-            operands = parse_guard(part).operands
-            value, missing = scope.value(operands[0]) if operands else (None, None)
-            if missing is None and has_users_methods(value):
-                return True
-    return False
 
 
 def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> tuple[str | None, str | None]:

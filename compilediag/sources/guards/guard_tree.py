@@ -28,7 +28,8 @@ from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from ...decode.guards.tensor_text import TensorCheck
 from . import torch_api
 from .deferred_failures import DeferredFailure, complete, defer_same
-from .guard_scope import GuardScope, find_user_line, runs_users_code
+from .entry_texts import runs_users_code
+from .guard_scope import GuardScope, find_user_line
 from .guard_walk import (
     Deadline,
     FailingGuards,

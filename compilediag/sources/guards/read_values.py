@@ -134,9 +134,11 @@ _MOST_KEYS = 10_000
 
 def has_users_methods(value: Any) -> bool:
     """True if the length or truth of a container, or the comparison of its keys, is code that the user wrote."""
-    methods = (_find_in_classes(type(value), name) for name in ("__len__", "__bool__"))
-    if any(type(method) is types.FunctionType and not is_torch_file(method.__code__.co_filename) for method in methods):
-        return True
+    if type(value) not in _SIZED:
+        methods = (_find_in_classes(type(value), name) for name in ("__len__", "__bool__"))
+        functions = (method for method in methods if type(method) is types.FunctionType)
+        if any(not is_torch_file(function.__code__.co_filename) for function in functions):
+            return True
     if not issubclass(type(value), dict):
         return False
     if dict.__len__(value) > _MOST_KEYS:
