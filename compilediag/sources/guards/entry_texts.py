@@ -13,7 +13,7 @@ from .guard_scope import GuardScope
 from .read_values import has_users_methods
 
 #: How the texts of guards begin for which C++ asks a container for its length, or compares the keys of a dict.
-_ASK_CONTAINERS = ("len(", "not ", "list(")
+_ASK_CONTAINERS = ("len(", "not L[", "not G[", "list(")
 #: One of these is in the text of each guard that keeps state, except NO_TENSOR_ALIASING, whose sources torch lists.
 _HINTS = ("check_overlapping(", "()[", " is ")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ...decode.guards.guard_text import parse_guard
+from ...decode.guards.path import scan_source
 
 #: Managers that are left out one by one; where more fail the walk is as fast.
 MAX_ROUNDS = 6
@@ -47,7 +48,10 @@ def find_failing_managers(
 
 def _find_source(parts: list[str]) -> str | None:
     """torch's name of the first value in the only text. If another one failed, the check of its manager shows it."""
-    operands = parse_guard(parts[0]).operands if len(parts) == 1 else ()
+    text = parts[0] if len(parts) == 1 else ""
+    if text.startswith(("L[", "G[")):
+        return text[: scan_source(text)]
+    operands = parse_guard(text).operands
     return operands[0].torch_text if operands else None
 
 
