@@ -114,7 +114,7 @@ class FailedCall:
 
     @property
     def scope(self) -> GuardScope:
-        """Where the sources of the guards are evaluated."""
+        """Where the values of the guards are read."""
         alive = next(entry for entry, (live, _) in zip(self.entries, self.ages, strict=True) if live)
         return GuardScope(alive.guard_manager, self.f_locals)
 

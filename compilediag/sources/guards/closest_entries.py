@@ -1,7 +1,7 @@
 """Which entries of a function are closest to a call, where it has too many to find all failing guards of each.
 
 The guards of two entries are mostly the same texts. A text that all entries have says nothing about which of them is
-closest, so it is never evaluated. All texts that compare one value with a constant are decided by reading that value
+closest, so it is never decided. All texts that compare one value with a constant are decided by reading that value
 once. The result is an estimate: the failing guards of the closest entries are then found one by one.
 """
 

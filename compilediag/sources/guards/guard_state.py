@@ -58,7 +58,7 @@ def _autocast_text(state: dict[str, Any]) -> str:
 
 
 def read_state(parsed: ParsedGuard, scope: GuardScope) -> str | None:
-    """The current value of a global state, for the guards whose text has no source to evaluate; else None."""
+    """The current value of a global state, for the guards whose text names no value; else None."""
     if parsed.kind == "default_device":
         return describe(scope.value(torch_api.CURRENT_DEVICE)[0])
     if parsed.kind == "mode_stack" and parsed.source == "torch function modes":

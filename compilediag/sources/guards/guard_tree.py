@@ -1,7 +1,7 @@
 """All failing guards of a cache entry, with the current values, read from torch's guard tree.
 
 `check_verbose` of torch names the first failing guard only. This walks the tree that C++ checks (managers,
-their leaf guards, their children), evaluates each source in the scope that torch itself uses for its
+their leaf guards, their children), reads each value in the scope that torch itself uses for its
 reasons, and asks each leaf guard. The program's state does not change:
 
 - Only `root.check_verbose` and single leaf guards are called. `root.check`, the look-up's way, counts
