@@ -128,8 +128,9 @@ def test_a_path_that_cannot_be_written_is_one_line_and_leaves_nothing(run, tmp_p
 
 def test_a_report_replaces_an_older_one_and_is_its_owners_alone(run, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text("old")
+    write_report(run.session.data, path)
+    path.write_text(path.read_text()[:5_000])
     assert write_report(run.session.data, path) == path
-    assert path.read_text().startswith("<!doctype html>")
+    assert path.read_text().rstrip().endswith("</html>")
     assert [p.name for p in tmp_path.glob("*.html")] == ["report.html"]
     assert path.stat().st_mode & 0o777 == 0o600

@@ -24,7 +24,7 @@ class Probe(Event):
 # What `events/__init__.py` does with a kind that stands in KINDS.
 events.KINDS = (*events.KINDS, Probe)
 events.BY_TABLE["probes"] = Probe
-events._COLUMNS[Probe] = events._read_columns(Probe)
+events._COLUMNS["probes"] = events._read_columns(Probe)
 
 from compilediag.diagnosis.rules import coverage
 from compilediag.storage.table_properties import TableProperties
