@@ -19,7 +19,7 @@ from ...decode.guards.path import Path, parse_expression, parse_path
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...interrupts import pass_on
 from .describe import code_place, describe, type_name
-from .read_values import FrameReader, Unreadable, read_length
+from .read_values import CANNOT_READ, FrameReader, Unreadable, read_length
 
 _OBJECT_ID = re.compile(r"___check_obj_id\(.+, (\d+)\)", re.S)
 #: To search more of them (0.1 us each) is not worth a name.
@@ -56,7 +56,7 @@ class GuardScope:
             return None, Unreadable("its name")
         try:
             return self._reader.read(found), None
-        except Exception as error:
+        except CANNOT_READ as error:
             pass_on(error)
             return None, error
 
@@ -68,7 +68,7 @@ class GuardScope:
             return self.value(path or name)
         try:
             return self._reader.walk(base_value, steps), None
-        except Exception as error:
+        except CANNOT_READ as error:
             pass_on(error)
             return None, error
 
@@ -79,7 +79,7 @@ class GuardScope:
             return False
         try:
             result = self._reader.decide(expression)
-        except Exception as error:
+        except CANNOT_READ as error:
             pass_on(error)
             return False
         return not isinstance(result, str) and not result

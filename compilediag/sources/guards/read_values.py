@@ -27,6 +27,10 @@ class Unreadable(Exception):
     """Reading the value would run the user's code or wait for a device, or its form is unknown."""
 
 
+#: What reading a value raises if the value is missing or of another type. Anything else is an error of ours.
+CANNOT_READ = (Unreadable, LookupError, AttributeError, NameError, TypeError, ValueError, ArithmeticError)
+
+
 def read_length(value: Any) -> int:
     """The length of a container, by the method of Python's own type that it is or extends."""
     for cls in _SIZED:
@@ -71,7 +75,11 @@ def read_attribute(value: Any, name: str) -> Any:
         return _read_class_attribute(value, name)
     found = _find_in_classes(cls, name)
     if type(found) in _FIELDS:
-        return found.__get__(value, cls)
+        try:
+            return found.__get__(value, cls)
+        except RuntimeError as error:  # Of a tensor: it has no such field now.
+            pass_on(error)
+            raise Unreadable(name) from None
     own = _own_attributes(value)
     if (attribute := dict.get(own, name, _MISSING)) is not _MISSING:
         return attribute

@@ -114,5 +114,9 @@ def is_constant(value: Any) -> bool:
 
 
 def read_geometry(tensor: Any, method: str) -> Any:
-    """What `size`, `stride`, `storage_offset` or `dim` of a tensor returns. TypeError for any other value."""
-    return getattr(torch._C.TensorBase, method)(tensor)
+    """What `size`, `stride`, `storage_offset` or `dim` of a tensor returns. TypeError if it has none."""
+    try:
+        return getattr(torch._C.TensorBase, method)(tensor)
+    except RuntimeError as error:  # Sparse layouts have no strides, and nested tensors no size.
+        pass_on(error)
+        raise TypeError(method) from None
