@@ -89,7 +89,7 @@ class Recorder:
         self._requests: deque[tuple[threading.Event, bool]] = deque()
         #: True when everything is written: hooks that are left have no effect.
         self.is_ended = False
-        #: True if there were errors since then, which the states of the sources in the file do not show.
+        #: True if there were errors at the end, which the states of the sources in the file may not show.
         self.has_late_errors = False
         self._asleep = self._is_ending = self._is_incomplete = False
         #: Grows while the thread makes progress.
@@ -218,14 +218,15 @@ class Recorder:
         if self.is_ended:
             return
         self.progress.clear()
-        self._write_batch(final=True)
+        self._shield(None, self._write_batch, True)
         if self._is_incomplete:
-            self._write_batch(final=True)  # What the last one could not write is counted in the states of the sources.
+            # What the last one could not write is counted in the states of the sources.
+            self._shield(None, self._write_batch, True)
         self._shield(None, self._writer.mark_end, self.facts, clock.now_ns(), feed=self._writer)
         if self._writer.problem is not None and self.lost is None:
             self._shield(None, self._writer.lose, self._writer.problem)
         self.is_ended = True
-        self._keep_unwritten(final=True)
+        self._shield(None, self._keep_unwritten, True)
 
     def _run(self, wake: threading.Event) -> None:
         """The thread. `wake` is its own: after a fork the child has another one."""
@@ -236,7 +237,15 @@ class Recorder:
                 return
             except BaseException as error:
                 self._shield(None, self.note_error, error)
+                # What waits for a batch goes on without it: the next turn may fail as well.
+                self._shield(None, self._answer_requests)
+                if self._is_ending:
+                    return  # `end` writes what is left.
                 self._shield(None, time.sleep, INTERVAL_S)
+
+    def _answer_requests(self) -> None:
+        while self._requests:
+            self._requests.popleft()[0].set()
 
     def _take_turn(self, wake: threading.Event) -> None:
         """Wait for the next batch and write it, for all that wait for it."""
@@ -270,7 +279,7 @@ class Recorder:
 
     def note_error(self, error: BaseException, feed: Noting | None = None) -> None:
         """Count an error at `feed`, else at the last one, which is the writer. Never raises."""
-        self.has_late_errors = self.has_late_errors or self.is_ended
+        self.has_late_errors = self.has_late_errors or self._is_ending
         for counted in [feed] if feed is not None else self.feeds[-1:]:
             try:
                 counted.note_error(error)

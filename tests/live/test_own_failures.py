@@ -5,6 +5,7 @@ import inspect
 import logging
 import sys
 import textwrap
+import threading
 
 import pytest
 import torch
@@ -116,6 +117,11 @@ UNOPENED = [
     *(data.SessionData.end_recording, store.Store.reopen, store.Store.release, store.Store.close, FilePlace.close),
     *(guarded_connection.connect, session_files.find_file_key, SessionWriter.close, SessionWriter._close_store),
 ]
+#: What runs in the writer's thread, from outside to inside.
+OF_THREAD = [
+    *(recording.Recorder._take_turn, recording.Recorder._finish, recording.Recorder._write_batch),
+    *(recording.Recorder._keep_unwritten, recording.Recorder._write, recording.Recorder._take),
+]
 AROUND_HOOKS = [
     *(Source.run_shielded, structured_trace._Listeners._is_wanted, structured_trace.torch_api.record_asked_for),
 ]
@@ -168,6 +174,25 @@ def test_a_session_whose_file_could_not_be_closed_or_opened_again_is_read_and_sa
     monkeypatch.undo()
     assert "own failure" in reason_of(session, "writer") and len(session.recompiles) == 3
     assert cd.stop() is None and session.state in ("stopped", "lost")
+
+
+@pytest.mark.swallows
+@each(OF_THREAD)
+def test_who_waits_for_the_thread_goes_on_though_every_turn_of_it_fails(function, monkeypatch):
+    with cd.watch() as session:
+        break_code(monkeypatch, function)
+        assert len(programs.numbers()) == 5
+        reader = threading.Thread(target=session.flush, daemon=True)
+        reader.start()
+        reader.join(60)
+        assert not reader.is_alive()
+        ends = threading.Thread(target=cd.stop, daemon=True)
+        ends.start()
+        ends.join(60)
+        assert not ends.is_alive()
+    monkeypatch.undo()
+    assert "own failure" in reason_of(session, "writer")
+    assert not any(thread.name == "compilediag-writer" for thread in threading.enumerate())
 
 
 @pytest.mark.swallows
