@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .diagnosis.causes.what_if import WhatIf
     from .diagnosis.plan import Plan
     from .diagnosis.ranks.rank_comparison import Ranks
-    from .logs import Paths
+    from .logs.ingestion import Paths
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Session:
 def _load(path: str | os.PathLike[str]) -> Session:
     if not Path(path).is_dir():
         return Session(Path(path))
-    from .logs import open_folder
+    from .logs.folders import open_folder
 
     return Session(open_folder(Path(path)))
 
@@ -80,7 +80,7 @@ def ingest(
     UnreadRecords, at the end, if `strict` and something could not be read; WrongInput for a path that is not a log.
     """
     from .inputs import check_logs
-    from .logs import read_logs, read_logs_with_dask
+    from .logs.ingestion import read_logs, read_logs_with_dask
 
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     check_logs(paths)
@@ -93,7 +93,7 @@ def ingest(
 def load_any(path: str | os.PathLike[str]) -> Session:
     """Open a session file or a folder of them as `load` does; read logs into a temporary session as `ingest` does."""
     from .inputs import InputKind, check_input
-    from .logs import read_logs
+    from .logs.ingestion import read_logs
 
     found = check_input(path, InputKind.SESSION, InputKind.LOGS)
     return _load(path) if found.kind is InputKind.SESSION else _open_temporary(read_logs(path)[0])

@@ -46,7 +46,7 @@ class IngestCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from compilediag.inputs import check_logs
-        from compilediag.logs import read_logs, read_logs_with_dask
+        from compilediag.logs.ingestion import read_logs, read_logs_with_dask
 
         try:
             check_logs(args.paths)

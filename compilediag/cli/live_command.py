@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 
 if TYPE_CHECKING:
-    from compilediag.logs import FollowedFiles
+    from compilediag.logs.folders import FollowedFiles
     from compilediag.views.live_status import JobReader, JobStatus
 
 #: Seconds between two looks at the job.
@@ -64,7 +64,7 @@ def _require_rich() -> None:
 def _open(path: Path, wait: bool) -> FollowedFiles:
     """Open what is recorded at `path`; wait until there is something, if asked to."""
     from compilediag.inputs import InputKind, check_input, identify_input
-    from compilediag.logs import FollowedFiles, find_sessions
+    from compilediag.logs.folders import FollowedFiles, find_sessions
 
     def find() -> list[Path]:
         return find_sessions(path) if path.is_dir() else [path]

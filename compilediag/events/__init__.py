@@ -17,7 +17,7 @@ import dataclasses
 from typing import Any, cast
 
 from .base import ColumnSpec, Event, UserData, column, describe_column
-from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, CacheLookup
+from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, COMPILE_CACHES, CacheLookup
 from .calling import RAN, Calls
 from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
@@ -36,6 +36,7 @@ __all__ = [
     "CACHES",
     "CACHE_ACTIONS",
     "CACHE_OUTCOMES",
+    "COMPILE_CACHES",
     "COMPILE_CACHE_SOURCES",
     "CUDAGRAPH_ACTIONS",
     "EXPORT_PROBLEMS",

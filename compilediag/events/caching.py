@@ -21,6 +21,8 @@ CACHES = (
     "cuda_code",
     "triton_code",
 )
+#: Those that hold whole compiled graphs. Others (a module's file, a kernel's binary) hold parts of those.
+COMPILE_CACHES = ("fx_graph", "aot_autograd")
 
 #: The sources that watch the caches of compiled graphs, and all that watch a cache.
 COMPILE_CACHE_SOURCES = ("fx_graph_cache", "aot_autograd_cache", "remote_cache")

@@ -1,11 +1,16 @@
-"""Logs into a session file, in this process, in several, or on a Dask cluster."""
+"""Logs into a session file, in this process, in several, or on a Dask cluster.
+
+Several processes write each log as a part, a session file, and the parts are added in the logs' order. So the session
+is the same, event by event, for any number of processes.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,10 +25,26 @@ from ..storage.store import Store
 from ..version import __version__
 from .log_decoder import ReadTally
 from .log_files import LogFile, find_logs, separate_copies
-from .log_session import MAX_TEXTS, LogWriter, describe_tally, find_last_id, finish_session, format_counts, read_log
-from .log_workers import choose_processes, collect_rarely, read_parts
+from .log_session import (
+    MAX_TEXTS,
+    LogWriter,
+    describe_tally,
+    find_last_id,
+    finish_session,
+    format_counts,
+    read_log,
+    write_part,
+)
 from .progress_bar import ProgressBar
 from .rank_grouping import GROUPED_FROM, GroupedLogs, describe_members, group_logs
+from .workers import collect_rarely, start_workers
+
+#: Most processes that are started by default: one process adds all parts.
+MOST = 8
+#: Bytes of logs per process; reading less takes less time than starting another one.
+WORTH_BYTES = 4 << 20
+#: The same of one log, whose records come together in one process.
+WORTH_SPLITTING = 24 << 20
 
 PathLike = str | os.PathLike[str]
 #: Logs as users give them: one path, or several.
@@ -45,11 +66,14 @@ def read_logs(
 ) -> tuple[Path, str]:
     """Read logs into a session file; return the file and a description of what was read. See `compilediag.ingest`."""
     given = _list_paths(paths)
-    target = None if out is None else _check_target(make_absolute(out))
+    target = None if out is None else make_absolute(out)
+    if target is not None:
+        check_output(target, SESSION_FILE)
     logs, copies = separate_copies(find_logs(given))
     grouped = _group(logs, processes, group_ranks)
     job = IngestJob(grouped.logs, len(copies), given, grouped.members)
-    file, store = _make_temporary(job) if target is None else (target, _open_target(target, job))
+    file = temporary_file() if target is None else target
+    store = Store.create(file, job.make_meta()) if target is None else _open_target(target, job)
     try:
         store.begin_bulk()
         with collect_rarely():
@@ -60,6 +84,21 @@ def read_logs(
         rest = "" if target is None else f"; the rest is in {target}"
         raise UnreadRecords(f"could not read everything: {format_counts(tally.faults)}{rest}")
     return file, job.describe(tally)
+
+
+def choose_processes(logs: Sequence[LogFile], asked: int | None) -> int:
+    """Return how many processes read `logs`: by default as many as there are cores and work."""
+    if asked is not None and asked < 1:
+        raise CompilediagError(f"{asked} is not a number of processes; give 1 or more")
+    if asked is not None:
+        return asked
+    size, largest = sum(log.size for log in logs), max((log.size for log in logs), default=0)
+    worth = max(min(len(logs), 1 + size // WORTH_BYTES), 1 + largest // WORTH_SPLITTING)
+    return min(_count_cores(), MOST, worth)
+
+
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _group(logs: list[LogFile], processes: int | None, group_ranks: bool | None) -> GroupedLogs:
@@ -95,60 +134,69 @@ class IngestJob:
         self._copies = copies
         self._begins = list(accumulate((log.size for log in logs), initial=0))
         more = f" and {len(given) - 1} more" if given[1:] else ""
-        self.title = " ".join(Path(given[0]).name.split()) + more
+        self._title = " ".join(Path(given[0]).name.split()) + more
+
+    def make_meta(self) -> dict[str, Any]:
+        """Return what a session file stores when the job begins."""
+        return {
+            "compilediag_version": __version__,
+            "torch_version": None,
+            "title": self._title,
+            "detail": "full",
+            **identify_process(),
+            "created_ns": time.time_ns(),
+            "stopped_ns": None,
+            "ingest": self.make_state(),
+            "ingested": _make_progress(0, 0, ReadTally()),
+        }
 
     def make_state(self) -> dict[str, Any]:
-        """Return what a session file stores of its job: which logs, the version that reads them, and the boot.
+        """Return what identifies the job: which logs, the version that reads them, and the boot.
 
         A machine that loses power can leave a file that is not complete.
         """
         logs = [log.as_json() for log in self.logs]
         return {"version": __version__, "logs": logs, BOOT: identify_process()[BOOT]}
 
-    def is_same(self, state: object) -> bool:
-        """Return True if `state` is of the same logs, unchanged since, of this version and this boot."""
-        return state == self.make_state()
-
     def run(self, store: Store, processes: int) -> ReadTally:
-        """Read the logs that are left, and finish the session."""
+        """Read the logs that are left, and finish the session. What an interrupted run has read of a log in part is
+        read again.
+        """
         state = store.meta()["ingested"]
         done, tally = state["done"], ReadTally.from_json(state["tally"])
-        written = find_last_id(store) - state["events"]
+        store.delete_events(state["events"])
         progress = ProgressBar(self._begins[-1])
-        writer = LogWriter(store, skip=written)
         try:
-            left = self.logs[done:]
-            # This process goes on with a log that is partly in the file, even if others read the rest.
-            alone = len(left) if processes == 1 or len(left) == 1 else int(bool(written))
-            for log in left[:alone]:
-                tally.add(read_log(log, store, writer, progress, self._begins[done], processes))
-                done += 1
-                store.set_meta(ingested=_make_progress(done, find_last_id(store), tally))
-            self._read_in_parallel(store, processes, done, tally, progress, writer)
+            if processes == 1 or len(self.logs) - done <= 1:
+                self._read_here(store, processes, done, tally, progress)
+            else:
+                self._read_in_parallel(store, processes, done, tally, progress)
         finally:
             progress.end()
-        if self._members and not store.connection.execute("SELECT 1 FROM rank_members LIMIT 1").fetchone():
-            store.append(self._members)
-        finish_session(store, tally, writer.dropped, self.describe(tally))
+        store.append(self._members)
+        finish_session(store, tally, self.describe(tally))
         return tally
 
+    def _read_here(self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar) -> None:
+        writer = LogWriter(store)
+        for number, log in enumerate(self.logs[done:], done):
+            tally.add(read_log(log, store, writer, progress, self._begins[number], processes))
+            store.set_meta(ingested=_make_progress(number + 1, find_last_id(store), tally))
+
     def _read_in_parallel(
-        self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar, writer: LogWriter
+        self, store: Store, processes: int, done: int, tally: ReadTally, progress: ProgressBar
     ) -> None:
-        """Let worker processes read the logs that are left. Each is added as a whole, with the new state of the job."""
-        left = self.logs[done:]
-        if not left:
-            return
-        progress.show(self._begins[done], left[0].path.name)
-        for number, part in enumerate(read_parts(left, processes, MAX_TEXTS, store.path), done + 1):
-            tally.add(part.tally)
-            writer.dropped += part.dropped
+        """Let other processes read the logs. Each is added as a whole, with the new state of the job."""
+        logs = self.logs[done:]
+        progress.show(self._begins[done], logs[0].path.name)
+        for number, (log, part, own) in enumerate(read_parts(logs, processes, store.path), done + 1):
+            tally.add(own)
 
             def make_meta(last: int, done: int = number) -> dict[str, Any]:
                 return {"ingested": _make_progress(done, last, tally)}
 
-            add_part(store, part.file, after=make_meta)
-            progress.show(self._begins[number], part.log.path.name)
+            add_part(store, part, after=make_meta)
+            progress.show(self._begins[number], log.path.name)
 
     def describe(self, tally: ReadTally) -> str:
         """Return what was read, as one sentence."""
@@ -158,26 +206,6 @@ class IngestJob:
 def _make_progress(done: int, events: int, tally: ReadTally) -> dict[str, Any]:
     """Return how far a session file has come: logs done, events written by then, what was read."""
     return {"done": done, "events": events, "tally": tally.as_json()}
-
-
-def _make_meta(job: IngestJob) -> dict[str, Any]:
-    return {
-        "compilediag_version": __version__,
-        "torch_version": None,
-        "title": job.title,
-        "detail": "full",
-        **identify_process(),
-        "created_ns": time.time_ns(),
-        "stopped_ns": None,
-        "ingest": job.make_state(),
-        "ingested": _make_progress(0, 0, ReadTally()),
-    }
-
-
-def _check_target(file: Path) -> Path:
-    """Return `file` if a session can be written there; CompilediagError if not."""
-    check_output(file, SESSION_FILE)
-    return file
 
 
 def _open_target(file: Path, job: IngestJob) -> Store:
@@ -191,17 +219,55 @@ def _open_target(file: Path, job: IngestJob) -> Store:
         if store.is_recorded_elsewhere():
             store.connection.close()
             raise CompilediagError(f"process {meta['pid']} is writing {file}; choose another path")
-        if job.is_same(meta.get("ingest")):
+        if meta.get("ingest") == job.make_state():  # The same logs, unchanged since.
             store.set_meta(**identify_process())
             return store
         store.connection.close()
     remove(file)
     try:
-        return Store.create(file, _make_meta(job))
+        return Store.create(file, job.make_meta())
     except (OSError, sqlite3.Error) as error:
         raise CompilediagError(f"{file} can't be written: {error}") from None
 
 
-def _make_temporary(job: IngestJob) -> tuple[Path, Store]:
-    file = temporary_file()
-    return file, Store.create(file, _make_meta(job))
+# Several processes
+
+
+def read_parts(logs: Sequence[LogFile], processes: int, beside: Path) -> Iterator[tuple[LogFile, Path, ReadTally]]:
+    """Yield each log, in order, with its session file, which is deleted when the next one is asked for, and what was
+    read.
+
+    The files are in a temporary folder beside the file `beside`. CompilediagError for a log that can't be read.
+    """
+    workers = min(processes, len(logs))
+    owners = _share_out([log.size for log in logs], workers)
+    shares: list[list[Any]] = [[] for _ in range(workers)]
+    with tempfile.TemporaryDirectory(dir=beside.parent, prefix=".compilediag-") as folder:
+        parts = [Path(folder, f"{number}.cdiag") for number in range(len(logs))]
+        for log, part, owner in zip(logs, parts, owners, strict=True):
+            shares[owner].append([log.as_json(), str(part)])
+        arguments = [[share, MAX_TEXTS // workers, processes // workers] for share in shares]
+        with start_workers(write_parts, arguments) as started:
+            for log, part, owner in zip(logs, parts, owners, strict=True):
+                yield log, part, ReadTally.from_json(started[owner].take(log.path))
+                part.unlink()
+
+
+def _share_out(sizes: Sequence[int], processes: int) -> list[int]:
+    """Return the process for each log: the one that has the fewest bytes so far."""
+    bytes_of = [0] * processes
+    owners = []
+    for size in sizes:
+        owners.append(bytes_of.index(min(bytes_of)))
+        bytes_of[owners[-1]] += size + 1
+    return owners
+
+
+def write_parts(logs: list[list[Any]], max_texts: int, processes: int) -> Iterator[dict[str, Any]]:
+    """In another process: write each log to its session file, and yield what was read.
+
+    `max_texts`: bytes of text that are kept. `processes`: how many read one log.
+    """
+    writer = LogWriter(None, max_texts)
+    for log, part in logs:
+        yield write_part(LogFile.from_json(log), Path(part), writer, processes).as_json()

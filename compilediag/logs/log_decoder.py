@@ -35,13 +35,16 @@ OwnedItems = tuple[list[Item], int | None, int | None]
 
 @dataclass
 class ReadTally:
-    """What was read. `unread` and `damaged`: reason -> count; `unknown`: kind of record -> count."""
+    """What was read. `unread` and `damaged`: reason -> count; `unknown`: kind of record -> count; `dropped`: texts that
+    were not kept.
+    """
 
     records: int = 0
     unread: Counter[str] = field(default_factory=Counter)
     damaged: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     other_ranks: int = 0
+    dropped: int = 0
     torch_version: str | None = None
     static_sources: str | None = None
 
@@ -57,6 +60,7 @@ class ReadTally:
         self.damaged += other.damaged
         self.unknown += other.unknown
         self.other_ranks += other.other_ranks
+        self.dropped += other.dropped
         self.torch_version = self.torch_version or other.torch_version
         self.static_sources = self.static_sources or other.static_sources
 

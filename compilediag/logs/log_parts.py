@@ -5,93 +5,65 @@ Where the parts begin makes no difference: what needs more than one record is do
 
 from __future__ import annotations
 
-import itertools
-import marshal
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from ..decode.records.packed_records import pack_records, unpack_records
 from ..decode.records.trace_log import LINE_ENDS, RECORD_END, Record, Unread, parse_records, separate_torn
+from ..errors import CompilediagError
 from ..storage.texts import deflate, make_valid
-from .crew import Crew, Question
 from .log_files import LogStream
+from .workers import start_workers
 
-#: Bytes of a part, at least.
+#: Bytes of a part. A part has the records that begin in it.
 PART = 2 << 20
-#: Parts that may wait for their turn, for each process.
-AHEAD = 2
-#: Processes that parse parts; decoding takes longer than parsing, so more would wait.
-ENOUGH = 2
 #: Parts at the start of a log that are read while the other processes start.
 FIRST = 3
-#: Bytes read at once to find the end of a part.
+#: Processes that parse parts; decoding takes longer than parsing, so more would wait.
+ENOUGH = 2
+#: Bytes read at once to find where a record begins.
 SEARCHED = 1 << 16
 #: Digests of texts that a process has sent; the other one has them.
 REMEMBERED = 200_000
-READ_PART = "part"
 
 
 @contextmanager
-def read_with_crew(path: Path, processes: int, stream: LogStream) -> Iterator[Iterator[Record | Unread]]:
+def read_in_parts(path: Path, processes: int, stream: LogStream) -> Iterator[Iterator[Record | Unread]]:
     """Read the records of an uncompressed log with other processes; leaving the block ends them.
 
-    `processes`: how many there are, with this one.
+    `processes`: how many there are at most.
     """
-
-    def ask() -> Iterator[Question]:
-        for begin, end in itertools.chain(first[FIRST:], parts):
-            yield [READ_PART, str(path.absolute()), begin, end]
-            stream.position = begin
+    size = path.stat().st_size
+    parts = range(-(-size // PART))
+    first, others = parts[:FIRST], parts[FIRST:]
 
     def read() -> Iterator[Record | Unread]:
-        for begin, end in first[:FIRST]:
-            yield from parse_records(PartStream(own, begin, end))
-        for answer in crew.take_answers() if crew is not None else ():
-            yield from unpack_records(answer)
+        with path.open("rb") as file:
+            for part in first:
+                yield from parse_records(PartStream(file, part * PART, (part + 1) * PART, size))
+        for number, part in enumerate(others):
+            stream.position = part * PART
+            yield from unpack_records(workers[number % len(workers)].take(path))
 
-    with path.open("rb") as file, path.open("rb") as own:
-        parts = find_parts(file, PART)
-        first = list(itertools.islice(parts, FIRST + 1))
-        with Crew(ask(), processes, processes * AHEAD) if len(first) > FIRST else nullcontext() as crew:
-            yield separate_torn(read())
-
-
-def find_parts(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of parts of a log. Each begins with a record and has `size` bytes or one record."""
-    begin, total = 0, os.fstat(file.fileno()).st_size
-    while begin < total:
-        end = find_record(file, begin + size)
-        yield begin, total if end is None else end
-        begin = total if end is None else end
-
-
-def find_record(file: BinaryIO, at: int) -> int | None:
-    """Return where the first record begins that begins at `at` or after it; None if there is none."""
-    position, held = at - 1, b""
-    file.seek(position)
-    while True:
-        block = file.read(SEARCHED)
-        held += block
-        # After that, bytes of the next block decide.
-        sure = max(len(held) - LINE_ENDS, 0) if block else len(held)
-        found = RECORD_END.search(held)
-        if found is not None and found.start() < sure:
-            return position + found.end()
-        if not block:
-            return None
-        position, held = position + sure, held[sure:]
+    count = min(processes, ENOUGH, len(others))
+    shares = [[*others[own::count]] for own in range(count)]
+    with start_workers(parse_parts, [[str(path.absolute()), own, PART, size] for own in shares]) as workers:
+        yield separate_torn(read())
 
 
 class PartStream:
-    """The bytes of a part of a file."""
+    """The bytes of the records of a log of `size` bytes that begin in a part of it."""
 
-    def __init__(self, file: BinaryIO, begin: int, end: int):
+    def __init__(self, file: BinaryIO, begin: int, end: int, size: int):
         self._file = file
-        self._left = end - begin
-        file.seek(begin)
+        start = find_record(file, begin, end) if begin else 0
+        self._left = 0
+        if start is not None:
+            last = find_record(file, end, size) if end < size else None
+            self._left = (size if last is None else last) - start
+            file.seek(start)
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes; none at the end."""
@@ -100,28 +72,44 @@ class PartStream:
         return data
 
 
+def find_record(file: BinaryIO, begin: int, end: int) -> int | None:
+    """Return where the first record begins that begins at `begin` or after it and before `end`; None if none does."""
+    position, held = begin - 1, b""
+    file.seek(position)
+    while position < end:
+        block = file.read(SEARCHED)
+        held += block
+        # After that, bytes of the next block decide.
+        sure = max(len(held) - LINE_ENDS, 0) if block else len(held)
+        found = RECORD_END.search(held)
+        if found is not None and found.start() < sure:
+            start = position + found.end()
+            return start if start < end else None
+        if not block:
+            return None
+        position, held = position + sure, held[sure:]
+    return None
+
+
 # In the process
 
 
-class PartReader:
-    """Reads parts of logs for another process."""
+def parse_parts(path: str, parts: list[int], part_size: int, size: int) -> Iterator[list[bytes]]:
+    """Yield the records of some parts of a log as bytes. A text is sent once."""
+    sent: set[str] = set()
 
-    def __init__(self) -> None:
-        self._sent: set[str] = set()
-
-    def read(self, question: Question) -> bytes:
-        """Return the records of a part as bytes."""
-        _, path, begin, end = question
-        try:
-            with open(path, "rb") as file:
-                return pack_records(parse_records(PartStream(file, begin, end)), self._pack)
-        except OSError as error:
-            return marshal.dumps({"error": f"{path} can't be read to its end: {error}"})
-
-    def _pack(self, digest: str, text: bytes) -> bytes:
-        if digest in self._sent:
+    def pack(digest: str, text: bytes) -> bytes:
+        if digest in sent:
             return b""
-        if len(self._sent) >= REMEMBERED:
-            self._sent.clear()
-        self._sent.add(digest)
+        if len(sent) >= REMEMBERED:
+            sent.clear()
+        sent.add(digest)
         return deflate(make_valid(text))
+
+    try:
+        with open(path, "rb") as file:
+            for part in parts:
+                stream = PartStream(file, part * part_size, (part + 1) * part_size, size)
+                yield pack_records(parse_records(stream), pack)
+    except OSError as error:
+        raise CompilediagError(f"{path} can't be read to its end: {error}") from None

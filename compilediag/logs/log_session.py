@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..decode.records.kept_texts import Item, PackedText
@@ -20,7 +22,7 @@ from ..storage.store import Store
 from ..storage.texts import deflate, make_valid
 from .log_decoder import LogDecoder, ReadTally
 from .log_files import LogFile, LogStream, open_log
-from .log_parts import read_with_crew
+from .log_parts import read_in_parts
 from .progress_bar import ProgressBar
 
 #: The folder in which each partition has a mark once it is complete, see `dask.partitions`.
@@ -56,7 +58,7 @@ def read_log(
 
     `processes`: how many read it, if it is not compressed.
     """
-    first, name = find_last_id(store), log.path.name
+    first, name, dropped = find_last_id(store), log.path.name, writer.dropped
     try:
         with open_log(log.path) as stream, _read_records(stream, log, processes) as reading:
             decoder = LogDecoder(log, reading)
@@ -71,7 +73,25 @@ def read_log(
     with store.connection as db:
         for pid, rank in decoder.find_ranks().items():
             db.execute("UPDATE events SET rank = ? WHERE id > ? AND pid = ? AND rank IS NULL", (rank, first, pid))
+    decoder.tally.dropped = writer.dropped - dropped
     return decoder.tally
+
+
+def write_part(log: LogFile, part: Path, writer: LogWriter, processes: int = 1) -> ReadTally:
+    """Read one log into a session file of its own. CompilediagError if it can't be read, or the file not be written.
+
+    A text that `writer` has written to an earlier file is not written again.
+    """
+    try:
+        store = Store.create(part, {}, passing=True)
+    except (OSError, sqlite3.Error) as error:
+        raise CompilediagError(f"{part} can't be written: {error}") from None
+    try:
+        store.begin_bulk()
+        writer.store = store
+        return read_log(log, store, writer, ProgressBar(0), 0, processes)
+    finally:
+        store.connection.close()
 
 
 def _read_records(
@@ -79,7 +99,7 @@ def _read_records(
 ) -> contextlib.AbstractContextManager[Iterator[Record | Unread]]:
     if processes == 1 or stream.is_compressed:
         return contextlib.nullcontext(read_records(stream))
-    return read_with_crew(log.path, processes, stream)
+    return read_in_parts(log.path, processes, stream)
 
 
 def find_last_id(store: Store) -> int:
@@ -92,16 +112,15 @@ def find_last_id(store: Store) -> int:
 
 
 class LogWriter:
-    """Writes the events of logs in batches, each whole or not at all, so that an interrupted run can be continued.
+    """Writes the events of logs in batches, each whole or not at all.
 
-    `store` can be replaced after `flush`; texts that were written to the first one are not written again. The first
-    `skip` items are dropped: an interrupted run has written them.
+    `store` can be replaced after `flush`; texts that were written to the first one are not written again. `dropped` is
+    the number of texts that were left out, of which there are at most `max_texts` bytes.
     """
 
-    def __init__(self, store: Store | None, skip: int = 0, max_texts: int = MAX_TEXTS):
+    def __init__(self, store: Store | None, max_texts: int = MAX_TEXTS):
         self.dropped = 0
         self.store = store
-        self._skip = skip
         self._events: list[Event] = []
         self._owners: list[Owner] = []
         self._texts: list[tuple[str, bytes | PackedText]] = []
@@ -111,9 +130,6 @@ class LogWriter:
 
     def put(self, items: Sequence[Item], owner: Owner) -> None:
         """Write events, and artifacts with their texts. `owner`: rank and pid of their process."""
-        if self._skip:
-            skipped = min(self._skip, len(items))
-            items, self._skip = items[skipped:], self._skip - skipped
         for item in items:
             event: Event = self._keep_text(*item) if isinstance(item, tuple) else item
             self._events.append(clear_misfits(event))
@@ -228,9 +244,9 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 # The end of a session
 
 
-def finish_session(store: Store, tally: ReadTally, dropped: int, description: str) -> None:
+def finish_session(store: Store, tally: ReadTally, description: str) -> None:
     """Write the states of the sources and the session's times. `description` is that of `describe_tally`."""
-    store.append(_make_states(store, tally, dropped, description))
+    store.append(_make_states(store, tally, description))
     query = "SELECT min(time_ns), max(time_ns + coalesce(duration_s, 0) * 1e9) FROM events WHERE kind <> 'source'"
     first, last = store.connection.execute(query).fetchone()
     now = time.time_ns()
@@ -240,7 +256,7 @@ def finish_session(store: Store, tally: ReadTally, dropped: int, description: st
     store.set_meta(ingest=None, ingested=None)
 
 
-def _make_states(store: Store, tally: ReadTally, dropped: int, description: str) -> list[SourceStatus]:
+def _make_states(store: Store, tally: ReadTally, description: str) -> list[SourceStatus]:
     """Make a state for every source of a live watch, and one that says what was read."""
     now = time.time_ns()
     missing = {name for kind in KINDS for name in list_sources(kind)} - IN_LOGS
@@ -256,7 +272,7 @@ def _make_states(store: Store, tally: ReadTally, dropped: int, description: str)
             status="active",
             reason=description,
             events=find_last_id(store),
-            dropped=tally.faults.total() + dropped,
+            dropped=tally.faults.total() + tally.dropped,
         ),
     ]
 

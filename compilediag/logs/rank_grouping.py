@@ -1,23 +1,54 @@
-"""The logs of a job, grouped by what their ranks compiled: one rank of each group is read, the others are counted."""
+"""The logs of a job, grouped by what their ranks compiled: one rank of each group is read, the others are counted.
+
+What a rank compiled is a digest, found without a session: only the records that decide what was compiled are parsed
+(`decode/records/deciding_records.py`), by the decoder that reads logs into sessions, and the steps are those that ranks
+are compared by. So ranks with equal digests have no divergence. Per rank, the scan keeps the seconds of each compile.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from ..events import RankMember
+from ..decode.rank_steps import EXECUTION, digest_guard_failures, digest_steps, find_steps, read_graph_names
+from ..decode.records.deciding_records import is_deciding
+from ..decode.records.trace_log import read_records
+from ..errors import CompilediagError
+from ..events import CacheLookup, Collective, Compile, Event, GraphBreak, GuardFailure, RankMember, Recompile, RowList
 from ..formatting import format_amount
-from .crew import Crew
-from .log_files import LogFile
+from .log_decoder import LogDecoder
+from .log_files import LogFile, open_log
 from .progress_bar import ProgressBar
-from .rank_scan import SCAN_LOGS, ScannedLog, scan_log
+from .workers import start_workers
 
-#: Logs that one process scans before it answers.
-CHUNK = 32
 #: More logs than this are grouped unless the caller decides: the page shows 64 ranks.
 GROUPED_FROM = 256
+#: The events that steps are made from.
+_OF_STEPS = (Compile, Recompile, CacheLookup, GraphBreak, Collective, GuardFailure)
+
+
+@dataclass(frozen=True)
+class ScannedLog:
+    """What one log has of one rank. `ranks` are all that it names: a log of none or of several is not grouped.
+
+    `step_s` are the seconds of each compile in order, the first of which began at `began_ns` and the last at `last_ns`.
+    """
+
+    ranks: tuple[int, ...]
+    digest: str = ""
+    began_ns: int = 0
+    last_ns: int = 0
+    step_s: tuple[float | None, ...] = ()
+
+    @property
+    def rank(self) -> int | None:
+        """The rank whose log this is; None if there is none, or several."""
+        return self.ranks[0] if len(self.ranks) == 1 else None
+
 
 #: A log with what was found in it.
 FoundLog = tuple[LogFile, ScannedLog]
@@ -83,23 +114,60 @@ def describe_members(members: Sequence[RankMember]) -> str:
     return f"; {len(members)} ranks in {format_amount(len(groups), 'group')} that compiled the same"
 
 
-# Scanning in several processes
+# Scanning
 
 
 def scan_logs(logs: Sequence[LogFile], processes: int) -> list[ScannedLog]:
     """Scan all logs in `processes` processes; return what was found, in the order of the logs."""
     if processes == 1:
         return [scan_log(log) for log in logs]
-    chunks = [logs[start : start + CHUNK] for start in range(0, len(logs), CHUNK)]
-    questions = ([SCAN_LOGS, str(chunk[0].path), [log.as_json() for log in chunk]] for chunk in chunks)
     progress, done = ProgressBar(sum(log.size for log in logs)), 0
     scanned: list[ScannedLog] = []
+    shares = [logs[own::processes] for own in range(min(processes, len(logs)))]
     try:
-        with Crew(questions, min(processes, len(chunks)), len(chunks)) as crew:
-            for chunk, answer in zip(chunks, crew.take_answers(), strict=True):
-                scanned += [ScannedLog(*fields) for fields in answer]
-                done += sum(log.size for log in chunk)
+        with start_workers(scan_share, [[[log.as_json() for log in share]] for share in shares]) as workers:
+            for number, log in enumerate(logs):
+                scanned.append(ScannedLog(*workers[number % len(workers)].take(log.path)))
+                done += log.size
                 progress.show(done, "comparing ranks")
     finally:
         progress.end()
     return scanned
+
+
+def scan_share(logs: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """In another process: scan some logs, and yield the fields of what was found in each."""
+    for log in logs:
+        yield dataclasses.astuple(scan_log(LogFile.from_json(log)))
+
+
+def scan_log(log: LogFile) -> ScannedLog:
+    """Scan one log. One that can't be read has no rank: it is not grouped, and reading it reports why."""
+    events: list[Event] = []
+    graphs: list[str] = []
+    ranks: set[int] = set()
+    try:
+        with open_log(log.path) as stream:
+            decoder = LogDecoder(log, read_records(stream, keep=is_deciding))
+            for items, _, rank in decoder.decode():
+                if rank is not None:
+                    ranks.add(rank)
+                for item in items:
+                    if isinstance(item, _OF_STEPS):
+                        events.append(item)
+                    elif isinstance(item, tuple) and item[0].name == EXECUTION and isinstance(item[1], bytes):
+                        graphs += read_graph_names(item[1])
+            ranks.update(decoder.find_ranks().values())
+    except (CompilediagError, OSError):
+        return ScannedLog(())
+    if log.rank is not None and not ranks:
+        ranks.add(log.rank)
+    return _digest_rank(ranks.pop(), events, graphs) if len(ranks) == 1 else ScannedLog(tuple(sorted(ranks)))
+
+
+def _digest_rank(rank: int, events: Sequence[Event], graphs: Sequence[str]) -> ScannedLog:
+    data = RowList(dataclasses.replace(event, rank=rank) for event in events)
+    steps = find_steps(data).get(rank, [])
+    digest = digest_steps(steps, graphs) + digest_guard_failures(data)
+    times = [step.event.time_ns for step in steps] or [0]
+    return ScannedLog((rank,), digest, times[0], times[-1], tuple(step.duration_s for step in steps))

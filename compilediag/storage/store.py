@@ -245,6 +245,14 @@ class Store:
         with self.connection as db:
             db.execute("UPDATE events SET rank = ? WHERE pid = ? AND rank IS NULL", (rank, pid))
 
+    def delete_events(self, after: int) -> None:
+        """Delete the events with ids above `after`."""
+        with self.connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            for cls in KINDS:
+                db.execute(f"DELETE FROM {cls.table} WHERE event_id > ?", (after,))
+            db.execute("DELETE FROM events WHERE id > ?", (after,))
+
     def append(
         self,
         events: Sequence[Event],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_groups import RankGroup, group_ranks, make_rank_groups
 from ..diagnosis.ranks.rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
-from ..diagnosis.ranks.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..events import Rows
 
 #: Ranks and compiles that are shown; the page also has their total numbers.

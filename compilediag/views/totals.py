@@ -8,8 +8,9 @@ from typing import Any, TypedDict
 
 from ..diagnosis import CallTotals, sum_calls
 from ..diagnosis.rules.autotune_runs import UNTIMED, RunKey, get_run_key
-from ..diagnosis.rules.lookup_groups import COMPILE_CACHES, COUNTED
+from ..diagnosis.rules.lookup_groups import COUNTED
 from ..events import (
+    COMPILE_CACHES,
     KINDS,
     AutotuneChoice,
     CacheLookup,

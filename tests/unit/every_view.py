@@ -7,7 +7,7 @@ from compilediag.comparison import diff
 from compilediag.diagnosis.gate import Limits, check
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs.followed_files import FollowedFiles
+from compilediag.logs.folders import FollowedFiles
 from compilediag.session import load
 from compilediag.views.explorer.explorer_text import format_explorer
 from compilediag.views.figures.catalog import FIGURES

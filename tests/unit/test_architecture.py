@@ -48,8 +48,7 @@ MAY_IMPORT = {
         "unpacking",
         "version",
     },
-    # Ranks are grouped by the steps that `diagnosis` compares them by.
-    "logs": {"decode", "diagnosis", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
+    "logs": {"decode", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
     "inputs": {"decode", "errors", "logs", "storage"},
     "session": {"diagnosis", "errors", "events", "inputs", "logs", "plugins", "storage", "views"},
     "watch": {"active_recording", "errors", "session"},

@@ -13,7 +13,7 @@ import pytest
 from compilediag.cli import main
 from compilediag.errors import CompilediagError, NewerSchema, NotASession
 from compilediag.events import BY_TABLE, SCHEMA_VERSION, columns
-from compilediag.logs.followed_files import FollowedFiles
+from compilediag.logs.folders import FollowedFiles
 from compilediag.session import load
 from compilediag.storage import guarded_connection, texts
 from compilediag.storage import store as store_module

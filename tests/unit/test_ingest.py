@@ -9,7 +9,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.errors import CompilediagError
-from compilediag.logs import UnreadRecords
+from compilediag.logs.ingestion import UnreadRecords
 
 from .log_builder import BEGIN_US, compile_, event, golden, metrics, reasons, record, start, string
 

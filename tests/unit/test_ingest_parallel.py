@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
-from compilediag.logs import crew, ingestion, log_files, log_workers
+from compilediag.logs import ingestion, log_files, workers
 
 from .log_builder import compile_, golden, record, start, string
 
@@ -83,16 +83,22 @@ whole = ingestion.read_log
 
 
 def test_a_process_that_dies_is_one_line(logs, monkeypatch):
-    monkeypatch.setattr(crew, "PROGRAM", "import os; os._exit(7)")
+    monkeypatch.setattr(workers, "PROGRAM", "import os; os._exit(7)")
     with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
         cd.ingest(logs, processes=2)
 
 
-def test_a_log_that_is_gone_is_one_line(tmp_path):
-    answer = log_workers.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "0.cdiag")
-    assert answer == {"error": f"{tmp_path / 'a.log'} can't be read: No such file or directory"}
-    answer = log_workers.LogWorker(1000).read(log_files.LogFile(tmp_path / "a.log", 1, 1), tmp_path / "no" / "0.cdiag")
-    assert "can't be written" in answer["error"]
+def test_a_log_that_is_gone_meanwhile_is_one_line(logs, monkeypatch):
+    separate = ingestion.separate_copies
+
+    def remove_one(found):
+        kept = separate(found)
+        (logs / "dedicated_log_torch_trace_rank_3_x.log").unlink()
+        return kept
+
+    monkeypatch.setattr(ingestion, "separate_copies", remove_one)
+    with pytest.raises(CompilediagError, match="rank_3_x.log can't be read: No such file or directory$"):
+        cd.ingest(logs, processes=2)
 
 
 def test_a_script_needs_no_guard_around_it(python, logs):
@@ -101,10 +107,10 @@ def test_a_script_needs_no_guard_around_it(python, logs):
 
 
 def test_how_many_processes_read(monkeypatch):
-    monkeypatch.setattr(log_workers, "_count_cores", lambda: 6)
+    monkeypatch.setattr(ingestion, "_count_cores", lambda: 6)
     small, large = (log_files.LogFile(None, size, 0) for size in (1 << 20, 40 << 20))
-    assert log_workers.choose_processes([small, small], None) == 1 and log_workers.choose_processes([small], 5) == 5
-    assert log_workers.choose_processes([large], None) == 2 and log_workers.choose_processes([large] * 20, 5) == 5
-    assert log_workers.choose_processes([large] * 20, None) == 6
+    assert ingestion.choose_processes([small, small], None) == 1 and ingestion.choose_processes([small], 5) == 5
+    assert ingestion.choose_processes([large], None) == 2 and ingestion.choose_processes([large] * 20, 5) == 5
+    assert ingestion.choose_processes([large] * 20, None) == 6
     with pytest.raises(CompilediagError, match="0 is not a number of processes"):
-        log_workers.choose_processes([small], 0)
+        ingestion.choose_processes([small], 0)

@@ -15,7 +15,7 @@ from rich.console import Console
 from compilediag.cli import main
 from compilediag.cli.live_lines import LiveLines
 from compilediag.cli.live_screen import draw_job
-from compilediag.logs import FollowedFiles, find_sessions
+from compilediag.logs.folders import FollowedFiles, find_sessions
 from compilediag.recording import Recorder
 from compilediag.views.live_status import JobReader, answer_hung_or_compiling
 from tests.unit.session_builder import META, SECOND, Feed, put

@@ -2,8 +2,6 @@
 
 import gzip
 import io
-import itertools
-import marshal
 import random
 import re
 from pathlib import Path
@@ -14,10 +12,10 @@ import compilediag as cd
 from compilediag.decode.records.packed_records import pack_records, unpack_records
 from compilediag.decode.records.trace_log import Record, Unread, parse_records, read_records, separate_torn
 from compilediag.errors import CompilediagError
-from compilediag.logs import crew, log_parts
+from compilediag.logs import log_parts, workers
 from compilediag.logs.log_decoder import LogDecoder
 from compilediag.logs.log_files import LogFile
-from compilediag.logs.log_parts import PartReader, PartStream, find_parts, find_record
+from compilediag.logs.log_parts import PartStream, find_record, parse_parts
 
 from .log_builder import BEGIN_US, Bytes, compile_, event, golden, metrics, reasons, record, start, string
 from .test_ingest_parallel import assert_same
@@ -62,15 +60,14 @@ def make_log():
     ).encode()
 
 
-def decode_parts(data, parts, read=PartReader):
-    """What a log gives that is read in parts by other processes, two of them."""
-    readers = [read(), read()]
-    file = Bytes(data)
+def decode_parts(data, begins):
+    """What a log gives whose parts begin at these bytes."""
+    file = io.BytesIO(data)
 
     def reading():
-        for number, (begin, end) in enumerate(parts):
-            listed = parse_records(PartStream(file, begin, end))
-            yield from unpack_records(marshal.loads(pack_records(listed, readers[number % 2]._pack)))
+        for begin, end in zip(begins, [*begins[1:], len(data)], strict=True):
+            listed = parse_records(PartStream(file, begin, end, len(data)))
+            yield from unpack_records(pack_records(listed, lambda digest, text: text))
 
     return decode(data, separate_torn(reading()))
 
@@ -98,7 +95,11 @@ def test_a_record_is_found_from_every_byte(monkeypatch):
     for searched in (1, 7, 100, 1 << 16):
         monkeypatch.setattr(log_parts, "SEARCHED", searched)
         for at in range(1, len(data), 1 if searched > 7 else 13):
-            assert find_record(io.BytesIO(data), at) == next((begin for begin in begins if begin >= at), None)
+            first = next((begin for begin in begins if begin >= at), None)
+            assert find_record(io.BytesIO(data), at, len(data)) == first
+            if first is not None:
+                assert find_record(io.BytesIO(data), at, first + 1) == first
+                assert find_record(io.BytesIO(data), at, first) is None
 
 
 def test_every_cut_gives_the_same():
@@ -107,9 +108,9 @@ def test_every_cut_gives_the_same():
     assert whole[1].faults.total() > 5 and sum(len(items) for items, _, _ in whole[0]) > 20
     begins = list_records(data)
     assert len(begins) >= 30
-    for cut in begins:
-        assert decode_parts(data, [(0, cut), (cut, len(data))]) == whole
-    assert decode_parts(data, [*zip(begins, [*begins[1:], len(data)], strict=True)]) == whole
+    for cut in [*begins[1:], *range(1, len(data), 97)]:
+        assert decode_parts(data, [0, cut]) == whole
+    assert decode_parts(data, begins) == whole
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
@@ -118,13 +119,12 @@ def test_golden_logs_are_the_same_in_parts_of_any_size(path, tmp_path):
     log = tmp_path / "a.log"
     log.write_bytes(data)
     whole = decode(data, read_records(Bytes(data)))
-    sizes = [1, 300, random.Random(0).randrange(1000, 100_000), len(data) // 2]
-    for size in sizes:
-        with log.open("rb") as file:
-            parts = list(find_parts(file, size))
-        assert parts[0][0] == 0 and parts[-1][1] == len(data)
-        assert all(before[1] == after[0] for before, after in itertools.pairwise(parts))
-        assert decode_parts(data, parts) == whole
+    for size in (300, random.Random(0).randrange(1000, 100_000), len(data) // 2):
+        count = -(-len(data) // size)
+        # Two processes, each of which sends a text once.
+        readers = [parse_parts(str(log), [*range(own, count, 2)], size, len(data)) for own in range(2)]
+        reading = (record for part in range(count) for record in unpack_records(next(readers[part % 2])))
+        assert decode(data, separate_torn(reading)) == whole
 
 
 @pytest.fixture
@@ -151,14 +151,23 @@ def test_few_large_logs_are_read_in_parts_too(log, tmp_path, monkeypatch):
 
 def test_a_process_that_dies_is_one_line(log, monkeypatch):
     monkeypatch.setattr(log_parts, "PART", 50_000)
-    monkeypatch.setattr(crew, "PROGRAM", "import os; os._exit(7)")
+    monkeypatch.setattr(workers, "PROGRAM", "import os; os._exit(7)")
     with pytest.raises(CompilediagError, match=r"rank_0_x.log was not read: .* exit code 7$"):
         cd.ingest(log, processes=2)
 
 
 def test_a_log_that_is_gone_is_one_line(tmp_path):
-    answer = marshal.loads(PartReader().read(["part", str(tmp_path / "a.log"), 0, 9]))
-    assert "can't be read to its end" in answer["error"]
+    with pytest.raises(CompilediagError, match="a.log can't be read to its end: "):
+        next(parse_parts(str(tmp_path / "a.log"), [0], 9, 9))
+
+
+def test_an_error_of_another_process_is_the_same_error_here(tmp_path):
+    gone = tmp_path / "a.log"
+    with (
+        workers.start_workers(parse_parts, [[str(gone), [0], 9, 9]]) as [worker],
+        pytest.raises(CompilediagError, match="a.log can't be read to its end: .* No such file"),
+    ):
+        worker.take(gone)
 
 
 def test_fields_that_are_nested_deeply_are_parsed_again():
@@ -167,7 +176,7 @@ def test_fields_that_are_nested_deeply_are_parsed_again():
         nested = [nested]
     read = Record("0305 12:00:00.000000", 1, {"a": nested}, "a", None, b"x", "d", size=1, fields='{"a": 1}')
     timed = Record("0305 12:00:00.000000", 1, {}, "chromium_event", None, b'{"a": 2}', "e", size=8, event={"a": nested})
-    unpacked = unpack_records(marshal.loads(pack_records([read, timed, Unread("why", 3)], lambda *_: b"p")))
+    unpacked = unpack_records(pack_records([read, timed, Unread("why", 3)], lambda *_: b"p"))
     first, second, third = unpacked
     assert first.metadata == {"a": 1} and first.payload == b"x" and first.packed == b"p"
     assert second.parse_event() == {"a": 2} and third == Unread("why", 3)

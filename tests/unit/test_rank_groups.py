@@ -7,7 +7,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.cli import main
-from compilediag.diagnosis.ranks.rank_steps import MAX_JSON, read_graph_names
+from compilediag.decode.rank_steps import MAX_JSON, read_graph_names
 from compilediag.views.rank_page import make_rank_page
 
 from .log_builder import BEGIN_US, artifact, compile_, event, metrics, reasons, record, start, string

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 import compilediag as cd
+from compilediag.decode.rank_steps import find_steps
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.ranks.divergence import find_divergences
 from compilediag.diagnosis.ranks.rank_comparison import Ranks
 from compilediag.diagnosis.ranks.rank_rows import make_graph_rows, make_rank_rows
-from compilediag.diagnosis.ranks.rank_steps import find_steps
 from compilediag.events import Collective, Recompile
 from compilediag.views.rank_page import make_rank_page
 

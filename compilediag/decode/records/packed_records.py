@@ -26,14 +26,14 @@ _Fields = tuple[Any, ...]
 Pack = Callable[[str, bytes], bytes]
 
 
-def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> bytes:
+def pack_records(reading: Iterable[Record | Unread], pack: Pack) -> list[bytes]:
     """Return records as bytes."""
     left = iter(reading)
-    return marshal.dumps([_pack_some(some, pack) for some in iter(lambda: list(islice(left, TOGETHER)), [])])
+    return [_pack_some(some, pack) for some in iter(lambda: list(islice(left, TOGETHER)), [])]
 
 
 def unpack_records(packed: Iterable[bytes]) -> Iterator[Record | Unread]:
-    """Yield the records that `pack_records` was given, from what `marshal` makes of its result."""
+    """Yield the records that `pack_records` was given, from its result."""
     for some in packed:
         for fields in marshal.loads(some):
             read = Record(*fields) if len(fields) > 2 else Unread(*fields)

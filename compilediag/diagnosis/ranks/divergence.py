@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from ...decode.rank_steps import GraphRun, RankStep, Steps, find_graph_runs
 from ...events import Rows
 from ..evidence import group_by
 from . import divergence_text as text
-from .rank_steps import GraphRun, RankStep, Steps, find_graph_runs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
+from ...decode.rank_steps import RankStep
 from ...events import Recompile
 from ...formatting import format_amount, format_line, format_names
-from .rank_steps import RankStep
 
 
 def locate(step: RankStep) -> str:

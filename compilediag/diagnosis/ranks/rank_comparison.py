@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ...decode.rank_steps import estimate_runtimes, find_steps
 from ...events import Rows
 from ...formatting import escape_lines, format_amount, format_count, format_function, format_seconds
 from .divergence import Divergence, find_all_divergences
 from .rank_groups import RankGroup, group_ranks, make_rank_groups, name_group
 from .rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
-from .rank_steps import estimate_runtimes, find_steps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,18 +1,17 @@
-"""Ranks that compiled the same, for the same reasons, in the same order: their digest, and one row per group."""
+"""Ranks that compiled the same, for the same reasons, in the same order: one row per group."""
 
 from __future__ import annotations
 
-import hashlib
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...events import GuardFailure, Rows
+from ...decode.rank_steps import Steps, digest_steps, find_graph_runs
+from ...events import Rows
 from ...formatting import format_amount
 from .divergence import find_divergences
 from .rank_rows import RankRow
-from .rank_steps import RankStep, Steps, find_graph_runs, without_own
 
 #: Groups that are compared with the largest one.
 MOST_COMPARED = 64
@@ -36,28 +35,6 @@ class RankGroup:
     slowest_rank: int
     slowest_s: float
     difference: str | None
-
-
-def digest_steps(steps: Sequence[RankStep], graphs: Iterable[str] = ()) -> str:
-    """Return a digest of all that is compared between ranks: equal digests mean that no divergence is found.
-
-    `graphs` are the compile ids of the graphs that ran, in order.
-    """
-    digest = hashlib.md5(usedforsecurity=False)
-    for step in steps:
-        aspects = (step.target, step.guard, step.outcome, step.breaks, step.collectives, step.graph, step.caches)
-        digest.update(repr(aspects).encode("utf-8", "replace"))
-    digest.update(repr(list(graphs)).encode("utf-8", "replace"))
-    return digest.hexdigest()
-
-
-def digest_guard_failures(data: Rows) -> str:
-    """Return a digest of all guards that failed, also of those that no step names."""
-    digest = hashlib.md5(usedforsecurity=False)
-    for row in data.rows(GuardFailure):
-        parts = (row.guard_source, row.guard_kind, without_own(row.expected), without_own(row.actual))
-        digest.update(repr((row.compile_id, row.entry_compile_id, *parts)).encode("utf-8", "replace"))
-    return digest.hexdigest()
 
 
 def group_ranks(data: Rows, steps: Steps) -> list[list[int]]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, TypedDict
 
+from ...decode.rank_steps import RankStep, Steps
 from ..evidence import is_timed, sum_seconds
 from .divergence import ASPECTS, Divergence
-from .rank_steps import RankStep, Steps
 
 #: Letters of a rank's lookups that are shown; a long run has thousands.
 MOST_LETTERS = 200

@@ -19,8 +19,6 @@ COUNTED = {
     "saved": "stored",
     "failed": "failed",
 }
-#: The caches that hold whole compiled graphs. Others (a module's file, a kernel's binary) hold parts of those.
-COMPILE_CACHES = ("fx_graph", "aot_autograd")
 #: Outcomes of a lookup that gave nothing, or failed.
 UNMET = ("miss", "guard_miss", "bypass", "disabled", "failed")
 #: A row lists so many different reasons of its group.

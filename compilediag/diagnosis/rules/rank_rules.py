@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ...decode.rank_steps import Steps, find_steps, has_ranks
 from ...events import Rows
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
 from ..ranks.divergence import Divergence, find_divergences
 from ..ranks.rank_rows import make_graph_rows
-from ..ranks.rank_steps import Steps, find_steps, has_ranks
 
 #: Kinds of divergence that make ranks wait for each other; the others cost time alone.
 WAITING = ("way", "guard", "outcome", "graph_breaks", "collectives", "graph")

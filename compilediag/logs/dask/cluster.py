@@ -16,8 +16,7 @@ from ...errors import CompilediagError
 from ...storage.store import Store
 from ..log_decoder import ReadTally
 from ..log_files import LogFile, find_logs, separate_copies
-from ..log_session import MAX_TEXTS, describe_tally
-from ..log_workers import Answer, LogWorker
+from ..log_session import LogWriter, describe_tally, write_part
 from ..progress_bar import ProgressBar
 from .partitions import prepare_folder, require_parquet, write_partition
 
@@ -49,27 +48,24 @@ def read_on_cluster(given: Sequence[Any], folder: Path, address: str) -> tuple[R
     return whole, describe_tally(len(logs), len(copies), whole)
 
 
-def read_partition(path: str, size: int, changed_ns: int, number: int, folder: str) -> Answer:
-    """Run one task: read one log and write its partition."""
+def read_partition(path: str, size: int, changed_ns: int, number: int, folder: str) -> dict[str, Any]:
+    """Run one task: read one log, write its partition, and return its tally as JSON values, or a line as `error`."""
     log = LogFile(Path(path), size, changed_ns)
     try:
         require_parquet()
         with tempfile.TemporaryDirectory(prefix="compilediag-") as own:
             part = Path(own, "part.cdiag")
-            answer = LogWorker(MAX_TEXTS).read(log, part)
-            if "error" in answer:
-                return answer
+            tally = write_part(log, part, LogWriter(None))
             store = Store.open(part)
             try:
-                tally = ReadTally.from_json(answer["tally"])
-                write_partition(store, Path(folder), number, log, tally, answer["dropped"])
+                write_partition(store, Path(folder), number, log, tally)
             finally:
                 store.connection.close()
     except CompilediagError as error:
         return {"error": str(error)}
     except OSError as error:
         return {"error": f"{folder} can't be written: {error}"}
-    return {"tally": answer["tally"]}
+    return {"tally": tally.as_json()}
 
 
 def _require_distributed() -> Any:

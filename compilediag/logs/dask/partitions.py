@@ -53,13 +53,13 @@ def require_parquet() -> Any:
 # Writing
 
 
-def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally: ReadTally, dropped: int) -> None:
+def write_partition(part: Store, folder: Path, number: int, log: LogFile, tally: ReadTally) -> None:
     """Write the session of one log as partition `number`, its mark last. OSError if the folder can't be written."""
     arrow, parquet = require_parquet()
     for table, spec in list_columns().items():
         rows = part.connection.execute(f"SELECT {', '.join(_quote_all(spec))} FROM {table}")
         _write_table(arrow, parquet, rows, spec, folder / table / f"{number:05}.parquet")
-    mark = {**make_mark(log), "tally": tally.as_json(), "dropped": dropped}
+    mark = {**make_mark(log), "tally": tally.as_json()}
     _write_text(folder / MARKS / f"{number:05}.json", json.dumps(mark))
 
 
@@ -136,19 +136,18 @@ def add_partitions(store: Store, folder: Path) -> None:
     CompilediagError, in one line, if one can't be read.
     """
     _, parquet = require_parquet()
-    tally, dropped, files = ReadTally(), 0, 0
+    tally, files = ReadTally(), 0
     for mark in sorted((folder / MARKS).glob("[0-9]*.json")):
         try:
             stored = json.loads(_check_part(mark, MAX_MARK).read_text())
             tally.add(ReadTally.from_json(stored["tally"]))
-            dropped += int(stored["dropped"])
             _add_partition(store, parquet, folder, mark.stem)
         except CompilediagError:
             raise
         except Exception as error:
             raise CompilediagError(f"partition {mark.stem} of {folder} can't be read: {error}") from None
         files += 1
-    finish_session(store, tally, dropped, describe_tally(files, 0, tally))
+    finish_session(store, tally, describe_tally(files, 0, tally))
 
 
 def _check_part(file: Path, most: int) -> Path:

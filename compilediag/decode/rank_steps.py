@@ -6,10 +6,13 @@ rank counts.
 Two texts of torch hold what a rank ran. `graph_execution`: {"graph_execution_order": [{"compile_id": "0/0"}, ...]}, of
 what ran within `torch._inductor.debug.record_and_log_graph_execution_order()`. `inductor_runtime_and_tensor_meta`:
 {"ops": [{"name", "type", "estimated_runtime_ns"}, ...]}, of a graph.
+
+Ranks with equal digests have no divergence: the digests are made of all that is compared between ranks.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -19,23 +22,23 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from ...decode.records.shape_records import TENSOR_META
-from ...events import (
+from ..events import (
+    COMPILE_CACHES,
     Artifact,
     CacheLookup,
     Collective,
     Compile,
     Event,
     GraphBreak,
+    GuardFailure,
     Phase,
     RankMember,
     Recompile,
     Rows,
     SourceStatus,
 )
-from ...formatting import format_first_line, format_function, get_basename
-from ..evidence import get_place, group_by, is_timed
-from ..rules.lookup_groups import COMPILE_CACHES
+from ..formatting import format_first_line, format_function, get_basename
+from .records.shape_records import TENSOR_META
 
 E = TypeVar("E", bound=Event)
 
@@ -90,7 +93,7 @@ class RankStep:
     @property
     def place(self) -> str:
         """The compiled function in words."""
-        return format_function(*get_place(self.event))
+        return format_function(self.event.function, self.event.file, self.event.line)
 
     @property
     def target(self) -> tuple[str | None, str | None, str | None, int | None, str | None]:
@@ -270,7 +273,36 @@ def _is_lookup(row: CacheLookup) -> bool:
 
 
 def _group_by_key(rows: Iterable[E]) -> dict[str, list[E]]:
-    return group_by((row for row in rows if row.compile_key is not None), lambda row: row.compile_key or "")
+    found: dict[str, list[E]] = defaultdict(list)
+    for row in rows:
+        if row.compile_key is not None:
+            found[row.compile_key].append(row)
+    return found
+
+
+# Digests
+
+
+def digest_steps(steps: Sequence[RankStep], graphs: Iterable[str] = ()) -> str:
+    """Return a digest of all that is compared between ranks: equal digests mean that no divergence is found.
+
+    `graphs` are the compile ids of the graphs that ran, in order.
+    """
+    digest = hashlib.md5(usedforsecurity=False)
+    for step in steps:
+        aspects = (step.target, step.guard, step.outcome, step.breaks, step.collectives, step.graph, step.caches)
+        digest.update(repr(aspects).encode("utf-8", "replace"))
+    digest.update(repr(list(graphs)).encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def digest_guard_failures(data: Rows) -> str:
+    """Return a digest of all guards that failed, also of those that no step names."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for row in data.rows(GuardFailure):
+        parts = (row.guard_source, row.guard_kind, without_own(row.expected), without_own(row.actual))
+        digest.update(repr((row.compile_id, row.entry_compile_id, *parts)).encode("utf-8", "replace"))
+    return digest.hexdigest()
 
 
 # What ranks ran, where torch logged it
@@ -305,8 +337,8 @@ def estimate_runtimes(data: Rows) -> dict[str, float]:
     """Compile key -> ms that torch expects the graph to run."""
     runtimes: dict[str, float] = {}
     for _, row, content in _read_texts(data, TENSOR_META):
-        times = [op.get("estimated_runtime_ns") for op in _list_dicts(content.get("ops"))]
-        known = [time for time in times if type(time) in (int, float) and is_timed(time)]
+        times: list[Any] = [op.get("estimated_runtime_ns") for op in _list_dicts(content.get("ops"))]
+        known = [time for time in times if type(time) in (int, float) and math.isfinite(time)]
         if (key := row.compile_key) is not None:
             runtimes[key] = sum(known) / 1e6
     return runtimes
