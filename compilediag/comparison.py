@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .diagnosis.diff import Change, find_changes, find_uncompared
+from .document import Code, Items, Para, Section, shorten_items, to_html, to_text
 from .events import Compile
-from .formatting import escape_lines, fit_html, format_amount, format_line, format_seconds
+from .formatting import format_amount, format_seconds
 from .session import Session, load_any
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Changes of each group that are listed.
 SHOWN = 20
-#: Changes of each group that a notebook shows; fewer until the HTML fits.
-HTML_LIMITS = (SHOWN, 5, 0)
-#: Characters of a change or a gap in a notebook.
-MAX_TITLE = 400
 DTYPES = {"worse": "boolean", "seconds_more": "float64", "line": "Int64"}
 LISTS = ("evidence_before", "evidence_after")
 
@@ -66,14 +63,14 @@ class Diff:
         return f"<compilediag diff: {format_amount(len(self.changes), 'change')}, {worse} worse>"
 
     def _repr_html_(self) -> str:
-        return fit_html(lambda limit: f"<div>{''.join(self._list_html(limit))}</div>", HTML_LIMITS)
+        return to_html(self._describe())
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.summary())
 
     def summary(self) -> str:
         """The differences as plain text, the most expensive ones first."""
-        return escape_lines("\n".join([*self.totals(), *self._list_changes(), *self.gaps()]) + "\n")
+        return f"{to_text(self._describe(), width=None)}\n"
 
     def totals(self) -> list[str]:
         """The totals of both sessions, one text per line."""
@@ -92,32 +89,18 @@ class Diff:
             lines.append(f"Processes that compiled: {before} -> {after}; the counts are sums over all of them.")
         return lines
 
-    def _list_changes(self) -> list[str]:
-        if not self.changes:
-            return ["", "No differences."]
-        lines = []
-        for head, found in self._group_changes():
-            lines += ["", f"{head}:", *(f"  {change.title}" for change in found[:SHOWN])]
-            lines += [f"  ... and {len(found) - SHOWN} more in diff.frame"] if len(found) > SHOWN else []
-        return lines
+    def _describe(self) -> Section:
+        """Totals, then what is worse, better and other, then what was not compared."""
+        headline, *others = self.totals()
+        groups = [Section(f"{head}:", _list_titles(found)) for head, found in self._group_changes()]
+        nothing = [] if self.changes else [Section("No differences.")]
+        return Section(Section(Para(headline, strong=True), *others), *groups, *nothing, Section(*self.gaps()))
 
     def _group_changes(self) -> Iterator[tuple[str, list[Change]]]:
         for worse, head in ((True, "Worse"), (False, "Better"), (None, "Other")):
             found = [change for change in self.changes if change.worse is worse]
             if found:
                 yield head, found
-
-    def _list_html(self, limit: int | None) -> Iterator[str]:
-        headline, *others = self.totals()
-        yield f"<p><strong>{escape(headline)}</strong></p>"
-        yield from (f"<p>{escape(line)}</p>" for line in others)
-        for head, found in self._group_changes():
-            items = "".join(f"<li>{escape(format_line(change.title, MAX_TITLE))}</li>" for change in found[:limit])
-            rest = len(found) - len(found[:limit])
-            yield f"<p>{head}:</p>{f'<ul>{items}</ul>' if items else ''}"
-            yield f"<p>... and {rest} more in <code>diff.frame</code></p>" if rest else ""
-        yield "" if self.changes else "<p>No differences.</p>"
-        yield from (f"<p>{escape(format_line(gap, MAX_TITLE))}</p>" for gap in self.gaps())
 
     def gaps(self) -> list[str]:
         """What could not be compared and why, one text per line."""
@@ -130,6 +113,11 @@ class Diff:
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
         page = DiffPage((before, after), self.totals(), self.changes, self.gaps(), self.summary())
         return page.write(path)
+
+
+def _list_titles(changes: Sequence[Change]) -> Items:
+    items = Items([[change.title] for change in changes], "indented", (" in ", Code("diff.frame")))
+    return shorten_items(items, SHOWN)
 
 
 def _count_processes(session: Session) -> int:

@@ -12,16 +12,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
-from html import escape
 
 #: Shown for a number that is not known.
 MISSING = "–"
-#: Bytes of the HTML that a notebook stores for one value.
-MAX_HTML = 50_000
-#: What MathJax leaves as it is: version 3, of JupyterLab and Notebook 7, and version 2, of nbconvert.
-_NOT_TYPESET = "mathjax_ignore tex2jax_ignore"
 #: A kernel that torch timed, for example for a fusion, before it named it.
 UNNAMED_KERNEL = "unnamed kernel"
 #: Values that `format_change` lists; of more it shows the range.
@@ -216,27 +211,6 @@ def format_first_line(text: object, limit: int = 160) -> str:
     """The first line of a text that is not empty, as `format_line` puts it."""
     stripped = str(text)[: 8 * limit].strip()
     return format_line(stripped.splitlines()[0] if stripped else "", limit)
-
-
-def format_prose(text: str) -> str:
-    """A sentence as HTML; code between backticks becomes a code element."""
-    parts = text.split("`")
-    is_code = [bool(i % 2) and i < len(parts) - 1 for i in range(len(parts))]
-    return "".join(f"<code>{escape(p)}</code>" if c else escape(p) for p, c in zip(parts, is_code, strict=True))
-
-
-def fit_html(render: Callable[[int | None], str], limits: Sequence[int | None]) -> str:
-    """What `render` returns for the first limit with which it has at most MAX_HTML bytes; else for the last one.
-
-    Notebooks typeset text between dollar signs as formulas; not in an element of these classes. A notebook is a
-    text file too: what a terminal would obey is escaped.
-    """
-    html = ""
-    for limit in limits:
-        html = f'<div class="{_NOT_TYPESET}">{escape_lines(render(limit))}</div>'
-        if len(html.encode("utf-8", "replace")) <= MAX_HTML:
-            break
-    return html
 
 
 def format_expression(source: str) -> str:

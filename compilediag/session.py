@@ -116,10 +116,11 @@ class Session(TableProperties):
         return f"<compilediag session {self.path} ({self.state})>"
 
     def _repr_html_(self) -> str:
-        from .views.session_html import format_session
+        from .document import to_html
+        from .views.summary import describe_session
 
         with self.settled():
-            return format_session(self.data)
+            return to_html(describe_session(self.data))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.summary())
@@ -216,7 +217,7 @@ class Session(TableProperties):
     def findings(self) -> list[Finding]:
         """What to change, ranked by the seconds that it can save. A notebook shows the list as HTML."""
         from .diagnosis import diagnose
-        from .diagnosis.finding_list import FindingList
+        from .diagnosis.finding import FindingList
 
         return FindingList(diagnose(self.data))
 

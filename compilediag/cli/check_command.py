@@ -46,8 +46,8 @@ class CheckCommand:
             check_output(args.report, HTML_PAGE)
 
         from compilediag.diagnosis.gate import Limits, check
+        from compilediag.document import escape_unprintable
         from compilediag.session import load_any
-        from compilediag.views.text_layout import escape_unprintable
         from compilediag.views.totals import compute_totals, describe_totals
 
         names = ("max_recompiles", "max_compile_s", "max_graph_breaks", "no_silent_eager")

@@ -26,7 +26,7 @@ class DiffCommand:
             check_output(args.report, HTML_PAGE)
 
         import compilediag as cd
-        from compilediag.views.text_layout import escape_unprintable
+        from compilediag.document import escape_unprintable
 
         found = cd.diff(args.before, args.after)
         print(escape_unprintable(found.summary()), end="")

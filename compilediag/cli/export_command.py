@@ -46,8 +46,8 @@ class ExportCommand:
         if args.output is not None:
             print(f"compilediag: wrote {session.export(args.output, args.format, redact)}", file=sys.stderr)
             return 0
+        from compilediag.document import escape_unprintable
         from compilediag.views.markdown import make_markdown
-        from compilediag.views.text_layout import escape_unprintable
 
         sys.stdout.write(escape_unprintable(make_markdown(session.data, bool(redact))))
         return 0

@@ -98,7 +98,7 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
 
         with LiveScreen() as screen:
             return _repeat(reader, data, screen.show)
-    from compilediag.views.text_layout import escape_unprintable
+    from compilediag.document import escape_unprintable
 
     from .live_lines import LiveLines
 
@@ -122,9 +122,8 @@ def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], 
 
 def _print_end(data: FollowedFiles, path: str, job: JobStatus) -> int:
     """Print the summary, and the line that `compilediag run` ends with."""
-    from compilediag.views.closing_line import format_closing_line
-    from compilediag.views.summary import format_summary
-    from compilediag.views.text_layout import escape_unprintable
+    from compilediag.document import escape_unprintable
+    from compilediag.views.summary import format_closing_line, format_summary
 
     killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
     print(format_summary(data))

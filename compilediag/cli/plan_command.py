@@ -49,7 +49,7 @@ class PlanCommand:
         if args.json:
             print(json.dumps(plan.to_dict(), indent=2))
         else:
-            from compilediag.views.text_layout import escape_unprintable
+            from compilediag.document import escape_unprintable
 
             print(escape_unprintable(plan.code() if args.code else str(plan)))
         return 0

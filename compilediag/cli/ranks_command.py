@@ -18,8 +18,8 @@ class RanksCommand:
         parser.add_argument("session", metavar="SESSION", help="a session, a folder of them, or logs")
 
     def run(self, args: argparse.Namespace) -> int:
+        from compilediag.document import escape_unprintable
         from compilediag.session import load_any
-        from compilediag.views.text_layout import escape_unprintable
 
         print(escape_unprintable(load_any(args.session).ranks().summary()), end="")
         return 0

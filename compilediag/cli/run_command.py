@@ -114,8 +114,8 @@ def _print_line(text: str) -> None:
 
 
 def _format_closing_line(session: Session, path: str | None) -> str:
-    from compilediag.views.closing_line import format_closing_line
-    from compilediag.views.text_layout import escape_unprintable
+    from compilediag.document import escape_unprintable
+    from compilediag.views.summary import format_closing_line
 
     line = format_closing_line(session.data, path, _describe_ending())
     return escape_unprintable(line, sys.stderr.encoding)

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compilediag.document import escape_unprintable, wrap
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_seconds
 from compilediag.inputs import InputKind, check_input, check_session_output
-from compilediag.views.text_layout import escape_unprintable, wrap
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..document import Block, Code, CodeBlock, Items, Lines, Para, Place, shorten_items, to_html
+from ..formatting import format_line, format_place
 from .change import CodeChange
-from .finding_html import format_finding
 from .settings import Settings
 
 SEVERITIES = ("high", "medium", "low")
+
+#: Characters of a title, and findings that a notebook shows of a list.
+MAX_TITLE, MAX_SHOWN = 500, 100
 
 #: A cause has the first of these severities whose seconds or number it reaches: (severity, s lost, occurrences).
 THRESHOLDS = (("high", 5.0, 5), ("medium", 1.0, 2))
@@ -75,7 +79,35 @@ class Finding:
         return f"cookbook/{self.rule}.md"
 
     def _repr_html_(self) -> str:
-        return format_finding(self)
+        return to_html(Lines(*describe_finding(self)))
+
+
+class FindingList(list[Finding]):
+    """Findings, those first that can save most seconds. A notebook shows the first ones."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<p>No findings.</p>"
+        rest = (f": the list has {len(self)} findings.",)
+        items = Items([describe_finding(finding) for finding in self], "numbered", rest)
+        return to_html(shorten_items(items, MAX_SHOWN))
+
+
+def describe_finding(finding: Finding) -> list[Block]:
+    """What a finding says: its title, the user's line, the advice, and the change if a program can make it."""
+    change = [CodeBlock(finding.changes[0].code)] if finding.changes and finding.changes[0].can_be_applied else []
+    title = Para(format_line(finding.title, MAX_TITLE), strong=True)
+    return [title, *locate_finding(finding), finding.suggestion, *change]
+
+
+def locate_finding(finding: Finding) -> list[Block]:
+    """The user's line that made the guard, or that calls it. The title of a graph break already has the place."""
+    if finding.user_code:
+        place = format_place(finding.user_file, finding.user_line)
+        code = Code(format_line(finding.user_code))
+        return [Para("at ", Place(place), ": ", code) if place else Para(code)]
+    call = format_place(finding.call_file, finding.call_line)
+    return [Para("called at ", Place(call))] if call and finding.source is None and finding.user_line is None else []
 
 
 def get_severity(seconds: float, count: int, ceiling: str = "high") -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..decode.config_modules import find_config_module
 
@@ -17,6 +18,11 @@ def fix_code(fix: Settings | None) -> str | None:
     """Write the statements that apply `fix`, as one line of Python; None if there is none."""
     statements = (f"{find_config_module(key)}.{key} = {value!r}" for key, value in (fix or {}).items())
     return "; ".join(statements) or None
+
+
+def format_settings(settings: Settings) -> str:
+    """The settings as Python, one assignment per line; "" without any."""
+    return "\n".join(fix_code({key: value}) or "" for key, value in settings.items())
 
 
 def merge_fixes(fixes: Iterable[Settings | None]) -> Settings:
@@ -43,3 +49,29 @@ def _merge_values(known: str | int | None, value: str | int) -> str | int:
     if type(known) is int and type(value) is int:
         return max(known, value)
     return value
+
+
+@dataclass(frozen=True)
+class SettingsBlock:
+    """The merged settings, and one sentence for each setting of which two values were wanted."""
+
+    settings: Settings
+    conflicts: tuple[str, ...] = ()
+
+
+def merge_settings(parts: Sequence[Settings | None]) -> SettingsBlock:
+    """The settings of several changes as one. Of two values that exclude each other the first one stays."""
+    merged: Settings = {}
+    conflicts: list[str] = []
+    for key, value in ((key, value) for part in parts for key, value in (part or {}).items()):
+        known = merged.get(key, value)
+        if known == value or key in SOURCE_LISTS or _are_limits(known, value):
+            merged[key] = merge_fixes([{key: known}, {key: value}])[key]
+        else:
+            conflicts.append(f"`{key}` is wanted as {known!r} and as {value!r}; the plan keeps {known!r}.")
+    return SettingsBlock(separate_lists(merged), tuple(dict.fromkeys(conflicts)))
+
+
+def _are_limits(one: str | int | bool, other: str | int | bool) -> bool:
+    """Of two numbers the larger one allows what the smaller one does."""
+    return type(one) is int and type(other) is int

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.plan.outcome import META_KEY
+from ..document import wrap
 from ..errors import CompilediagError
 from ..formatting import format_names
 from ..interrupts import pass_on
@@ -18,7 +19,6 @@ from ..session import Session
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob
 from ..trials.progress import TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
-from ..views.text_layout import wrap
 from .cell_source import FIRST_LINE, TRY, name_cell, write_python
 
 if TYPE_CHECKING:

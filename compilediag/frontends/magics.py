@@ -30,8 +30,7 @@ from ..files import HTML_PAGE, check_output
 from ..formatting import format_bytes
 from ..session import Session
 from ..views.explorer.explorer_text import format_explorer
-from ..views.status_text import format_status
-from ..views.summary import format_headline
+from ..views.summary import format_headline, format_status
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all
 from .cell_source import FIRST_LINE, TRY, is_statement, show_magic_in_tracebacks

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..document import escape_unprintable
 from ..interrupts import pass_on
 from ..session import Session, load
-from ..views.closing_line import format_closing_line
-from ..views.text_layout import escape_unprintable
+from ..views.summary import format_closing_line
 from ..views.totals import compute_totals
 from ..watch import start, stop
 

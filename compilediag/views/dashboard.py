@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompilediagError
 from .model import ViewModel
-from .record.record import make_dashboard_texts
+from .record import make_dashboard_texts
 
 if TYPE_CHECKING:
     from ..storage.data import SessionData

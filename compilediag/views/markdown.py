@@ -6,15 +6,16 @@ GitHub takes comments of 65,536 characters. What does not fit is left out, and t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis import explain_gaps, find_gaps
 from ..diagnosis.plan import make_plan
-from ..diagnosis.plan.plan_text import format_settings
+from ..diagnosis.plan.plan import describe_plan
+from ..document import Block, Code, Items, Para, Part, Place, Section, Table, fit, to_markdown
 from ..events import GraphBreak, Recompile, RefusedCall
 from ..formatting import (
-    escape_lines,
     format_amount,
     format_change,
     format_count,
@@ -23,23 +24,17 @@ from ..formatting import (
     format_seconds,
 )
 from ..version import __version__
-from .markdown_text import format_block, format_sentence, format_span, format_table
-from .redacted_plan import NOTE, redact_plan
-from .redaction import RedactedData, Redactor
+from .redaction import NOTE, RedactedData, Redactor, redact_plan
 from .totals import compute_totals
 
 if TYPE_CHECKING:
-    from ..diagnosis.compile_cost import CompileCost
-    from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
     from ..events import Rows
     from ..storage.data import SessionData
 
-#: Bytes of the document at most, and of the plan, so that the recompiles fit too.
-MAX_SIZE, MAX_PLAN_SIZE = 60_000, 35_000
-#: Lines and characters of one block of code.
-MAX_CODE_LINES, MAX_CODE = 60, 4_000
-#: Rows of a table.
-MAX_ROWS = 40
+#: Bytes of the document at most.
+MAX_SIZE = 60_000
+#: The first of `document.LIMITS` that is tried: 40 rows of a table, items of a list.
+FIRST_LIMIT = 2
 #: What one guard changed: function, file, line, guarded value, kind of guard.
 Change = tuple[str | None, str | None, int | None, str | None, str | None]
 
@@ -51,29 +46,20 @@ def make_markdown(data: SessionData, redact: bool = True) -> str:
         rows: Rows = data if redactor is None else RedactedData(data, redactor)
         plan = make_plan(data)
         shown = plan if redactor is None else redact_plan(plan, redactor, rows)
-        head = [_format_totals(data), _format_environment(data.meta)]
-        parts = [*head, *_fit(_format_plan(shown), MAX_PLAN_SIZE)]
-        used = sum(len(part.encode()) + 2 for part in parts)
-        parts += _fit([*_format_recompiles(rows), *_format_gaps(data, redact)], MAX_SIZE - used - 500)
+        shown = replace(shown, notes=tuple(note for note in shown.notes if note != NOTE))  # The last line says that.
+        document = Section(
+            Para(_describe_totals(data), strong=True),
+            _describe_environment(data.meta),
+            Section(describe_plan(shown), title="Plan"),
+            *_describe_recompiles(rows),
+            *_describe_gaps(data, redact),
+        )
     note = "Source code, values and paths are left out. " if redact else ""
-    return escape_lines("\n\n".join([*parts, f"<sub>{note}Written by compilediag {__version__}.</sub>"])) + "\n"
+    last = f"\n\n<sub>{note}Written by compilediag {__version__}.</sub>\n"
+    return fit(document, to_markdown, MAX_SIZE - len(last), FIRST_LIMIT) + last
 
 
-def _fit(parts: Iterable[str], size: int) -> Iterator[str]:
-    """The parts that fit into `size` bytes, and how many do not."""
-    left_out = 0
-    for part in parts:
-        length = len(part.encode()) + 2
-        if left_out or length > size:
-            left_out += 1
-        else:
-            size -= length
-            yield part
-    if left_out:
-        yield f"*{format_amount(left_out, 'more part does', 'more parts do')} not fit here.*"
-
-
-def _format_totals(data: Rows) -> str:
+def _describe_totals(data: Rows) -> str:
     """The first line: what was compiled, in numbers. What was not collected has none."""
     totals, missing = compute_totals(data), find_gaps(data)
     lookups, refused = totals["cache_hits"] + totals["cache_misses"], totals["refused_calls"]
@@ -88,10 +74,10 @@ def _format_totals(data: Rows) -> str:
         *([("compile_caches", hits)] if lookups else []),
     )
     known = ", ".join(text for table, text in counts if table not in missing)
-    return f"**torch.compile: {known or 'nothing was collected'}**"
+    return f"torch.compile: {known or 'nothing was collected'}"
 
 
-def _format_environment(meta: dict[str, Any]) -> str:
+def _describe_environment(meta: dict[str, Any]) -> Table:
     watched = None
     if meta.get("created_ns") and meta.get("stopped_ns"):
         watched = f"watched for {format_seconds((meta['stopped_ns'] - meta['created_ns']) / 1e9)}"
@@ -103,118 +89,72 @@ def _format_environment(meta: dict[str, Any]) -> str:
         "platform": meta.get("platform"),
         "compilediag": recorded,
     }
-    return format_table(("environment", ""), [(name, format_span(str(fact))) for name, fact in facts.items() if fact])
-
-
-# The plan
-
-
-def _format_plan(plan: Plan) -> Iterator[str]:
-    yield f"### Plan\n\n{format_sentence(plan.headline)}"
-    if plan.tried:
-        yield format_sentence(str(plan.tried["text"]))
-    for number, step in enumerate(plan.steps, 1):
-        yield _format_step(number, step)
-    if plan.settings and len(plan.steps) > 1:
-        yield f"All settings together:\n\n{_format_code(format_settings(plan.settings))}"
-    if plan.unresolved:
-        yield "Not resolved:"
-        yield "\n".join(map(_format_unresolved, plan.unresolved[:MAX_ROWS]))
-    for spec in plan.specs:
-        yield f"{format_sentence(spec.title)}\n\n{_format_code(spec.change.code)}"
-    if plan.costs:
-        yield "Where compile time goes:"
-    for cost in plan.costs[:MAX_ROWS]:
-        yield _format_cost(cost)
-    for note in plan.notes:
-        if note != NOTE:  # The end of the document says that.
-            yield format_sentence(note)
-
-
-def _format_step(number: int, step: PlanStep) -> str:
-    """An item of a numbered list; what belongs to it is indented by the width of its number."""
-    indent = " " * len(f"{number}. ")
-    where = ": ".join(filter(None, (format_span(step.place), format_span(step.code or ""))))
-    change = _format_code(step.change, indent) if step.can_be_applied else indent + format_sentence(step.change)
-    lines = [f"{number}. {where or 'place not known'}", f"{indent}{format_sentence(step.what)}."]
-    return "\n\n".join(["  \n".join(lines), change, indent + format_sentence(step.saving)])
-
-
-def _format_code(code: str, indent: str = "") -> str:
-    kept = "\n".join(code[:MAX_CODE].splitlines()[:MAX_CODE_LINES])
-    return format_block(kept if kept == code.rstrip("\n") else f"{kept}\n# ...", "python", indent)
-
-
-def _format_unresolved(cause: UnresolvedCause) -> str:
-    where = f"{format_span(cause.place)}: " if cause.place else ""
-    reason = f": {format_sentence(cause.reason)}" if cause.reason else ""
-    return f"- {where}{format_sentence(cause.what)}{reason}"
-
-
-def _format_cost(cost: CompileCost) -> str:
-    code = [_format_code(cost.code, "  ")] if cost.code else []
-    return "\n\n".join([f"- {format_sentence(cost.what)}.", *code, f"  {format_sentence(cost.advice)}"])
+    return Table(("environment", ""), [(name, Para(Code(str(fact)))) for name, fact in facts.items() if fact])
 
 
 # Recompiles, graph breaks and refused calls
 
 
-def _format_recompiles(data: Rows) -> Iterator[str]:
+def _describe_recompiles(data: Rows) -> list[Block]:
     """One row per guard of a function that failed first, most seconds first."""
     groups: dict[Change, list[Recompile]] = defaultdict(list)
     for row in data.rows(Recompile):
         groups[row.function, row.file, row.line, row.guard_source, row.guard_kind].append(row)
     ordered = sorted(groups.values(), key=lambda rows: (-_sum_lost(rows), -len(rows)))
+    blocks: list[Block] = []
     if ordered:
         head = ("function", "guard that failed first", "values", "recompiles", "lost")
-        table = [_make_row(rows) for rows in ordered[:MAX_ROWS]]
-        has_values = any(row[2] for row in table)
-        shown = [index for index in range(len(head)) if index != 2 or has_values]
-        yield "### Recompiles\n\n" + format_table([head[i] for i in shown], [[row[i] for i in shown] for row in table])
-        if len(ordered) > MAX_ROWS:
-            yield f"*{format_count(len(ordered) - MAX_ROWS)} more guards failed.*"
+        table = [_make_row(rows) for rows in ordered]
+        shown = [at for at in range(len(head)) if at != 2 or any(row[2] for row in table)]
+        rows = [[row[at] for at in shown] for row in table]
+        table_block = Table([head[at] for at in shown], rows, rest=(" guards failed",))
+        blocks.append(Section(table_block, title="Recompiles"))
     # By torch's number of the kind: the reasons of graph breaks quote the program.
-    yield from _format_counts("Graph breaks", ((row.break_id or "no number", 1) for row in data.rows(GraphBreak)))
+    blocks += _describe_counts("Graph breaks", ((row.break_id or "no number", 1) for row in data.rows(GraphBreak)))
     refused = ((row.refused_by or "unknown", row.count or 0) for row in data.rows(RefusedCall))
-    yield from _format_counts("Refused calls", refused)
+    return [*blocks, *_describe_counts("Refused calls", refused)]
 
 
 def _sum_lost(rows: list[Recompile]) -> float:
     return sum(row.lost_s or 0.0 for row in rows)
 
 
-def _make_row(rows: list[Recompile]) -> tuple[str, ...]:
+def _make_row(rows: list[Recompile]) -> tuple[str | Para, ...]:
     """The cells of the recompiles of one guard."""
     first = rows[0]
     values = [value for value in (first.expected, *(row.actual for row in rows)) if value is not None]
-    place = format_span(format_place(first.file, first.line))
-    function = format_span(format_function_name(first.function) or "")
-    kind = format_sentence((first.guard_kind or "").replace("_", " "))
-    guard = " ".join(filter(None, (format_span(first.guard_source or ""), kind)))
+    function, kind = format_function_name(first.function) or "", (first.guard_kind or "").replace("_", " ")
+    place = format_place(first.file, first.line)
     timed = any(row.lost_s is not None for row in rows)
     return (
-        " ".join(filter(None, (function, place))),
-        guard,
-        format_span(format_change(values).removeprefix("was ")) if len(values) > 1 else "",
+        _join_words(Code(function), Place(place)),
+        _join_words(Code(first.guard_source or ""), kind),
+        Para(Code(format_change(values).removeprefix("was "))) if len(values) > 1 else "",
         format_count(len(rows)),
         format_seconds(_sum_lost(rows)) if timed else "not timed",
     )
 
 
-def _format_counts(what: str, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+def _join_words(*words: Part) -> Para:
+    """The parts that have a text, with a space between them."""
+    known = [word for word in words if (word if isinstance(word, str) else word.text)]
+    return Para(*[part for word in known for part in (" ", word)][1:])
+
+
+def _describe_counts(what: str, counted: Iterable[tuple[str, int]]) -> list[Para]:
     """`Graph breaks: GB0059 2x`: the sum of each name's counts; nothing if all are 0."""
     counts: Counter[str] = Counter()
     for name, count in counted:
         counts[name] += count
-    if counts.total():
-        listed = ", ".join(f"{format_span(name)} {format_count(count)}x" for name, count in sorted((+counts).items()))
-        yield f"{what}: {listed}"
+    listed = [
+        part for name, count in sorted((+counts).items()) for part in (", ", Code(name), f" {format_count(count)}x")
+    ]
+    return [Para(f"{what}: ", *listed[1:])] if listed else []
 
 
-def _format_gaps(data: Rows, redact: bool) -> Iterator[str]:
+def _describe_gaps(data: Rows, redact: bool) -> list[Block]:
     """What was not collected. A reason can name files, so a redacted document has none."""
     gaps = explain_gaps(data)
     if gaps and redact:
-        yield f"Not collected: {format_sentence(', '.join(gaps))}"
-    elif gaps:
-        yield "\n".join(f"- Not collected: {format_sentence(f'{name}: {why}')}" for name, why in gaps.items())
+        return [f"Not collected: {', '.join(gaps)}"]
+    return [Items([[f"Not collected: {name}: {why}"] for name, why in gaps.items()])] if gaps else []

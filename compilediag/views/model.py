@@ -30,8 +30,7 @@ from .page_rows import News, PageRows
 from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
 from .plugin_panels import make_panels
 from .rank_page import make_rank_page
-from .redacted_plan import redact_plan
-from .redaction import RedactedData, Redactor
+from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Totals
 from .vllm_page import make_vllm_page
 

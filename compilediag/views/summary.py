@@ -1,28 +1,43 @@
-"""The summary of a session as plain text: what compiled, what it cost, what to change first."""
+"""A session in words: its summary, what a notebook shows for it, a job's last line, the states of its sources."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+import shlex
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from .. import plugins
 from ..diagnosis import Finding, diagnose, explain_gaps, find_causes, find_gaps, fix_code
 from ..diagnosis.examples import load_examples
+from ..diagnosis.finding import locate_finding
 from ..diagnosis.plan import Plan, make_plan
-from ..formatting import format_amount, format_count, format_line, format_place, format_seconds, format_share
+from ..diagnosis.plan.plan import describe_plan
+from ..document import Block, Code, Items, Lines, Para, Section, Table, escape_unprintable, to_text
+from ..events import SourceStatus
+from ..formatting import format_amount, format_count, format_line, format_seconds, format_share
 from ..storage.data import SessionData
-from .text_layout import escape_unprintable, wrap
 from .totals import TotalsDict, compute_totals
 
-#: Findings that the summary lists.
-SHOWN = 10
+#: Findings that the summary lists, and characters of a reason or of a title in a notebook.
+SHOWN, MAX_TITLE = 10, 400
+#: Where the findings are that a list leaves out.
+IN_FINDINGS = (" in ", Code("session.findings()"))
+#: What to call next, and what it gives.
+_NEXT = (
+    ("session.plan()", "what to change"),
+    ("session.dashboard()", "the page"),
+    ("session.recompiles", "a DataFrame"),
+    ('session.report("report.html")', "one file to send"),
+)
 
 
 @dataclass(frozen=True)
 class SessionResults:
     """What the summary and the record of a session show.
 
-    `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
+    `findings` are those about the program: what was not collected is in `gaps`, with the reason. `missing` has the
+    tables that are incomplete because of it.
     """
 
     totals: TotalsDict
@@ -36,7 +51,7 @@ def collect_results(data: SessionData) -> SessionResults:
     """The totals, findings and plan of a session."""
     with data.settled():
         causes = find_causes(data)
-        findings = diagnose(data, causes)
+        findings = [finding for finding in diagnose(data, causes) if finding.rule != "not_observed"]
         gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
         return SessionResults(compute_totals(data), findings, make_plan(data, causes), gaps, find_gaps(data))
 
@@ -52,24 +67,91 @@ def format_summary(data: SessionData, encoding: str | None = None) -> str:
 
 def format_results(results: SessionResults, encoding: str | None = None) -> str:
     """The summary of results; see `format_summary`."""
-    text = render_summary(results.totals, results.findings, results.gaps, results.missing, results.plan)
-    return escape_unprintable(text, encoding)
+    return escape_unprintable(f"{to_text(describe_summary(results))}\n", encoding)
 
 
-def render_summary(
-    totals: TotalsDict, findings: list[Finding], gaps: dict[str, str], missing: Set[str], plan: Plan | None = None
-) -> str:
-    """The text of a session: its plan first, if it has one.
+def describe_summary(results: SessionResults) -> Section:
+    """The plan, if something recompiled, the totals, the findings with what to do, and what was not collected."""
+    plan, findings = results.plan, results.findings
+    pointers = [_point_to_example(findings), _point_to_more(findings)]
+    return Section(
+        *([describe_plan(plan)] if plan.recompiles else []),
+        Section(*format_totals(results.totals, results.missing)),
+        _list_findings(results, [_describe_finding(finding, plan) for finding in findings[:SHOWN]]),
+        Section(*describe_gaps(results.gaps)),
+        Section(*filter(None, pointers)),
+    )
 
-    `gaps` maps what was not collected to the reason, `missing` has the tables that are incomplete because of it.
-    """
-    shown = [finding for finding in findings if finding.rule != "not_observed"]
-    above = plan if plan is not None and plan.recompiles else Plan()
-    listed = _list_findings(shown, above, totals, missing, bool(gaps))
-    first = [str(above), ""] if above.recompiles else []
-    more = [*_point_to_example(shown), *wrap(_point_to_more(shown))]
-    parts = [*first, *_format_header(totals, missing), "", *listed, *_list_gaps(gaps), "", *more]
-    return "\n".join(parts) + "\n"
+
+def describe_session(data: SessionData) -> Section:
+    """What a notebook shows for a session: its state, totals and findings, what the plan saves, what to call next."""
+    results, state = collect_results(data), data.state
+    plan = results.plan
+    headline, *others = format_totals(results.totals, results.missing)
+    findings = [[Para(format_line(f.title, MAX_TITLE)), *_point_to_step(f, plan)] for f in results.findings[:SHOWN]]
+    calls = [part for call, what in _NEXT for part in (", ", Code(call), f" ({what})")]
+    return Section(
+        Para("compilediag session ", Code(data.path.name), f" ({state})"),
+        *([Para(plan.headline, strong=True)] if plan.recompiles else []),
+        *([str(plan.tried["text"])] if plan.tried else []),
+        Lines(headline.removeprefix("compilediag: "), *others),
+        _list_findings(results, findings),
+        *describe_gaps(results.gaps),
+        Para("Next: ", *calls[1:]),
+    )
+
+
+def _list_findings(results: SessionResults, items: Sequence[Sequence[Block]]) -> Section:
+    """The first findings, or why there are none."""
+    if not items:
+        return Section(explain_no_findings(results))
+    return Section(Items(items, "numbered", IN_FINDINGS, len(results.findings) - len(items)))
+
+
+def explain_no_findings(results: SessionResults) -> str:
+    """Data that was not collected is not a clean bill of health, so the text keeps the two apart."""
+    if "compiles" not in results.missing and not results.totals["compiles"]:
+        return "Nothing was compiled during this watch."
+    return "Nothing to fix in the collected data." if results.gaps else "Nothing to fix."
+
+
+def _describe_finding(finding: Finding, plan: Plan) -> list[Block]:
+    """A finding with what to do, unless the plan above says that."""
+    found: list[Block] = [finding.title, *locate_finding(finding)]
+    if step := _point_to_step(finding, plan):
+        return [*found, *step]
+    if plan.recompiles and plan.has_cost(finding):
+        return [*found, "In the plan, where compile time goes."]
+    code = fix_code(finding.fix)
+    return [*found, finding.suggestion, *([f"To try it without editing code: {code}"] if code else [])]
+
+
+def _point_to_step(finding: Finding, plan: Plan) -> list[Block]:
+    step = plan.find_step(finding)
+    return [f"Step {step} of the plan."] if step else []
+
+
+def describe_gaps(gaps: Mapping[str, str]) -> list[Block]:
+    """What was not collected, one sentence per reason."""
+    subjects: dict[str, list[str]] = {}
+    for subject, reason in gaps.items():
+        subjects.setdefault(reason, []).append(subject)
+    sentences = (f"Not collected: {', '.join(names)}: {format_line(r, MAX_TITLE)}" for r, names in subjects.items())
+    return [Items([[sentence] for sentence in sentences], "plain")]
+
+
+def _point_to_more(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "More: session.dashboard(), session.compiles"
+    return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
+
+
+def _point_to_example(findings: Sequence[Finding]) -> str:
+    rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
+    return f"A worked example: compilediag example {rule}" if rule else ""
+
+
+# Totals
 
 
 def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: float, missing: Set[str]) -> str:
@@ -81,10 +163,6 @@ def format_headline(compiles: int, compile_s: float, recompiles: int, lost_s: fl
         "recompiles not collected" if "recompiles" in missing else second,
     )
     return f"compilediag: {'; '.join(parts)}"
-
-
-def _format_header(totals: TotalsDict, missing: Set[str]) -> list[str]:
-    return [part for line in format_totals(totals, missing) for part in wrap(line)]
 
 
 def format_totals(totals: TotalsDict, missing: Set[str]) -> list[str]:
@@ -180,64 +258,60 @@ def _format_ranks(totals: TotalsDict) -> str:
     return f"rows of {read} of {format_amount(totals['ranks'], 'rank')}; the others compiled the same"
 
 
-def _list_findings(
-    findings: list[Finding], plan: Plan, totals: TotalsDict, missing: Set[str], has_gaps: bool
-) -> list[str]:
-    if not findings:
-        return [explain_no_findings(totals, missing, has_gaps)]
-    numbered = enumerate(findings[:SHOWN], 1)
-    lines = [line for number, finding in numbered for line in _format_finding(number, finding, plan)]
-    rest = len(findings) - SHOWN
-    return [*lines, f"... and {rest} more in session.findings()"] if rest > 0 else lines
+# The last line of a job
 
 
-def explain_no_findings(totals: TotalsDict, missing: Set[str], has_gaps: bool) -> str:
-    """Data that was not collected is not a clean bill of health, so the text keeps the two apart."""
-    if "compiles" not in missing and not totals["compiles"]:
-        return "Nothing was compiled during this watch."
-    return "Nothing to fix in the collected data." if has_gaps else "Nothing to fix."
+def format_closing_line(
+    data: SessionData, path: str | None, ending: str | None = None, keep: str = "--save run.cdiag keeps it"
+) -> str:
+    """`11 compiles, 4 recompiles, 2 min 46 s compiling; 3 changes save 1 min 20 s: compilediag plan run.cdiag`.
+
+    `path`: the session as the user named it; None if it is not kept. `ending`: how the job ended, if not by itself.
+    `keep`: how to keep the session.
+    """
+    with data.settled():
+        totals, missing, plan = compute_totals(data), find_gaps(data), make_plan(data)
+        reasons = [state.reason for state in data.rows(SourceStatus) if state.reason_code == "lost" and state.reason]
+    parts = [format_line(ending)] if ending else []
+    parts.append(_count_compiles(totals) if "compiles" not in missing else "compiles were not collected")
+    parts += [format_line(reason) for reason in reasons[:1]]
+    saving = describe_saving(plan)
+    where = None if path is None else shlex.quote(path)
+    if saving and where:
+        parts.append(f"{saving}: compilediag plan {where}")
+    else:
+        parts += [saving] if saving else []
+        parts.append(f"session: {where}" if where else f"the session was not kept ({keep})")
+    return "compilediag: " + "; ".join(parts)
 
 
-def _format_finding(number: int, finding: Finding, plan: Plan) -> list[str]:
-    """A finding with what to do, unless the plan above says that."""
-    title = wrap(finding.title, f"{number}. ", "   ") + _format_user_line(finding)
-    if step := plan.find_step(finding):
-        return [*title, f"   Step {step} of the plan."]
-    if plan.has_cost(finding):
-        return [*title, "   In the plan, where compile time goes."]
-    lines = title + wrap(finding.suggestion, "   ", "   ")
-    code = fix_code(finding.fix)
-    return lines + wrap(f"To try it without editing code: {code}", "   ", "   ") if code else lines
+def describe_saving(plan: Plan) -> str:
+    """`3 changes save 1 min 20 s`; "" for a plan without changes."""
+    if not plan.steps:
+        return ""
+    changes, ending = format_amount(len(plan.steps), "change"), "s" if len(plan.steps) == 1 else ""
+    if plan.seconds_saved:
+        return f"{changes} save{ending} {format_seconds(plan.seconds_saved)}"
+    return f"{changes} remove{ending} {plan.recompiles_saved} of {format_amount(plan.recompiles, 'recompile')}"
 
 
-def _format_user_line(finding: Finding) -> list[str]:
-    """The user's line that made the guard, or that calls it. The title of a graph break already has the place."""
-    call = format_place(finding.call_file, finding.call_line)
-    if not finding.user_code:
-        return [f"   called at {call}"] if call and finding.source is None and finding.user_line is None else []
-    place = format_place(finding.user_file, finding.user_line)
-    return wrap(
-        f"at {place}: {format_line(finding.user_code)}" if place else format_line(finding.user_code), "   ", "   "
-    )
+def _count_compiles(totals: TotalsDict) -> str:
+    if not totals["compiles"]:
+        return "nothing was compiled"
+    counts = (format_amount(totals["compiles"], "compile"), format_amount(totals["recompiles"], "recompile"))
+    return f"{', '.join(counts)}, {format_seconds(totals['compile_s'])} compiling"
 
 
-def _list_gaps(gaps: dict[str, str]) -> list[str]:
-    """What was not collected, one sentence per reason."""
-    if not gaps:
-        return []
-    subjects: dict[str, list[str]] = {}
-    for subject, reason in gaps.items():
-        subjects.setdefault(reason, []).append(subject)
-    sentences = (f"Not collected: {', '.join(names)}: {reason}" for reason, names in subjects.items())
-    return ["", *(line for sentence in sentences for line in wrap(sentence, "", "  "))]
+# Sources
 
 
-def _point_to_more(findings: list[Finding]) -> str:
-    if not findings:
-        return "More: session.dashboard(), session.compiles"
-    return 'More: session.dashboard(), session.recompiles, session.report("report.html")'
+def format_status(sources: Sequence[dict[str, Any]]) -> str:
+    """One line per row of `Session.status()`; a source that is not active has no number of events."""
+    return to_text(Table(("source", "status", "events", "why"), [*map(_list_cells, sources)], right=(2,)), width=None)
 
 
-def _point_to_example(findings: list[Finding]) -> list[str]:
-    rule = next((finding.rule for finding in findings if finding.rule in load_examples()), None)
-    return [f"A worked example: compilediag example {rule}"] if rule else []
+def _list_cells(source: dict[str, Any]) -> tuple[str, str, str, str]:
+    events, is_active = source["events"], source["status"] == "active"
+    shown = format_count(events) if events is not None and (is_active or events) else ""
+    name, status = (format_line(source[part] or "", 60) for part in ("name", "status"))
+    return name, status, shown, format_line(source["reason"] or "", 200)

@@ -20,7 +20,7 @@ from .model import ViewModel
 from .notebook_output import NotebookOutput, is_kernel
 from .page_exports import answer_export
 from .patch_pump import Pump
-from .record.record import WidgetTexts
+from .record import WidgetTexts
 
 #: Bytes of base64 for the texts of artifacts in the state that a notebook stores; the longest are cut.
 STORED_TEXTS = 1_000_000

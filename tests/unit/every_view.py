@@ -14,8 +14,8 @@ from compilediag.views.figures.catalog import FIGURES
 from compilediag.views.live_status import JobReader, answer_hung_or_compiling, describe_activity
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
-from compilediag.views.record.record import make_dashboard_texts
-from compilediag.views.status_text import format_status
+from compilediag.views.record import make_dashboard_texts
+from compilediag.views.summary import format_status
 
 #: The ids of events that single views are asked for.
 ASKED = 40

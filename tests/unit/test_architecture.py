@@ -12,6 +12,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: What a part of the package may import of the package, beside itself. Nothing else.
 MAY_IMPORT = {
+    "document": set(),
     "errors": set(),
     "clock": set(),
     "version": set(),
@@ -75,7 +76,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"files", "formatting", "interrupts", "own_log", "words"}
+EVERYWHERE = {"document", "files", "formatting", "interrupts", "own_log", "words"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}

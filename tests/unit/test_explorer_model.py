@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
+from compilediag.document import to_text
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer.document_types import unpack_document
-from compilediag.views.explorer.explorer_text import format_explorer, render_explorer
+from compilediag.views.explorer.explorer_text import describe_functions, format_explorer
 from compilediag.views.explorer.function_entries import LEFT_OUT, MAX_ITEMS
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
@@ -114,14 +115,14 @@ def test_entries_know_how_often_they_were_called_where_that_was_counted(tmp_path
     assert (two["calls"], two["mean_s"], two["break_even"]) == (0, None, None)
     assert found["eager"] == {"calls": 4, "total_s": pytest.approx(0.08), "mean_s": pytest.approx(0.02)}
     assert found["once"] == {"count": 0, "seconds": 0}
-    details = render_explorer([found], None)
+    details = to_text(describe_functions([found], None))
     assert "7 calls, pays off after 50" in details and "4 calls ran eagerly, 80 ms" in " ".join(details.split())
 
 
 def test_what_nobody_counted_is_not_0(tmp_path):
     found = document(tmp_path, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}))
     assert found["eager"] is None and found["once"] is None and {entry["calls"] for entry in found["entries"]} == {None}
-    assert "(calls were not counted)" in render_explorer([found], None)
+    assert "(calls were not counted)" in to_text(describe_functions([found], None))
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_calls_too(tmp_path):
@@ -135,7 +136,7 @@ def test_entries_that_were_called_once_are_reported_with_their_cost(tmp_path):
     calls = [called("compiled", 0, 1), called("compiled", 1, 1)]
     found = document(tmp_path, COUNTING, compiled(0), *recompiled(1, {"0/0": [(K, "1", "2")]}), *calls)
     assert found["once"] == {"count": 2, "seconds": 1.0}
-    assert "2 entries called once, 1.0 s" in " ".join(render_explorer([found], None).split())
+    assert "2 entries called once, 1.0 s" in " ".join(to_text(describe_functions([found], None)).split())
 
 
 def test_an_entry_from_before_the_watch_is_known_by_its_failing(tmp_path):
@@ -344,5 +345,6 @@ def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
 
 
 def test_the_text_form_of_nothing_says_what_was_not_collected():
-    assert render_explorer([], None) == "Nothing was recompiled.\n"
-    assert render_explorer([], "this torch has no x") == "Not collected: recompiles: this torch has no x\n"
+    assert to_text(describe_functions([], None)) == "Nothing was recompiled."
+    gap = describe_functions([], "this torch has no x")
+    assert to_text(gap) == "Not collected: recompiles: this torch has no x"

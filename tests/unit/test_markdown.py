@@ -8,13 +8,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 from compilediag.cli import main
-from compilediag.diagnosis.rules.graph_break_rules import BREAK_PAGE, find_graph_breaks
+from compilediag.diagnosis.rules.graph_break_rules import find_graph_breaks
+from compilediag.document import BREAK_PAGE, format_block, format_sentence, format_span, format_table
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList
 from compilediag.formatting import format_line
 from compilediag.views.explorer.explorer_text import format_explorer
 from compilediag.views.markdown import MAX_SIZE, make_markdown
-from compilediag.views.markdown_text import format_block, format_sentence, format_span, format_table
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.tables_builder import changes, compiled, refused, sizes
 
@@ -226,7 +226,8 @@ def test_a_session_with_much_in_it_fits_a_comment(tmp_path):
     ]
     text = make_markdown(saved(tmp_path, *rows).data, redact=False)
     assert 5_000 < len(text.encode()) <= MAX_SIZE
-    assert "not fit here" in text and "### Recompiles" in text and "360 more guards failed" in text
+    assert "and 360 more in `session.plan()`" in text
+    assert "### Recompiles" in text and "and 360 more guards failed" in text
     assert Document(text).tags.count("table") == 2
 
 

@@ -6,9 +6,9 @@ from html import unescape
 import pytest
 
 import compilediag as cd
-from compilediag.diagnosis.finding_list import FindingList
+from compilediag.diagnosis.finding import FindingList
+from compilediag.document import MAX_HTML, Items, to_html
 from compilediag.events import GraphBreak
-from compilediag.formatting import MAX_HTML, fit_html
 
 from .session_builder import saved
 from .tables_builder import SECOND, compiled, sizes
@@ -94,8 +94,8 @@ def test_a_diff_shows_the_lines_of_its_summary(session, large):
     assert "No differences." in read_text(cd.diff(session, session)._repr_html_())
 
 
-def test_html_that_fits_with_no_limit_is_the_shortest():
-    assert fit_html(lambda limit: "x" * (limit or 10), (None, 5)) == f"{NOT_TYPESET}{'x' * 10}</div>"
-    assert fit_html(lambda limit: "x" * (60_000 if limit is None else limit), (None, 5)) == f"{NOT_TYPESET}xxxxx</div>"
-    shown = fit_html(lambda limit: "é" * (limit or 0), (30_000, 24_000))
-    assert shown.count("é") == 24_000, "bytes count, not characters"
+def test_of_the_documents_that_fit_the_largest_is_written():
+    items = Items([["é" * 100] for _ in range(300)], rest=(" elsewhere",))
+    assert to_html(items).count("<li>") == 100, "bytes count, not characters"
+    assert to_html(Items(items.items[:200])).count("<li>") == 200
+    assert "... and 280 more elsewhere" in to_html(items, size=5_000)

@@ -10,7 +10,7 @@ from compilediag.diagnosis.change import CodeChange, Edit
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
 from compilediag.diagnosis.plan.candidates import merge_edits, order_changes
 from compilediag.diagnosis.plan.kept_recompiles import is_dynamic_change
-from compilediag.diagnosis.plan.settings_block import merge_settings
+from compilediag.diagnosis.settings import merge_settings
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 
 
@@ -97,7 +97,7 @@ def test_it_reads_as_text_and_as_html():
     text = str(plan)
     assert text.startswith("2 changes remove 2 of 3 recompiles and save 2.0 s of 0 s compile time\n1. model.py:30")
     html = plan._repr_html_()
-    assert "<ol><li>model.py:30<br>self.step was 3, then 4<br>Compile with dynamic=None.<br>Saves 1 of 3" in html
+    assert "<ol><li>model.py:30<br>self.step was 3, then 4.<br>Compile with dynamic=None.<br>Saves 1 of 3" in html
     assert "<code>x.size(0)</code> fails at some of the same calls." in html and "`" not in html
     assert all(len(line) <= 100 for line in text.splitlines())
 

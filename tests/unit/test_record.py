@@ -9,10 +9,9 @@ import pytest
 
 from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
 from compilediag.diagnosis.plan import make_plan
+from compilediag.document import MAX_HTML, to_html
 from compilediag.events import Compile
-from compilediag.formatting import MAX_HTML
-from compilediag.views.record.record_html import RecordFacts, format_record
-from compilediag.views.record.timeline_images import COLORS, format_timeline
+from compilediag.views.record import COLORS, RecordFacts, describe_record, format_timeline
 from compilediag.views.summary import SessionResults
 from compilediag.views.totals import compute_totals
 from tests.unit.tables_builder import SECOND, changes, compiled, graph_break, lookup, sizes, source, tables
@@ -27,12 +26,13 @@ SIZES = sizes("4", "6", "7")
 def make_facts(*events):
     rows = tables(*events)
     plan, gaps = make_plan(rows), explain_gaps(rows)
-    results = SessionResults(compute_totals(rows), diagnose(rows), plan, gaps, find_gaps(rows))
+    findings = [finding for finding in diagnose(rows) if finding.rule != "not_observed"]
+    results = SessionResults(compute_totals(rows), findings, plan, gaps, find_gaps(rows))
     return RecordFacts(results, META, rows.rows(Compile))
 
 
 def record_of(*events):
-    return format_record(make_facts(*events), "cdiag-record-1")
+    return to_html(describe_record(make_facts(*events)), "cdiag-record cdiag-record-1")
 
 
 class Page(HTMLParser):

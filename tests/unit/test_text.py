@@ -3,10 +3,10 @@
 import pytest
 
 from compilediag.diagnosis import diagnose, explain_gaps, find_gaps
-from compilediag.diagnosis.plan import make_plan
+from compilediag.diagnosis.plan import Plan, make_plan
 from compilediag.diagnosis.rules import coverage
-from compilediag.views.summary import render_summary
-from compilediag.views.text_layout import WIDTH, escape_unprintable
+from compilediag.document import WIDTH, escape_unprintable, to_text
+from compilediag.views.summary import SessionResults, describe_summary
 from tests.unit.tables_builder import changes, compiled, graph_break, sizes, source, tables
 
 TOTALS = {
@@ -43,9 +43,11 @@ TOTALS = {
 }
 
 
-def text_of(*events, **changed):
+def text_of(*events, plan=None, **changed):
     made = tables(*events)
-    return render_summary({**TOTALS, **changed}, diagnose(made), explain_gaps(made), find_gaps(made))
+    findings = [finding for finding in diagnose(made) if finding.rule != "not_observed"]
+    results = SessionResults({**TOTALS, **changed}, findings, plan or Plan(), explain_gaps(made), find_gaps(made))
+    return to_text(describe_summary(results)) + "\n"
 
 
 def test_the_header_has_the_totals():
@@ -78,8 +80,7 @@ def test_findings_stand_ranked_with_what_to_do():
 
 def test_what_the_plan_says_is_not_said_again():
     rows = [*sizes("4", "6", "9"), *changes("mode", "value", "'a'", "'b'")]
-    made = tables(compiled(), *rows)
-    text = render_summary(TOTALS, diagnose(made), {}, set(), make_plan(made))
+    text = text_of(compiled(), *rows, plan=make_plan(tables(compiled(), *rows)))
     plan, findings = text.split("compilediag: ")
     assert "dynamic_sources" in plan
     assert "x.size(0) was 4, then 6, 9\n   Step 1 of the plan.\n" in findings and "dynamic_sources" not in findings

@@ -13,8 +13,8 @@ from ..causes.recompile_findings import advise
 from ..causes.shape_evidence import FactIndex
 from ..causes.source_paths import is_size
 from ..change import CodeChange, Edit
+from ..settings import merge_settings
 from .kept_recompiles import find_first_changes, find_kept, is_dynamic_change
-from .settings_block import merge_settings
 
 #: Rules whose advice in words gives fewer compiled versions, or depends on what the program means.
 _FEWER = frozenset({"string_changes", "specialized", "identity_changes"})

@@ -15,13 +15,12 @@ from ..causes.shape_evidence import FactIndex
 from ..evidence import get_ids, sum_seconds
 from ..rules.compile_time import find_compile_costs
 from ..rules.coverage import find_gaps
+from ..settings import merge_settings
 from .candidates import Candidate, list_candidates
 from .outcome import read_outcome
 from .plan import Plan, UnresolvedCause
 from .selection import Blockers, Selection, select_causes
-from .settings_block import merge_settings
-from .spec_steps import add_specs, find_specs
-from .steps import describe_what, make_steps
+from .steps import add_specs, describe_what, find_specs, make_steps
 
 #: In place of a cause: nothing saves the recompile.
 _KEPT = -1

@@ -1,20 +1,27 @@
-"""What a plan holds: its steps, what they save, and the same as code, text and plain JSON values."""
+"""The plan: its steps and what they save, also as a document, a block of code, a patch and plain JSON values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ...formatting import fit_html, format_amount, format_place, format_seconds
+from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
+from ...errors import CompilediagError
+from ...files import find_working_folder
+from ...formatting import escape_lines, format_amount, format_line, format_place, format_seconds, format_times
+from ...source_files import SourceReader, split_lines
 from ..change import CodeChange, Edit
 from ..compile_cost import CompileCost
 from ..finding import Finding
-from ..settings import Settings
+from ..inserted_code import is_only_inserted
+from ..settings import Settings, format_settings
+from ..source_edits import IMPORT_TORCH, apply_edits, find_last_import, imports_torch
 from .dynamic_specs import DynamicSpec
-from .patching import make_patch
-from .plan_html import HTML_LIMITS, format_html
-from .plan_text import format_code, format_settings, format_text
 
 #: Values of a step that `to_dict()` has: the first ones.
 MAX_VALUES = 64
@@ -148,11 +155,14 @@ class Plan:
 
     def code(self) -> str:
         """The block to paste: the lines of each step with their place, then the settings, each assigned once."""
-        return format_code(self)
+        blocks = [block for step in self.steps if (block := _format_step_code(step))]
+        if self.settings:
+            blocks.append(f"# Once, before the first compiled call:\n{format_settings(self.settings)}")
+        return escape_lines("\n".join(blocks))
 
     def patch(self) -> str | None:
         """The plan as a unified diff of your files; None if they were changed since, or a step needs a person."""
-        return make_patch(self)
+        return _make_patch(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values."""
@@ -174,10 +184,145 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        return format_text(self)
+        return to_text(describe_plan(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        return fit_html(lambda limit: format_html(self, limit), HTML_LIMITS)
+        return to_html(describe_plan(self, with_code=True))
+
+
+# The document
+
+#: Where the items are that a list leaves out.
+_IN_PLAN = (" in ", Code("session.plan()"))
+
+
+def describe_plan(plan: Plan, with_code: bool = False) -> Section:
+    """The plan as a document. `with_code`: with the block to paste; otherwise with all settings, if there are several
+    steps.
+    """
+    blocks: list[Block] = [Para(plan.headline, strong=with_code)]
+    if plan.tried:
+        blocks.append(str(plan.tried["text"]))
+    blocks.append(Items([_describe_step(step) for step in plan.steps], "numbered", _IN_PLAN))
+    if with_code and plan.steps:
+        blocks.append(CodeBlock(plan.code(), "The block to paste:", "print(session.plan().code())"))
+    elif plan.settings and len(plan.steps) > 1:
+        blocks.append(CodeBlock(format_settings(plan.settings), "All settings together:"))
+    blocks.append(Items([[CodeBlock(spec.change.code, spec.title)] for spec in plan.specs], "plain", _IN_PLAN))
+    if plan.unresolved:
+        blocks += ["Not resolved:", Items([[_describe_cause(cause)] for cause in plan.unresolved], rest=_IN_PLAN)]
+    if plan.costs:
+        blocks += ["Where compile time goes:", Items([_describe_cost(cost) for cost in plan.costs], rest=_IN_PLAN)]
+    return Section(*blocks, Items([[note] for note in plan.notes], "plain", _IN_PLAN))
+
+
+def _describe_step(step: PlanStep) -> list[Block]:
+    code = format_line(step.code or "", 80)
+    where = Para(Place(step.place), ": " if step.place and code else "", Code(code))
+    change = CodeBlock(step.change) if step.can_be_applied else step.change
+    return [where if step.place or code else "place not known", f"{step.what}.", change, step.saving]
+
+
+def _describe_cause(cause: UnresolvedCause) -> Para:
+    reason = f" ({format_times(len(cause.evidence))}): {cause.reason}" if cause.reason else ""
+    what = f"{cause.what}{reason}"
+    return Para(Place(cause.place), ": ", what) if cause.place else Para(what)
+
+
+def _describe_cost(cost: CompileCost) -> list[Block]:
+    """What it costs, the code to paste and the advice. The details only say where the time went: `to_dict` has them."""
+    return [f"{cost.what}.", *([CodeBlock(cost.code)] if cost.code else []), cost.advice]
+
+
+# The block to paste
+
+_VERBS = {"insert_before": "before", "replace": "instead of"}
+
+
+def _describe_edit(edit: Edit) -> str:
+    """``train.py:7, instead of `k` in `step(x, k)` ``"""
+    where = f" in `{format_line(edit.call, 80)}`" if edit.call else ""
+    return f"{format_place(edit.file, edit.line)}, {_VERBS[edit.kind]} `{format_line(edit.old, 80)}`{where}"
+
+
+def _format_step_code(step: PlanStep) -> str:
+    """The edits of a step; its advice as a comment if no program can apply it; "" if it is only settings."""
+    if step.edits:
+        return "\n".join(f"# {_describe_edit(edit)}:\n{edit.new}" for edit in step.edits)
+    if step.settings:
+        return ""
+    return textwrap.fill(
+        f"{step.place or 'In your code'}: {step.change}", WIDTH, initial_indent="# ", subsequent_indent="# "
+    )
+
+
+# The patch
+
+
+def _make_patch(plan: Plan) -> str | None:
+    """The diff of all files that the plan changes; None if one of them is not the file that was recorded any more.
+
+    Settings are put below the imports of the first file. A step that only a person can follow is not in it.
+    """
+    edits: dict[str, list[Edit]] = {}
+    for edit in (edit for step in plan.steps for edit in step.edits):
+        edits.setdefault(edit.file, []).append(edit)
+    reader = SourceReader(plan.is_own)
+    places = (step for step in plan.steps if step.settings and step.file and _is_unchanged(step, reader))
+    files = list(edits) or [step.file for step in places if step.file][:1]
+    if not files:
+        return None
+    try:
+        texts = {file: reader.read(file) for file in files}
+        changed = {file: apply_edits(text, edits.get(file, [])).text for file, text in texts.items()}
+        changed[files[0]] = _insert_settings(changed[files[0]], format_settings(plan.settings))
+        if not all(is_only_inserted(ast.parse(text), ast.parse(changed[file])) for file, text in texts.items()):
+            return None
+    except (CompilediagError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return "".join(_format_diff(texts, changed)) or None
+
+
+def _is_unchanged(step: PlanStep, reader: SourceReader) -> bool:
+    """True if the whole line of a step is the recorded one: a session from elsewhere may name any file."""
+    if step.line is None or step.line < 1 or not step.code:
+        return False
+    lines = split_lines(reader.find(step.file or "") or "")
+    return [line.strip() for line in lines[step.line - 1 : step.line]] == [step.code.strip()]
+
+
+def _insert_settings(text: str, settings: str) -> str:
+    """The text of a file with settings below its imports."""
+    if not settings:
+        return text
+    return _insert_below_imports(text, settings if imports_torch(ast.parse(text)) else f"{IMPORT_TORCH}\n\n{settings}")
+
+
+def _insert_below_imports(text: str, lines: str) -> str:
+    """Put lines below the imports at the top of a module, or below its docstring."""
+    last = find_last_import(ast.parse(text))
+    whole = split_lines(text)
+    end = "\r\n" if whole and whole[0].endswith("\r\n") else "\n"
+    block = "".join(line + end for line in lines.splitlines())
+    if last and not whole[last - 1].endswith(("\n", "\r")):
+        whole[last - 1] += end
+    return "".join([*whole[:last], block, *whole[last:]])
+
+
+def _format_diff(texts: Mapping[str, str], changed: Mapping[str, str]) -> Iterator[str]:
+    for file, text in texts.items():
+        name = _name_in_patch(file)
+        before, after = (split_lines(one) for one in (text, changed[file]))
+        for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _name_in_patch(file: str) -> str:
+    """The path from the current folder if the file is below it, for `git apply` and `patch -p1`."""
+    here, path = find_working_folder(), Path(file)
+    if here is not None and (path := path.absolute()).is_relative_to(here):
+        return path.relative_to(here).as_posix()
+    return path.as_posix().lstrip("/")

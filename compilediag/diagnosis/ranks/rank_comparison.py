@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...decode.rank_steps import estimate_runtimes, find_steps
+from ...document import Block, Items, Section, shorten_items, to_text
 from ...events import Rows
-from ...formatting import escape_lines, format_amount, format_count, format_function, format_seconds
+from ...formatting import format_amount, format_count, format_function, format_seconds
 from .divergence import Divergence, find_all_divergences
 from .rank_groups import RankGroup, group_ranks, make_rank_groups, name_group
 from .rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
@@ -87,43 +88,30 @@ class Ranks:
 
     def summary(self) -> str:
         """Where they differ, and the stragglers, as plain text."""
+        return f"{to_text(self._describe(), width=None)}\n"
+
+    def _describe(self) -> Section:
         if self._steps.count < 2:
-            return "compilediag: this session has fewer than two ranks.\n"
-        ranks = format_amount(self._steps.count, "rank")
-        lines = [f"compilediag: {ranks}. " + ("First difference:" if self.first else _ALIKE)]
-        lines += [f"  {one.sentence}" for one in self.divergences]
-        groups = [*self._list_groups(), ""] if len(self._groups) < self._steps.count else []
-        return escape_lines("\n".join([*lines, "", *groups, *self._list_ranks(), "", *self._list_graphs()]) + "\n")
+            return Section("compilediag: this session has fewer than two ranks.")
+        head = (
+            f"compilediag: {format_amount(self._steps.count, 'rank')}. {'First difference:' if self.first else _ALIKE}"
+        )
+        groups = self._groups if len(self._groups) < self._steps.count else []
+        return Section(
+            Section(head, Items([[one.sentence] for one in self.divergences], "indented")),
+            _list_first("Groups of ranks that compiled the same, the largest first:", map(_describe_group, groups)),
+            _list_first("Ranks, the one that compiled longest first:", map(_describe_rank, self._ranks)),
+            _list_first("Compiles, the slowest straggler first:", map(self._describe_graph, self._graphs)),
+        )
 
-    def _list_groups(self) -> list[str]:
-        lines = ["Groups of ranks that compiled the same, the largest first:"]
-        for row in self._groups[:SHOWN]:
-            seconds = f"median {format_seconds(row.median_s)}, slowest {format_seconds(row.slowest_s)}"
-            slowest = f" on rank {row.slowest_rank}" if row.count > 1 else ""
-            lines.append(f"  {name_group(row)}: {_format_counts(row)}, {seconds}{slowest}")
-            lines += [f"    {row.difference}"] if row.difference else []
-        return [*lines, *_count_hidden(self._groups)]
-
-    def _list_ranks(self) -> list[str]:
-        lines = ["Ranks, the one that compiled longest first:"]
-        for row in self._ranks[:SHOWN]:
-            caches = f", caches {row.lookups[:40]}" if row.lookups else ""
-            lines.append(f"  rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}{caches}")
-        return [*lines, *_count_hidden(self._ranks)]
-
-    def _list_graphs(self) -> list[str]:
-        lines = ["Compiles, the slowest straggler first:"]
-        lines += [f"  {self._describe_graph(row)}" for row in self._graphs[:SHOWN]]
-        return [*lines, *_count_hidden(self._graphs)]
-
-    def _describe_graph(self, row: GraphRow) -> str:
+    def _describe_graph(self, row: GraphRow) -> list[Block]:
         where = f"{row.compile_id or '?'} of {format_function(row.function, row.file, row.line)}"
         slow = "not timed"
         if row.slowest_s is not None and row.median_s is not None:
             slow = f"rank {row.slowest_rank} {format_seconds(row.slowest_s)}, median {format_seconds(row.median_s)}"
         missing, count = format_count(len(row.missing)), format_amount(self._steps.count, "rank")
         gaps = f"; not on {missing} of {count}" if row.missing else ""
-        return f"{where}: {slow}{gaps}" + (f"; differs: {', '.join(row.differs)}" if row.differs else "")
+        return [f"{where}: {slow}{gaps}" + (f"; differs: {', '.join(row.differs)}" if row.differs else "")]
 
 
 _ALIKE = "All ranks compiled the same functions for the same reasons in the same order."
@@ -134,8 +122,22 @@ def _format_counts(row: RankRow | RankGroup) -> str:
     return ", ".join(format_amount(count, name) for name, count in counts.items())
 
 
-def _count_hidden(rows: Sequence[object]) -> list[str]:
-    return [f"  ... and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
+def _describe_group(row: RankGroup) -> list[Block]:
+    seconds = f"median {format_seconds(row.median_s)}, slowest {format_seconds(row.slowest_s)}"
+    slowest = f" on rank {row.slowest_rank}" if row.count > 1 else ""
+    line = f"{name_group(row)}: {_format_counts(row)}, {seconds}{slowest}"
+    return [line, row.difference] if row.difference else [line]
+
+
+def _describe_rank(row: RankRow) -> list[Block]:
+    caches = f", caches {row.lookups[:40]}" if row.lookups else ""
+    return [f"rank {row.rank}: {format_seconds(row.compile_s)}, {_format_counts(row)}{caches}"]
+
+
+def _list_first(title: str, items: Iterable[Sequence[Block]]) -> Section:
+    """The first items below a title; nothing without items."""
+    found = [*items]
+    return Section(title, shorten_items(Items(found, "indented"), SHOWN)) if found else Section()
 
 
 def _make_frame(rows: Sequence[Any], names: list[str]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ...document import BREAK_PAGE
 from ...events import GraphBreak, Recompile, Rows
 from ...formatting import (
     format_amount,
@@ -23,7 +24,6 @@ from ..change import CodeChange
 from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding
 
-BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
 _BREAK_ID = re.compile(r"GB\d{1,6}", re.ASCII)
 #: From so many breaks at one line on, the severity is medium.
 MANY_BREAKS = 5

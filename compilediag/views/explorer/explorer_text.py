@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from ...diagnosis import explain_gaps
+from ...document import Block, Items, Section, escape_unprintable, shorten_items, to_text
 from ...formatting import format_amount, format_count, format_function, format_line, format_place, format_seconds
 from ...storage.data import SessionData
-from ..text_layout import escape_unprintable, wrap
 from .document_types import EntryDocument, FunctionDocument, GuardDocument, RecompileDocument
 from .documents import make_documents
 
-#: Functions, and lines of each of their lists, that are shown; the rest is counted.
+#: Functions, and items of each of their lists, that are shown; the rest is counted.
 MAX_FUNCTIONS, MAX_LINES = 8, 12
 #: Values of a guard that are shown.
 MAX_VALUES = 8
@@ -26,35 +26,34 @@ def format_explorer(data: SessionData, encoding: str | None = None) -> str:
     with data.settled():
         documents = make_documents(data, data.meta.get("detail") == "full")
         gap = explain_gaps(data).get("recompiles")
-    return escape_unprintable(render_explorer(documents, gap), encoding)
+    return escape_unprintable(f"{to_text(describe_functions(documents, gap))}\n", encoding)
 
 
-def render_explorer(documents: Sequence[FunctionDocument], gap: str | None) -> str:
-    """The text of the explorer's documents. `gap` is why recompiles were not collected, None if they were."""
+def describe_functions(documents: Sequence[FunctionDocument], gap: str | None) -> Section:
+    """The functions that recompiled. `gap` is why recompiles were not collected, None if they were."""
     found = sorted((d for d in documents if d["recompiles"]), key=lambda d: (-(d["lost_s"] or 0), -d["recompiles"]))
-    lines = [line for number, document in enumerate(found[:MAX_FUNCTIONS], 1) for line in _list_lines(number, document)]
-    if not found and gap is None:
-        lines = ["Nothing was recompiled."]
-    if len(found) > MAX_FUNCTIONS:
-        lines.append(f"... and {len(found) - MAX_FUNCTIONS} more functions")
-    if gap is not None:
-        lines += wrap(f"Not collected: recompiles: {gap}", "", "  ")
-    return "\n".join(lines) + "\n"
+    functions = Items([_describe_function(document) for document in found], "numbered", (" functions",))
+    nothing = ["Nothing was recompiled."] if not found and gap is None else []
+    missing = [f"Not collected: recompiles: {gap}"] if gap is not None else []
+    return Section(shorten_items(functions, MAX_FUNCTIONS), *nothing, *missing)
 
 
-def _list_lines(number: int, document: FunctionDocument) -> list[str]:
+def _describe_function(document: FunctionDocument) -> list[Block]:
     calls = "" if document["eager"] else " (calls were not counted)"
     entries = sorted(document["entries"], key=_get_turn)
     return [
-        *wrap(_format_head(document), f"{number}. ", "   "),
-        f"   cache entries in lookup order{calls}:",
-        *_limit([line for entry in entries for line in _format_entry(entry, document)]),
-        "   recompiles, and the guards that failed in each entry (* is the closest entry):",
-        *_limit([line for row in document["rows"] for line in _format_recompile(row, document)]),
-        "   guards:",
-        *_limit([line for guard in document["guards"] for line in _format_guard(guard)]),
-        "",
+        _format_head(document),
+        f"cache entries in lookup order{calls}:",
+        _list_lines(_format_entry(entry, document) for entry in entries),
+        "recompiles, and the guards that failed in each entry (* is the closest entry):",
+        _list_lines(_format_recompile(row, document) for row in document["rows"]),
+        "guards:",
+        _list_lines(map(_format_guard, document["guards"])),
     ]
+
+
+def _list_lines(lines: Iterable[str]) -> Items:
+    return shorten_items(Items([[line] for line in lines], "indented"), MAX_LINES)
 
 
 def _format_head(document: FunctionDocument) -> str:
@@ -70,16 +69,11 @@ def _format_head(document: FunctionDocument) -> str:
     return head
 
 
-def _limit(lines: list[str]) -> list[str]:
-    rest = len(lines) - MAX_LINES
-    return lines if rest <= 0 else [*lines[:MAX_LINES], f"     ... and {rest} more lines"]
-
-
 def _get_turn(entry: EntryDocument) -> tuple[bool, int]:
     return entry["order"] is None, entry["order"] or 0
 
 
-def _format_entry(entry: EntryDocument, document: FunctionDocument) -> list[str]:
+def _format_entry(entry: EntryDocument, document: FunctionDocument) -> str:
     failed = ", ".join(f"{document['guards'][f.guard]['name']} {f.recompiles}x" for f in entry["failed"])
     parts = [
         _format_origin(entry, document),
@@ -91,7 +85,7 @@ def _format_entry(entry: EntryDocument, document: FunctionDocument) -> list[str]
         _format_calls(entry),
         f"failed: {failed}" if failed else None,
     ]
-    return wrap(f"{entry['compile_id']}  {'; '.join(filter(None, parts))}", "     ", "       ")
+    return f"{entry['compile_id']}  {'; '.join(filter(None, parts))}"
 
 
 def _format_origin(entry: EntryDocument, document: FunctionDocument) -> str:
@@ -117,7 +111,7 @@ def _format_cause(row: RecompileDocument, document: FunctionDocument) -> str:
     return f"{format_line(name)}: {format_line(row['expected'] or '?', 60)} -> {format_line(row['now'] or '?', 60)}"
 
 
-def _format_recompile(row: RecompileDocument, document: FunctionDocument) -> list[str]:
+def _format_recompile(row: RecompileDocument, document: FunctionDocument) -> str:
     guards, entries = document["guards"], document["entries"]
     failed = "; ".join(
         f"{entries[entry]['compile_id']}{'*' if entry == row['closest'] else ''} "
@@ -129,10 +123,10 @@ def _format_recompile(row: RecompileDocument, document: FunctionDocument) -> lis
     lost = f"  {format_seconds(row['lost_s'])}" if row["lost_s"] is not None else ""
     clock = datetime.fromtimestamp(row["time"] / 1e3).strftime("%H:%M:%S")
     head = f"{row['compile_id']}  {clock}  {_format_cause(row, document)}{lost}"
-    return wrap(f"{head}  [{format_line(failed)}]" if failed else head, "     ", "       ")
+    return f"{head}  [{format_line(failed)}]" if failed else head
 
 
-def _format_guard(guard: GuardDocument) -> list[str]:
+def _format_guard(guard: GuardDocument) -> str:
     where = format_place(guard["user_file"], guard["user_line"])
     seen = ", ".join(format_line(value, 40) for value, _ in guard["values"][:MAX_VALUES])
     parts = [
@@ -140,4 +134,4 @@ def _format_guard(guard: GuardDocument) -> list[str]:
         f"at {where}" if where else None,
         f"values: {seen}" if seen else None,
     ]
-    return wrap(f"{'; '.join(filter(None, parts))}. {guard['verdict']}", "     ", "       ")
+    return f"{'; '.join(filter(None, parts))}. {guard['verdict']}"

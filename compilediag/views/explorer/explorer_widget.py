@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..dashboard import load_widget_class
 from ..model import ViewModel
-from ..record.record import make_plain_texts
+from ..record import make_plain_texts
 from .explorer_text import format_explorer
 
 if TYPE_CHECKING:
