@@ -48,8 +48,6 @@ PARSE_ONLY = "only parses, because of the flag PyCF_ONLY_AST"
 ALLOWED = {
     ("__init__.py", "__getattr__", "importlib.import_module"): OWN_PARTS,
     ("__init__.py", "__getattr__", "getattr of a module"): OWN_PARTS,
-    ("logs/__init__.py", "__getattr__", "importlib.import_module"): OWN_PARTS,
-    ("logs/__init__.py", "__getattr__", "getattr of a module"): OWN_PARTS,
     ("cli/python_program.py", "PythonProgram.run", "exec"): "runs the script that the user named on the command line",
     ("cli/python_program.py", "_find_spec", "importlib.util.find_spec"): "finds the module of `-m` on the command line",
     ("cli/python_program.py", "find_script", "compile"): PROGRAM,
@@ -66,7 +64,7 @@ ALLOWED = {
     ("decode/records/autotune_choices.py", "parse_inputs", "ast.literal_eval"): CONSTANT,
     ("diagnosis/causes/value_advice.py", "_is_lengthening", "ast.literal_eval"): CONSTANT,
     ("decode/records/packed_records.py", "unpack_records", "marshal.loads"): OWN_PROCESS,
-    ("logs/crew.py", "Crew.take_answers", "marshal.loads"): OWN_PROCESS,
+    ("logs/workers.py", "Worker.take", "marshal.loads"): OWN_PROCESS,
     ("logs/log_files.py", "_make_unpacker", "importlib.import_module"): "one of two names of zstd in a constant tuple",
     ("integrations/__init__.py", "_import_bases", "importlib.import_module"): "names of libraries in a constant table",
     ("integrations/__init__.py", "_import_bases", "getattr of a module"): "names of base classes in a constant table",
