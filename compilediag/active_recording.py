@@ -27,7 +27,7 @@ from .files import make_absolute
 from .interrupts import finish, ignore, pass_on
 from .program import META_KEY as PROGRAM
 from .program import describe_program, list_library_folders
-from .recording import Recorder
+from .recording import Recorder, WriterStatus
 from .sources.caches.key_history import program_name
 from .sources.hooks import own_errors
 from .storage.data import SessionData
@@ -63,14 +63,12 @@ class ActiveRecording:
 
         A step that fails costs itself: ending a watch raises nothing of ours. False if something is left to do.
         """
-        facts = self.recorder.facts
         self.reserve = b""
         steps = (
-            # Only now it is known which device the program uses.
-            lambda: facts.update(device=sources.device_name()),
+            self._note_device,
             self._detach,
             self.recorder.end,
-            lambda: self._keep_if_lost({**facts, "stopped_ns": clock.now_ns()}),
+            lambda: self._keep_if_lost({**self.recorder.facts.to_meta(), "stopped_ns": clock.now_ns()}),
             lambda: self.data.close_during(self.recorder.close),  # The last connection leaves one file behind.
             self.data.end_recording,
         )
@@ -94,6 +92,10 @@ class ActiveRecording:
         self.recorder.note_error(error)
         own_log.warning("compilediag: the watch could not be ended completely: %r", error)
         own_errors.report("watch", error)
+
+    def _note_device(self) -> None:
+        # Only at the end it is known which device the program uses.
+        self.recorder.facts.device = sources.device_name()
 
     def _detach(self) -> None:
         self._is_detached = sources.detach()
@@ -257,7 +259,7 @@ def _begin(
         recording = ActiveRecording(_open_data(recorder, meta), recorder, [level])
         for file in taken.temporary:
             weakref.finalize(recording.data, _remove_own, file, os.getpid())
-        sources.attach(recorder, detail, asked_for)
+        recorder.feeds = [*sources.attach(recorder, detail, asked_for), WriterStatus(recorder)]
         _end_before_torch()
         recording.data.flush(statuses=True)  # Not in the first batch, beside the first compiles.
         return recording

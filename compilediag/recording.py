@@ -10,6 +10,7 @@ counted and the recording goes on; what is raised in a thread that waits is the 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import threading
@@ -20,27 +21,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import clock, own_log
-from .events import Event, SourceStatus
-from .feeds import Counter, Feed, Made, Noting, Running, make_events, read_state
+from .events import Artifact, Event, SourceStatus
 from .interrupts import finish_start, pass_on
 from .notebook_cells import CellNames
-from .source_states import SourceStates
+from .sources.compile_context import CompileContext
+from .sources.hooks.own_errors import describe_error
+from .sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Running, SessionFacts
 from .storage.session_writer import Batch, SessionWriter, Unwritten
 from .storage.store import States, Store
-from .storage.texts import TextQuota
-
-__all__ = ["Made", "Recorder"]
-
+from .storage.texts import TextQuota, clean
 
 INTERVAL_S = 0.25
-#: At most so many hand-overs wait for the writer; more are dropped and counted.
-MAX_WAITING = 200_000
 #: Seconds that the end of a counter waits for the thread.
 RELEASE_S = 1.0
 #: At most so many hand-overs are one batch.
 BATCH = 5_000
 #: Seconds without progress of the thread after which the end of a recording gives it up: a disk can hang.
 PATIENCE_S = 8.0
+#: Seconds between two rows of the state of a source.
+STATES_S = 1.0
 
 Result = TypeVar("Result")
 
@@ -63,16 +62,13 @@ class Recorder:
     ):
         self.path = path
         self.feeds: list[Feed] = []
+        #: Thread -> the compile that runs in it.
         self.progress: dict[int, Running] = {}
-        #: compile id -> what is known in addition to torch's metrics: function, file, line, backend, attempt.
-        self.frames: dict[str, dict[str, Any]] = {}
         #: They hand over their counts before every batch.
         self.counters: list[Counter] = []
         self._asked: Counter | None = None
-        #: What is known of the session when it ends, for its meta.
-        self.facts: dict[str, Any] = {}
-        #: Objects that several sources share, by name.
-        self.shared: dict[str, Any] = {}
+        self.context = CompileContext()
+        self.facts = SessionFacts()
         self.states = SourceStates(self._list_statuses)
         self.cpu_ns = 0
         self._writer = SessionWriter(path, meta, lost)
@@ -222,7 +218,7 @@ class Recorder:
         if self._is_incomplete:
             # What the last one could not write is counted in the states of the sources.
             self._shield(None, self._write_batch, True)
-        self._shield(None, self._writer.mark_end, self.facts, clock.now_ns(), feed=self._writer)
+        self._shield(None, self._writer.mark_end, self.facts.to_meta(), clock.now_ns(), feed=self._writer)
         if self._writer.problem is not None and self.lost is None:
             self._shield(None, self._writer.lose, self._writer.problem)
         self.is_ended = True
@@ -382,12 +378,41 @@ class Recorder:
         for _ in range(min(most, BATCH, len(self._waiting))):
             self._beats += 1
             feed, make, args = self._waiting.popleft()
-            events += self._shield([], make_events, feed, make, args, self._cells, self._quota, payloads, feed=feed)
+            events += self._shield([], self._make_events, feed, make, args, payloads, feed=feed)
         self._has_no_rank_yet = self._has_no_rank_yet or (bool(events) and self._rank is None)
         return events, payloads
 
+    def _make_events(
+        self, feed: Feed, make: Callable[..., Made], args: tuple[Any, ...], texts: list[tuple[str, str]]
+    ) -> list[Event]:
+        """The events of `make(*args)`, which `feed` has handed over; its texts that are kept go into `texts`."""
+        made = [self._keep_text(feed, *each, texts) if isinstance(each, tuple) else each for each in make(*args)]
+        named = [self._cells.rename(event) for event in made]
+        feed.events += len(named)
+        return named
+
+    def _keep_text(self, feed: Feed, artifact: Artifact, text: str, texts: list[tuple[str, str]]) -> Artifact:
+        text = clean(text)
+        kept = self._quota.take(text)
+        if kept.digest is None:
+            feed.dropped += 1
+        elif kept.is_new:
+            texts.append((kept.digest, text))
+        return dataclasses.replace(artifact, size=kept.size, digest=kept.digest)
+
     def _list_statuses(self) -> list[SourceStatus]:
-        return [read_state(feed, self.note_error) for feed in self.feeds]
+        return [self._read_status(feed) for feed in self.feeds]
+
+    def _read_status(self, feed: Feed) -> SourceStatus:
+        """The state of a source; one that says why, if it can't be read."""
+        try:
+            return feed.status()
+        except Exception as error:
+            pass_on(error)
+            self.note_error(error, feed)
+            reason = f"its state can't be read: {type(error).__name__}: {error}"
+            now = clock.now_ns()
+            return SourceStatus(time_ns=now, name=feed.name, status="failed", reason_code="errors", reason=reason)
 
     def before_fork(self) -> None:
         """Nothing is written until the process has forked."""
@@ -432,3 +457,97 @@ class Recorder:
             if "multiprocessing.util" in sys.modules:
                 # multiprocessing ends its children with os._exit, which runs no atexit functions.
                 sys.modules["multiprocessing.util"].Finalize(self, self.flush, args=(True,), exitpriority=10)
+
+
+class WriterStatus:
+    """The status of the writing thread: its CPU seconds, and what it could not write."""
+
+    name = "writer"
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        self.events = 0
+        self.dropped = 0
+        self._errors = 0
+        self._last_error = ""
+
+    def note_error(self, error: BaseException) -> None:
+        self._errors += 1
+        self._last_error = describe_error(error)
+
+    def status(self) -> SourceStatus:
+        state, code, reason = self._describe()
+        return SourceStatus(
+            time_ns=clock.now_ns(),
+            name=self.name,
+            status=state,
+            reason=reason,
+            reason_code=code,
+            events=self.events,
+            dropped=self.dropped,
+            overhead_s=self.recorder.cpu_ns / 1e9,
+        )
+
+    def _describe(self) -> tuple[str, str | None, str | None]:
+        """The state, the code of its reason, and the reason."""
+        if self.recorder.lost is not None:
+            return "failed", "lost", self.recorder.lost
+        if not self._errors:
+            return "active", None, None
+        count = "1 error" if self._errors == 1 else f"{self._errors} errors, the last"
+        return "failed", "errors", f"{count}: {self._last_error}"
+
+
+class SourceStates:
+    """`list_states` returns the state of each source; it is called once a second, and when all are asked for."""
+
+    def __init__(self, list_states: Callable[[], list[SourceStatus]]):
+        #: States that are not in the file, because it can't be written.
+        self.unwritten: tuple[SourceStatus, ...] = ()
+        self._list = list_states
+        self._shown: dict[str | None, SourceStatus] = {}
+        self._due = 0.0
+
+    def find_changed(self, is_final: bool) -> list[SourceStatus]:
+        """The states that have changed since they were written; none within a second, unless `is_final`."""
+        if not self._is_due(is_final):
+            return []
+        changed: list[SourceStatus] = []
+        for state in self._list():
+            shown = self._shown.get(state.name)
+            if shown is None or _outline(shown) != _outline(state):
+                self._shown[state.name] = state
+                changed.append(state)
+        return changed
+
+    def forget_written(self) -> None:
+        """All are written again: some of the last ones are not in the file."""
+        self._shown.clear()
+
+    def keep_unwritten(self, lost: str | None, rank: int | None, is_final: bool) -> None:
+        """Keep all here, as those of this process. Where the file is `lost`, what an active source saw is lost, too."""
+        if not self.unwritten or self._is_due(is_final):
+            self.unwritten = tuple(_describe_lost(state, lost, rank) for state in self._list())
+
+    def reset(self) -> None:
+        """Forget everything: another process begins."""
+        self._shown, self.unwritten = {}, ()
+
+    def _is_due(self, is_final: bool) -> bool:
+        now = time.monotonic()
+        if not is_final and now < self._due:
+            return False
+        self._due = now + STATES_S
+        return True
+
+
+def _describe_lost(state: SourceStatus, lost: str | None, rank: int | None) -> SourceStatus:
+    own = dataclasses.replace(state, rank=rank, pid=os.getpid())
+    if lost is None or own.status != "active":
+        return own
+    return dataclasses.replace(own, status="failed", reason_code="lost", reason=lost)
+
+
+def _outline(state: SourceStatus) -> tuple[Any, ...]:
+    """What makes a state worth a new row; its cost to the millisecond, as the writer's own grows with each row."""
+    return (state.status, state.reason, state.events, state.dropped, round(state.overhead_s or 0, 3))

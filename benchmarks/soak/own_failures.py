@@ -29,8 +29,11 @@ KINDS = ("results changed", "raised in the program", "hooks left behind", "not v
 #: The functions that make and write the rows of `sources`, which cannot report their own failure there.
 OF_SOURCES = (
     "compilediag.events.sources.",
-    "compilediag.source_states.",
+    "compilediag.recording.SourceStates.",
+    "compilediag.recording._describe_lost",
+    "compilediag.recording._outline",
     "compilediag.recording.Recorder._list_statuses",
+    "compilediag.recording.Recorder._read_status",
 )
 
 

@@ -17,8 +17,8 @@ from collections.abc import Collection
 
 from ..errors import CompilediagError
 from ..interrupts import ignore, pass_on
-from ..recording import Recorder
 from .hooks import late_imports, own_errors, patches
+from .hooks.sink import EventSink
 from .hooks.source import Source
 from .hooks.torch_names import NothingToWatch, Unavailable
 
@@ -152,18 +152,16 @@ def _source_classes() -> list[type[Source]]:
     ]
 
 
-def attach(recorder: Recorder, detail: str, requested: Collection[str] = ()) -> None:
+def attach(recorder: EventSink, detail: str, requested: Collection[str] = ()) -> list[Source]:
     """Install the hooks of every source; those that work only on request if they are `requested`, by name.
 
-    The status of a source that cannot work here says why.
+    Returns them; the status of one that cannot work here says why.
     """
-    from .hooks.writer import WriterStatus
-
     for cls in _source_classes():
         source = cls(recorder, detail)
         _attached.append(source)
         source.begin(cls.name in requested)
-    recorder.feeds = [*_attached, WriterStatus(recorder)]
+    return _attached[:]
 
 
 def detach() -> bool:

@@ -146,7 +146,7 @@ def at_start(file, breaking):
 
     def attach_later(*args):
         breaking(file)
-        attach(*args)
+        return attach(*args)
 
     if breaking.cause in ("disk full", "file size limit"):
         breaking(file)

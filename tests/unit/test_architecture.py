@@ -29,10 +29,8 @@ MAY_IMPORT = {
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
-    "feeds": {"clock", "events", "notebook_cells", "storage"},
-    "source_states": {"events"},
-    "recording": {"clock", "errors", "events", "feeds", "notebook_cells", "source_states", "storage"},
-    "sources": {"clock", "errors", "events", "decode", "recording", "unpacking"},
+    "sources": {"clock", "errors", "events", "decode", "unpacking"},
+    "recording": {"clock", "errors", "events", "notebook_cells", "sources", "storage"},
     "target_file": {"errors", "sources", "storage"},
     "active_recording": {
         *("clock", "errors", "program", "recording", "sources", "storage", "target_file", "version"),

@@ -11,9 +11,8 @@ import pytest
 
 from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Compile, Phase
-from compilediag.recording import Recorder
+from compilediag.recording import Recorder, WriterStatus
 from compilediag.session import Session, load
-from compilediag.sources.hooks.writer import WriterStatus
 from compilediag.storage import session_writer
 from compilediag.storage.session_files import is_session, is_session_or_damaged
 from tests.unit.session_builder import META, Feed, put, recording

@@ -9,9 +9,8 @@ import pytest
 
 from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Phase, SourceStatus
-from compilediag.recording import Recorder
+from compilediag.recording import Recorder, WriterStatus
 from compilediag.session import Session
-from compilediag.sources.hooks.writer import WriterStatus
 from compilediag.storage.data import SessionData
 
 from .session_builder import META, Feed, put
@@ -22,10 +21,12 @@ pytestmark = pytest.mark.swallows
 STRAY = (SystemExit, GeneratorExit, KeyboardInterrupt, MemoryError, RecursionError, ValueError)
 #: The modules whose code runs in the thread.
 FOLDER = Path(recorder_module.__file__).parent
-WRITING = {str(FOLDER / name) for name in ("recording.py", "feeds.py", "storage/session_writer.py", "storage/store.py")}
+WRITING = {str(FOLDER / name) for name in ("recording.py", "storage/session_writer.py", "storage/store.py")}
 #: The loop that catches everything, and what holds the lock: where a trace function raises beside a `with`, Python does
 #: not leave the block.
 LEFT_OUT = ("_run", "_take_turn")
+#: The states of the sources: which of these lines run depends on the errors so far.
+OF_STATES = ("WriterStatus.", "SourceStates.", "_outline", "_describe_lost")
 
 
 class Injection:
@@ -37,7 +38,7 @@ class Injection:
         self.is_listening = False
 
     def __call__(self, frame, event, argument):
-        if frame.f_code.co_filename not in WRITING:
+        if frame.f_code.co_filename not in WRITING or frame.f_code.co_qualname.startswith(OF_STATES):
             return None
         step = (Path(frame.f_code.co_filename).name, frame.f_code.co_name, frame.f_lineno)
         if event in ("call", "line") and self.is_listening and step[1] not in LEFT_OUT:

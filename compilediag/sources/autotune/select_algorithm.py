@@ -14,9 +14,9 @@ from typing import Any
 
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id, parse_inputs
 from ...interrupts import pass_on
-from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument, require, require_modules
 from . import torch_api
@@ -27,7 +27,7 @@ from .tuning_runs import TUNER, ProcessTiming, SelectorRun, TimingRound, TuningT
 class SelectAlgorithm(Tuner):
     name = "select_algorithm"
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._per_thread: PerThread[TuningThread] = PerThread(TuningThread)
         #: Tunings whose winner the scheduler has not settled yet, with their thread.

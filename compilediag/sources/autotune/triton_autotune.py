@@ -14,9 +14,9 @@ from typing import Any
 
 from ... import clock
 from ...decode.records.autotune_choices import TuningRecord, make_choices, make_run_id
-from ...recording import Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import HookPoint, call_argument, require_triton
 from . import torch_api
@@ -50,7 +50,7 @@ class LaunchThread:
 class TritonAutotune(Tuner):
     name = "triton_autotune"
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._per_thread: PerThread[LaunchThread] = PerThread(LaunchThread)
 

@@ -17,11 +17,10 @@ from typing import Any
 from ... import clock
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
 from ...formatting import format_op
-from ...recording import Recorder
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
-from ..dynamo.current_compile import compile_keys
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import HookPoint, call_argument, require_modules, require_triton
 from . import torch_api
@@ -67,7 +66,7 @@ class KernelThread:
 class TritonHeuristics(Tuner):
     name = "triton_heuristics"
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._per_thread: PerThread[KernelThread] = PerThread(KernelThread)
         self._kernels: weakref.WeakKeyDictionary[Any, KnownKernel] = weakref.WeakKeyDictionary()
@@ -214,7 +213,7 @@ class TritonHeuristics(Tuner):
         compile_id = torch_api.compile_id_of(kernel)
         if compile_id is None:
             return self.current_ids()
-        known, keys = self._remember_kernel(kernel), compile_keys(self.recorder)
+        known, keys = self._remember_kernel(kernel), self.context.keys
         if known.compile_key is None:
             known.compile_key = keys.find(compile_id) or keys.match(str(compile_id))
         return CompileIds(str(compile_id), known.compile_key)

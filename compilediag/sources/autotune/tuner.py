@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ... import clock
 from ...events import CacheLookup
-from ..dynamo.current_compile import compile_keys, function_columns
 from ..hooks.columns import ErrorColumns, FunctionColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Raised
@@ -24,11 +23,11 @@ class Tuner(Source):
     """A source of the table `autotune`."""
 
     def current_ids(self) -> CompileIds:
-        return CompileIds(*compile_keys(self.recorder).current())
+        return CompileIds(*self.context.keys.current())
 
     def frame(self, ids: CompileIds) -> FunctionColumns:
         """Function, file and line that are compiled, as far as known."""
-        return function_columns(ids.compile_key, self.recorder.frames)
+        return self.context.function_columns(ids.compile_key)
 
     def emit_look_up(
         self,

@@ -19,7 +19,7 @@ from ...decode.records.autotune_choices import (
     parse_inputs,
     parse_parameters,
 )
-from ...recording import Made
+from ..hooks.sink import Made
 from . import torch_api
 from .tuner import CompileIds
 

@@ -13,21 +13,21 @@ from typing import Any
 
 from ...decode.cache_keys.nearest_key import KeyHistory
 from ...events import SourceStatus
-from ...recording import Made, Recorder
+from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from ..hooks.torch_names import call_argument
 from . import torch_api
 from .key_history import StoredKeys
 
 
-def shared_history(recorder: Recorder) -> KeyHistory:
+def shared_history(context: CompileContext) -> KeyHistory:
     """The key history of a recording, which all of its sources share."""
-    history: KeyHistory | None = recorder.shared.get("keys")
-    if history is None:
+    if context.key_history is None:
         version = str(sys.modules["torch"].__version__)
-        history = recorder.shared["keys"] = KeyHistory(StoredKeys.of_user(version), version)
-    return history
+        context.key_history = KeyHistory(StoredKeys.of_user(version), version)
+    return context.key_history
 
 
 class CacheKeys(Source):
@@ -38,9 +38,9 @@ class CacheKeys(Source):
     )
     details = ("full",)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._history = shared_history(recorder)
+        self._history = shared_history(self.context)
         self._settings = torch_api.SettingTexts()
 
     def close(self) -> None:

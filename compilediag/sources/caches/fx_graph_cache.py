@@ -18,11 +18,10 @@ from ...decode.records.cache_records import (
     parse_cache_event,
 )
 from ...events import CacheLookup
-from ...recording import Made, Recorder
-from ..dynamo.current_compile import compile_keys
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -44,7 +43,7 @@ class FxGraphCache(GuardedCache):
         *(torch_api.MODULE_RESTORED, INSTANT_EVENT),
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: The error of making a key, until torch has made a bypass of it.
         self._key_error: PerThread[str | None] = PerThread(lambda: None)
@@ -158,11 +157,11 @@ class FxGraphCache(GuardedCache):
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == DISABLED:
-            _, key = compile_keys(self.recorder).current()
+            _, key = self.context.keys.current()
             lookup = parse_cache_event(name, metadata or {}, time_ns, key)
             if lookup is not None:
                 reason = torch_api.why_disabled()
-                self.emit(_make_disabled_rows, lookup, self.recorder.frames.get(key or "", {}), reason)
+                self.emit(_make_disabled_rows, lookup, self.context.frames.get(key or "", {}), reason)
 
 
 def _make_write_rows(write: CacheStore) -> Made:

@@ -23,28 +23,18 @@ from ...decode.records.cache_records import (
     make_store_row,
 )
 from ...events import CacheLookup
-from ...recording import Made, Recorder
-from ..dynamo.current_compile import compile_keys, current_columns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
-from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import HookPoint, TorchName, call_argument
 from . import torch_api
 from .cache_keys import shared_history
 
 Record = TypeVar("Record", LookUp, CacheStore)
-#: The look-ups and stores that a thread is in, the innermost last.
-Open = PerThread[list[LookUp | CacheStore]]
 #: The reason of a guard miss without a single failing guard: AOTAutogradCache asks for the entry that it was saved
 #: with.
 NOT_THE_SAME = "the entry was saved with other guards than the aot_autograd entry names"
-
-
-def open_records(recorder: Recorder) -> Open:
-    """The open records of a recording, which the sources of all caches share."""
-    records: Open = recorder.shared.setdefault("open_cache_records", PerThread(list))
-    return records
 
 
 def make_trouble(error: BaseException) -> Trouble:
@@ -63,10 +53,10 @@ class GuardedCache(Source):
         *(torch_api.CLEAR_CACHES, torch_api.FRESH_CACHE),
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._history = shared_history(recorder)
-        self._open = open_records(recorder)
+        self._history = shared_history(self.context)
+        self._open = self.context.cache_records
         self._owner: Any = None
         self._registered: list[Any] = []
 
@@ -92,8 +82,8 @@ class GuardedCache(Source):
     # Open records
 
     def _begin(self, record: LookUp | CacheStore) -> None:
-        record.compile_id, record.compile_key = compile_keys(self.recorder).current()
-        record.frame = self.recorder.frames.get(record.compile_key or "", {})
+        record.compile_id, record.compile_key = self.context.keys.current()
+        record.frame = self.context.frames.get(record.compile_key or "", {})
         self._open.get().append(record)
 
     def _end(self, kind: type[Record]) -> Record | None:
@@ -230,7 +220,7 @@ class GuardedCache(Source):
                 action="clear",
                 outcome="cleared",
                 reason=reason,
-                **current_columns(self.recorder),
+                **self.context.current_columns(),
             )
         )
 

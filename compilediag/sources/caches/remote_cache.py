@@ -7,14 +7,13 @@ from typing import Any
 
 from ... import clock
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
-from ...recording import Made, Recorder
-from ..dynamo.current_compile import compile_keys
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .guarded_cache import make_trouble, open_records
+from .guarded_cache import make_trouble
 
 
 @dataclass(slots=True)
@@ -36,10 +35,10 @@ class RemoteCache(Source):
         torch_api.REDIS_CREATED,
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._transfer: PerThread[Transfer | None] = PerThread(lambda: None)
-        self._open = open_records(recorder)
+        self._open = self.context.cache_records
 
     def patches(self) -> list[Patch]:
         return [
@@ -62,8 +61,8 @@ class RemoteCache(Source):
             self._transfer.set(Transfer(fetch))
 
     def _make_fetch(self, cache: Any, is_put: bool, key: str | None) -> Fetch:
-        compile_id, compile_key = compile_keys(self.recorder).current()
-        frame = self.recorder.frames.get(compile_key or "", {})
+        compile_id, compile_key = self.context.keys.current()
+        frame = self.context.frames.get(compile_key or "", {})
         name = name_remote_cache(type(cache).__name__)
         return Fetch(name, is_put, key, clock.now_ns(), compile_id, frame=frame, compile_key=compile_key)
 

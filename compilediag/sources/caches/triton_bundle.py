@@ -6,7 +6,6 @@ from typing import Any, Unpack
 
 from ... import clock
 from ...events import CacheLookup
-from ..dynamo.current_compile import current_columns
 from ..hooks.columns import ErrorColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
@@ -87,7 +86,7 @@ class TritonBundle(Source):
                 tier=tier,
                 action=action,
                 outcome=outcome,
-                **current_columns(self.recorder),
+                **self.context.current_columns(),
                 **why,
                 **bundle,
             )

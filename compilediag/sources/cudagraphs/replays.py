@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import clock
-from ...recording import Recorder
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from . import torch_api
@@ -52,7 +52,7 @@ class Replays(Source):
     needs = (torch_api.REPLAYED,)
     on_request = True
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._call: PerThread[RunningCall] = PerThread(RunningCall)
         self._counts: list[ReplayCount] = []
@@ -120,7 +120,7 @@ class Replays(Source):
     def _count(self, owner: Any, key: Any, action: str, manager: Any, function_id: Any, graph_id: int | None) -> None:
         counts = self._of.setdefault(owner, {})
         if key not in counts:
-            known = describe_function(manager, function_id, self.recorder)
+            known = describe_function(manager, function_id, self.context)
             counts[key] = self._new({**known, "action": action, "graph_id": graph_id})
         counts[key].calls += 1
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...events import CudaGraphAction
-from ...recording import Made, Recorder
-from ..dynamo.current_compile import compile_keys, function_columns
+from ..compile_context import CompileContext
+from ..hooks.sink import Made
 
 #: CompileId objects of the functions of the backend `cudagraphs`, which does not pass them on to the tree.
 backend_ids: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -16,13 +16,13 @@ backend_ids: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 MAX_SIZES = 8
 
 
-def describe_function(manager: Any, function_id: Any, recorder: Recorder) -> dict[str, Any]:
+def describe_function(manager: Any, function_id: Any, context: CompileContext) -> dict[str, Any]:
     """The columns that all events of a function of a tree share."""
     compile_id = manager.id_to_compile_id.get(function_id)
     model = manager.ids_to_funcs[function_id].model
     by_backend = compile_id is None and model in backend_ids
     compile_id = backend_ids[model] if by_backend else compile_id
-    key = compile_keys(recorder).guess(compile_id)
+    key = context.keys.guess(compile_id)
     return {
         "function_id": function_id.id,
         "compile_id": None if compile_id is None else str(compile_id),
@@ -30,7 +30,7 @@ def describe_function(manager: Any, function_id: Any, recorder: Recorder) -> dic
         "backend": "cudagraphs" if by_backend else "trees",
         "mode": manager.id_to_mode[function_id].name.lower(),
         "device": f"cuda:{manager.device_index}",
-        **function_columns(key, recorder.frames),
+        **context.function_columns(key),
     }
 
 

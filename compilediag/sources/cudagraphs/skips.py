@@ -12,9 +12,8 @@ from typing import Any
 
 from ... import clock
 from ...decode.records.cudagraph_messages import parse_limit, parse_skip
-from ...recording import Recorder
-from ..dynamo.current_compile import compile_keys, current_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import HookPoint
@@ -40,7 +39,7 @@ class CudaGraphSkips(Source):
     name = "cudagraph_skips"
     needs = (torch_api.SKIPS[0], torch_api.GRAPH_BUILT, torch_api.GRAPH_FINISHED)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._per_thread: PerThread[SkipThread] = PerThread(SkipThread)
 
@@ -62,7 +61,7 @@ class CudaGraphSkips(Source):
         return [self.watch(point, self._on_announced)]
 
     def _current_key(self) -> str | None:
-        return compile_keys(self.recorder).current()[1]
+        return self.context.keys.current()[1]
 
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         """torch says that it skips: at compile time, or at run time from within a tree."""
@@ -77,7 +76,7 @@ class CudaGraphSkips(Source):
                 _parse_announced, (message, ()), backend, mode or (begun[-1]["mode"] if begun else None), counted=True
             )
         else:
-            known = {"time_ns": clock.now_ns(), "counted": True, **describe_function(*tree, self.recorder)}
+            known = {"time_ns": clock.now_ns(), "counted": True, **describe_function(*tree, self.context)}
             self.emit(make_action, _parse_announced, (message, input_names(*tree)), known)
 
     def _before_graph(self, args: Args, kwargs: Kwargs) -> None:
@@ -141,7 +140,7 @@ class CudaGraphSkips(Source):
         self._emit_skip(_parse_silent_skip, (reason, cuts or []), "trees", mode, action="skip", counted=counted)
 
     def _emit_skip(self, columns: Any, args: Args, backend: str, mode: str | None, **known: Any) -> None:
-        known.update(time_ns=clock.now_ns(), backend=backend, mode=mode, **current_columns(self.recorder))
+        known.update(time_ns=clock.now_ns(), backend=backend, mode=mode, **self.context.current_columns())
         self.emit(make_action, columns, args, known)
 
 

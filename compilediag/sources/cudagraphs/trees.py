@@ -21,11 +21,10 @@ from ...decode.records.cudagraph_messages import (
     parse_overwritten,
     parse_size_limit,
 )
-from ...recording import Recorder
-from ..dynamo.current_compile import compile_keys, function_columns
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from . import torch_api
@@ -43,7 +42,7 @@ class CudaGraphs(Source):
     name = "cudagraphs"
     needs = (torch_api.CAPTURE_ENDS,)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: What is known of the runs that a thread is in.
         self._running: PerThread[list[dict[str, Any]]] = PerThread(list)
@@ -195,9 +194,9 @@ class CudaGraphs(Source):
     def _read_warning(self, record: logging.LogRecord) -> None:
         limit = parse_size_limit(record.getMessage()) if "rerecord_limit" in str(record.msg) else None
         if limit is not None:
-            key = compile_keys(self.recorder).guess(limit["compile_id"])
+            key = self.context.keys.guess(limit["compile_id"])
             known = {"action": "limit", "backend": "trees", "compile_key": key, "time_ns": clock.now_ns(), **limit}
-            self.emit(make_action, None, (), {**known, **function_columns(key, self.recorder.frames)})
+            self.emit(make_action, None, (), {**known, **self.context.function_columns(key)})
 
     # Outputs whose memory a later run reuses
 
@@ -217,7 +216,7 @@ class CudaGraphs(Source):
             self.emit(make_action, parse_overwritten, (str(error),), known)
 
     def _emit(self, manager: Any, function_id: Any, columns: Any = None, args: Args = (), **known: Any) -> None:
-        self.emit(make_action, columns, args, {**known, **describe_function(manager, function_id, self.recorder)})
+        self.emit(make_action, columns, args, {**known, **describe_function(manager, function_id, self.context)})
 
 
 def _parse_rerecord(broken: torch_api.Broken, names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from ... import clock
 from ...events import CudaGraphAction
-from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from . import torch_api
@@ -21,7 +21,7 @@ class UserCaptures(Source):
     name = "captures"
     needs = (torch_api.CAPTURE_STARTS, torch_api.CAPTURE_ENDS)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: The captures that a thread is in: id of the graph -> what is known of it.
         self._running: PerThread[dict[int, dict[str, Any]]] = PerThread(dict)

@@ -13,14 +13,13 @@ import types
 from typing import Any
 
 from ...events import Calls
-from ...recording import Made, Recorder
 from ..hooks.monitoring import CallCounter, require_monitoring
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import MAX_ERRORS, Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .current_compile import compile_keys
 
 INTERVAL_S = 1.0
 #: Counts are written after a 1/60 of the time that they were counted for, so that a run of days has few rows.
@@ -34,7 +33,7 @@ class CompiledCalls(Source):
     needs = (torch_api.CONVERSION_RESULT, torch_api.METRICS_RECORDED, *torch_api.FOR_CALLS)
     on_request = True
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._counter = CallCounter()
         #: Whether the last conversion of the thread gave an entry.
@@ -77,7 +76,7 @@ class CompiledCalls(Source):
         self._gave_entry.set(entry is not None)
         code = torch_api.converted_code(DEPTH) if entry is not None else None
         if entry is not None and code is not None:
-            compile_keys(self.recorder).assign(entry.compile_id)
+            self.context.keys.assign(entry.compile_id)
             self._count(entry.code, False, entry.compile_id, code)
 
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -103,7 +102,7 @@ class CompiledCalls(Source):
     def _count(self, code: types.CodeType, is_eager: bool, compile_id: Any, owner: types.CodeType) -> None:
         known = {
             "compile_id": None if compile_id is None else str(compile_id),
-            "compile_key": compile_keys(self.recorder).find(compile_id),
+            "compile_key": self.context.keys.find(compile_id),
             **torch_api.code_columns(owner),
             "ran": "eager" if is_eager else "compiled",
         }

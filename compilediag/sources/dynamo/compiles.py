@@ -9,23 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import clock
-from ...decode.call_stacks import CallStacks
 from ...decode.records.compilation_metrics import make_compile, read_static_sources
 from ...events import Compile
-from ...recording import Made, Recorder
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
 from .ahead_of_time import find_compiled_ahead
-from .current_compile import compile_keys
 from .failures import read_failure
 from .stack_frames import add_call_stack, frames_outside
 
-#: A fact about the session: torch's setting of the same name.
-STATIC_SOURCES = "static_sources"
 #: Fields of the metrics that are times but no parts of the compile.
 _NO_PARTS = ("start_time_us", "end_time_us", "guard_latency_us")
 
@@ -34,7 +30,7 @@ class Compiles(Source):
     name = "compiles"
     needs = (torch_api.METRICS_RECORDED, torch_api.COMPILE_CONTEXT)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: Id and key of what `aot_compile` captured last in this thread.
         self._captured: PerThread[tuple[str | None, str | None]] = PerThread(lambda: (None, None))
@@ -49,15 +45,15 @@ class Compiles(Source):
         ]
 
     def _before_capture_ahead(self, args: Args, kwargs: Kwargs) -> None:
-        self._captured.set(compile_keys(self.recorder).current())
+        self._captured.set(self.context.keys.current())
 
     def _on_recorded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics = call_argument(args, kwargs, 0, "c")
         if metrics.compile_id is None and metrics.co_name is None and self._add_compiled_ahead(metrics):
             return
-        key = compile_keys(self.recorder).match(metrics.compile_id)
+        key = self.context.keys.match(metrics.compile_id)
         # Not a copy: the writer's thread adds the call stack to it.
-        known = self.recorder.frames.get(key or "", {})
+        known = self.context.frames.get(key or "", {})
         if metrics.fail_type is not None:
             known.update(read_failure(metrics.fail_type) or {})
         self.emit(self._make_rows, metrics, known, key)
@@ -69,7 +65,7 @@ class Compiles(Source):
             return False
         code, known = found
         known["compile_id"], key = self._captured.take()
-        stacks = self.recorder.shared.setdefault("stacks", CallStacks())
+        stacks = self.context.stacks
         around = frames_outside(None, torch_api.AOT_COMPILE.module)
         self.emit(add_call_stack, stacks, known, code, around, clock.now_ns())
         self.emit(self._make_rows, metrics, known, key)
@@ -77,7 +73,7 @@ class Compiles(Source):
 
     def _make_rows(self, metrics: Any, known: Mapping[str, Any], key: str | None) -> Made:
         if static := read_static_sources(vars(metrics)):
-            self.recorder.facts[STATIC_SOURCES] = static
+            self.recorder.facts.static_sources = static
         event = make_compile(_correct_times(vars(metrics)), known, key)
         return [] if event is None else [event]
 
@@ -90,7 +86,7 @@ class Compiles(Source):
             time_ns=time_ns,
             duration_s=(clock.now_ns() - time_ns) / 1e9,
             # torch has no CompileId object for it.
-            compile_key=compile_keys(self.recorder).assign(object()),
+            compile_key=self.context.keys.assign(object()),
             trigger="precompile",
             is_recompile=False,
             outcome="ok" if error is None else "failed",

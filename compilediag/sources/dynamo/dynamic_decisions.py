@@ -7,11 +7,10 @@ from typing import Any
 
 from ... import clock
 from ...decode.records.timed_events import AUTOMATIC_DYNAMIC, make_dynamic_decision
-from ...recording import Made
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import Made
 from ..hooks.source import Source
 from . import torch_api
-from .current_compile import compile_keys
 
 
 class DynamicDecisions(Source):
@@ -24,7 +23,7 @@ class DynamicDecisions(Source):
     def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:
-            _, key = compile_keys(self.recorder).current()
+            _, key = self.context.keys.current()
             self.emit(_make_row, dict(metadata), clock.convert(time_ns), key)
 
 

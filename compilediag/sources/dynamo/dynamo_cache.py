@@ -13,15 +13,14 @@ from typing import Any, TypedDict
 from ... import clock
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
-from ...recording import Made, Recorder
 from ..hooks.columns import OwnerColumns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .current_compile import compile_columns, compile_keys, current_columns, function_columns
 
 MAX_REASON = 500
 #: Conversions of a thread that started and whose end was not seen.
@@ -68,7 +67,7 @@ class DynamoCache(Source):
         *(torch_api.PACKAGE_WRITTEN, torch_api.PACKAGE_READ, torch_api.PACKAGE_LOOKED_UP),
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: The thread's conversions, nested where compiles are.
         self._open: PerThread[list[Conversion]] = PerThread(list)
@@ -107,7 +106,7 @@ class DynamoCache(Source):
         if running and error is None:
             compile_id = call_argument(args, kwargs, 1, "compile_id")
             running[-1].compile_id = str(compile_id)
-            running[-1].compile_key = compile_keys(self.recorder).assign(compile_id)
+            running[-1].compile_key = self.context.keys.assign(compile_id)
             running[-1].limit = result[1] if result[0] else None
 
     def _got_result(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
@@ -123,7 +122,7 @@ class DynamoCache(Source):
 
     def _on_compiled(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         metrics, running = call_argument(args, kwargs, 0, "c"), self._open.get()
-        key = compile_keys(self.recorder).match(metrics.compile_id)
+        key = self.context.keys.match(metrics.compile_id)
         if not running or metrics.is_forward is False or key not in [c.compile_key for c in running]:
             return
         while running:
@@ -149,7 +148,7 @@ class DynamoCache(Source):
     def _entry_columns(self, entry: Any) -> OwnerColumns:
         """compile_id, compile_key, function, file and line of an entry."""
         return {
-            **compile_columns(self.recorder, getattr(entry, "compile_id", None)),
+            **self.context.compile_columns(getattr(entry, "compile_id", None)),
             **torch_api.code_columns(entry.code),
         }
 
@@ -185,13 +184,13 @@ class DynamoCache(Source):
         key, read_error = self._read.take()
         outcome = "failed" if error or read_error else "miss" if result is None else "hit"
         code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
-        function = function_columns(None, {}) if code is None else torch_api.code_columns(code)
+        function = self.context.function_columns(None) if code is None else torch_api.code_columns(code)
         owner: OwnerColumns = {"compile_id": None, "compile_key": None, **function}
         self._emit_package("look_up", outcome, key, error or read_error, owner)
 
     def _package_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         key = call_argument(args, kwargs, 2, "path")
-        self._emit_package("store", "failed" if error else "saved", key, error, current_columns(self.recorder))
+        self._emit_package("store", "failed" if error else "saved", key, error, self.context.current_columns())
 
     def _emit_package(self, action: str, outcome: str, key: str | None, error: Raised, owner: OwnerColumns) -> None:
         self.emit_event(

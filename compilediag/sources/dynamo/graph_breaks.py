@@ -6,11 +6,10 @@ from typing import Any
 
 from ... import clock
 from ...decode.records.graph_break_text import parse_graph_break
-from ...recording import Made
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import Made
 from ..hooks.source import Source
 from . import torch_api
-from .current_compile import compile_keys
 
 
 class GraphBreaks(Source):
@@ -27,7 +26,7 @@ class GraphBreaks(Source):
             text = str(reason.reason)
             if text.startswith(torch_api.JUMP):
                 text = torch_api.jump_text() or text
-            self.emit(_make_row, text, stack[-1:], clock.now_ns(), *compile_keys(self.recorder).current())
+            self.emit(_make_row, text, stack[-1:], clock.now_ns(), *self.context.keys.current())
 
 
 def _make_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:

@@ -14,7 +14,6 @@ from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.source import Source
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .current_compile import current_columns
 
 OFF = {"outcome": "disabled", "reason": "automatic_dynamic_local_pgo is off"}
 
@@ -52,4 +51,4 @@ class Profiles(Source):
         if error is not None:
             columns = {"outcome": "failed", **error_columns(error)}
         row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **columns}
-        self.emit_event(CacheLookup(time_ns=clock.now_ns(), **row, **current_columns(self.recorder)))
+        self.emit_event(CacheLookup(time_ns=clock.now_ns(), **row, **self.context.current_columns()))

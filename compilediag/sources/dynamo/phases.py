@@ -7,14 +7,12 @@ from threading import get_ident
 from typing import Any
 
 from ... import clock
-from ...decode.call_stacks import CallStacks
 from ...decode.records.timed_events import ATTEMPT_PREFIX, clean_compile_id, is_phase_kept, make_phase
 from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
-from ...recording import MAX_WAITING, Made, Recorder
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import MAX_WAITING, EventSink, Made
 from ..hooks.source import Source
 from . import torch_api
-from .current_compile import compile_keys
 from .stack_frames import add_call_stack, callers_of_compile
 
 FRAME = "entire_frame_compile"
@@ -73,15 +71,15 @@ class Phases(Source):
     name = "phases"
     needs = (torch_api.EVENT_START, torch_api.EVENT_END, torch_api.COMPILE_CONTEXT)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
-        self._keys = compile_keys(recorder)
+        self._keys = self.context.keys
         #: Phases that have ended since the last batch, of all threads in one order, which is that of torch's log.
         self._ended: deque[EndedPhase] = deque()
 
     def open(self) -> None:
         self.recorder.counters.append(self)
-        self._stacks = self.recorder.shared.setdefault("stacks", CallStacks())
+        self._stacks = self.context.stacks
 
     def patches(self) -> list[Patch]:
         return [
@@ -130,7 +128,7 @@ class Phases(Source):
         if name == FRAME:
             running.enter(self._read_frame(running.compile_key))
         elif name == BACKWARD:
-            known = self.recorder.frames.get(running.compile_key or "", {})
+            known = self.context.frames.get(running.compile_key or "", {})
             running.enter({**known, "trigger": "lazy_backward"})
         elif running.frames:
             running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
@@ -173,10 +171,10 @@ class Phases(Source):
             "stack": None,
         }
         self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), clock.now_ns())
-        if len(self.recorder.frames) >= MAX_REMEMBERED:
-            self.recorder.frames.clear()
+        if len(self.context.frames) >= MAX_REMEMBERED:
+            self.context.frames.clear()
         if key is not None:
-            self.recorder.frames[key] = frame
+            self.context.frames[key] = frame
         return frame
 
 

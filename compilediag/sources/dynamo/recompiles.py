@@ -15,7 +15,6 @@ from typing import Any
 from ... import clock
 from ...decode.guards.failed_guards import FailedEntry, FailingGuard, make_first_failure, make_recompile_events
 from ...decode.guards.guard_text import parse_guard
-from ...recording import Made, Recorder
 from ..guards.closest_entries import EntryIndex
 from ..guards.deferred_failures import complete
 from ..guards.guard_scope import GuardScope
@@ -23,9 +22,9 @@ from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.torch_api import FOR_GUARDS
 from ..hooks.caller_frames import is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from . import torch_api
-from .current_compile import compile_keys
 
 #: Entries whose failing guards are found. 8 is torch's own limit of entries, unless it is raised.
 MAX_ANALYZED = 8
@@ -39,7 +38,7 @@ class Recompiles(Source):
     name = "recompiles"
     needs = (torch_api.ALL_ENTRIES_FAILED, torch_api.COMPILE_CONTEXT, *FOR_GUARDS)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         #: By the id of the code and the region, whose entries are separate.
         self._indexes: dict[tuple[int, int | None], tuple[types.CodeType, EntryIndex]] = {}
@@ -68,7 +67,7 @@ class Recompiles(Source):
             order = self._order_by_distance(failed)
             found = [self._check_entry(failed, at) for at in sorted(order[:MAX_ANALYZED])]
             closest = min(found, key=lambda entry: entry.distance)
-        compile_id, key = compile_keys(self.recorder).current()
+        compile_id, key = self.context.keys.current()
         where = (code.co_name, code.co_filename, code.co_firstlineno)
         rest = (key, len(entries), torch_api.current_region())
         self.emit(_make_rows, clock.now_ns(), compile_id, where, found, closest, *rest)
@@ -89,7 +88,7 @@ class Recompiles(Source):
     def _check_entry(self, failed: FailedCall, at: int, closest: FailedEntry | None = None) -> FailedEntry:
         """One entry with all of its failing guards; with the first of them if the closest entry is already known."""
         entry, reason = failed.entries[at], failed.reasons[at]
-        compile_id, key = str(entry.compile_id), compile_keys(self.recorder).find(entry.compile_id)
+        compile_id, key = str(entry.compile_id), self.context.keys.find(entry.compile_id)
         guards: list[FailingGuard]
         if closest is None:
             guards = failing_guards(entry.guard_manager, failed.f_locals, defers=self.detail == "lean", reason=reason)

@@ -8,8 +8,8 @@ import types
 from typing import Any
 
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
-from ...recording import Made
 from ..hooks.caller_frames import caller_frames
+from ..hooks.sink import Made
 from . import torch_api
 from .running_calls import OriginalCodes, cache_by_code, find_assigned, find_assigned_before, read_call, read_parameters
 

@@ -17,12 +17,11 @@ from typing import Any
 
 from ... import clock
 from ...events import CacheLookup, KernelCompile
-from ...recording import Recorder
-from ..dynamo.current_compile import compile_keys, current_columns
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
 from ..hooks.columns import AttemptColumns
 from ..hooks.own_errors import describe_error, error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.thread_state import PerThread
 from ..hooks.torch_names import call_argument
@@ -59,7 +58,7 @@ class CodeCaches(Source):
         *(torch_api.FUTURE, torch_api.BUNDLED_FUTURE),
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._thread: PerThread[KernelState] = PerThread(KernelState)
         #: id of a C++ kernel or its future -> itself, so that the id stays its own, and the key of its library.
@@ -92,7 +91,7 @@ class CodeCaches(Source):
         return calls.pop() if calls else None
 
     def _ids(self) -> AttemptColumns:
-        compile_id, key = compile_keys(self.recorder).current()
+        compile_id, key = self.context.keys.current()
         return {"compile_id": compile_id, "compile_key": key}
 
     # The CPU's vector instructions
@@ -135,7 +134,7 @@ class CodeCaches(Source):
             return
         start, known = began
         if key is not None and len(args[0].cache) > known:
-            self.emit(self._look_ups.ask, key, current_columns(self.recorder))
+            self.emit(self._look_ups.ask, key, self.context.current_columns())
         else:
             self._emit_look_up("cpp_code", (start, True), key, None)
 
@@ -201,7 +200,7 @@ class CodeCaches(Source):
         if began is not None:
             row = _make_look_up("triton_code", (began[0], thread.is_found), name, error)
             # The kernel may be a future: `kernels` has how long it took.
-            self.emit_event(dataclasses.replace(row, taken_s=None, **current_columns(self.recorder)))
+            self.emit_event(dataclasses.replace(row, taken_s=None, **self.context.current_columns()))
         if error is not None:
             self._fail(name, error)
         elif torch_api.is_future(result):
@@ -254,7 +253,7 @@ class CodeCaches(Source):
         self, cache: str, began: tuple[int, bool], key: str | None, error: Raised, tier: str = "memory"
     ) -> None:
         row = _make_look_up(cache, began, key, error, tier)
-        self.emit_event(dataclasses.replace(row, **current_columns(self.recorder)))
+        self.emit_event(dataclasses.replace(row, **self.context.current_columns()))
 
     def _emit_kernel(
         self,

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from ... import clock
 from ...events import CacheLookup, KernelCompile
-from ...recording import Made
 from ..hooks.columns import AttemptColumns, OwnerColumns
+from ..hooks.sink import Made
 
 #: Libraries that are remembered until the other thread reports.
 MAX_REMEMBERED = 4_096

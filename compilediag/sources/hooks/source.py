@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from ... import clock
 from ...events import Event, SourceStatus
 from ...interrupts import find_interrupt, pass_on
-from ...recording import Made, Recorder
 from . import own_errors
 from .late_imports import WhenImported
 from .patches import Before, Observer, Patch
+from .sink import EventSink, Made
 from .thread_state import PerThread
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
@@ -35,8 +35,9 @@ class Source:
     details: ClassVar[tuple[str, ...]] = ("lean", "full")
     on_request: ClassVar[bool] = False
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         self.recorder = recorder
+        self.context = recorder.context
         self.detail = detail
         self.events = 0
         self.dropped = 0

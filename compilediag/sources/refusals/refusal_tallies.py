@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...decode.guards.failed_guards import FailedEntry, make_recompile_events
 from ...events import GuardFailure, Recompile, RefusedCall
-from ...recording import Made
+from ..hooks.sink import Made
 
 #: Different failures of one function that get rows of their own; further calls count towards its first one.
 MAX_FAILURES = 32

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ... import clock
-from ...decode.call_stacks import CallStacks
 from ...decode.guards.failed_guards import FailedEntry
-from ...recording import Recorder
-from ..dynamo.current_compile import compile_keys
 from ..dynamo.stack_frames import Places, add_call_stack, frames_outside, is_own_file
 from ..dynamo.torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.caller_frames import caller_frames, is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.torch_names import HookPoint
 from . import torch_api
@@ -56,7 +54,7 @@ class Refusals(Source):
         *(AOT_COMPILE, CAPTURE, TRACED_FUNCTION),
     )
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._stance, self._set_at = "default", UserLine()
         self._of_stance: list[Patch] = []
@@ -96,7 +94,7 @@ class Refusals(Source):
             patch.install()
         if stance.skip_guard_eval_unsafe:
             refusal = Refusal("skip_guard_eval_unsafe", "unchecked", None, set_at)
-            tally = self._tallies.add(refusal, compile_keys(self.recorder).make_key)
+            tally = self._tallies.add(refusal, self.context.keys.make_key)
             if tally is not None:  # Its calls are not counted: nothing of ours is on their path.
                 self.emit(make_first_rows, tally, clock.now_ns(), [], is_torch_file)
 
@@ -164,18 +162,18 @@ class Refusals(Source):
         ran = "raised" if refused_by else _RAN.get(by, "eager")
         set_at = UserLine() if refused_by else self._set_at
         refusal = Refusal(by, ran, code, set_at, compared.first if compared and compared.first else ())
-        tally = self._tallies.add(refusal, compile_keys(self.recorder).make_key)
+        tally = self._tallies.add(refusal, self.context.keys.make_key)
         if tally is None:
             return
         found = [] if compared is None or f_locals is None else self._list_failures(compared.entries, f_locals)
         is_plain = by == "aot_compile" and code.co_varnames[:1] != ("self",)
         around = _read_stack(through, AOT_COMPILE.module if is_plain else None)
-        stacks = self.recorder.shared.setdefault("stacks", CallStacks())
+        stacks = self.context.stacks
         self.emit(add_call_stack, stacks, tally.known, code, around, clock.now_ns())
         self.emit(make_first_rows, tally, clock.now_ns(), found, is_torch_file)
 
     def _list_failures(self, entries: Sequence[Any], f_locals: dict[str, Any]) -> list[FailedEntry]:
-        keys = compile_keys(self.recorder)
+        keys = self.context.keys
         found = []
         for entry in entries:
             compile_id = getattr(entry, "compile_id", None)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ... import clock
-from ...decode.call_stacks import CallStacks, Frame
+from ...decode.call_stacks import Frame
 from ...decode.records.record_kinds import (
     BUILT,
     NAMED,
@@ -32,10 +32,9 @@ from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
 from ...interrupts import pass_on
-from ...recording import Made, Recorder
-from ..dynamo.current_compile import compile_keys
 from ..dynamo.stack_frames import Places, frames_outside, read_logged_frames
 from ..guards.torch_api import source_name
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from . import torch_api
 
@@ -48,7 +47,7 @@ class StructuredTrace(Source):
     needs = (torch_api.TRACE_LOGGER, torch_api.FILE_NAMES, torch_api.TRACING_CONTEXT)
     details = ("full",)
 
-    def __init__(self, recorder: Recorder, detail: str):
+    def __init__(self, recorder: EventSink, detail: str):
         super().__init__(recorder, detail)
         self._handler = _Handler(self)
         self._logger: logging.Logger | None = None
@@ -57,7 +56,7 @@ class StructuredTrace(Source):
 
     def open(self) -> None:
         self._file_names = torch_api.file_names()
-        self._records = ShapeRecords(self.recorder.shared.setdefault("stacks", CallStacks()))
+        self._records = ShapeRecords(self.context.stacks)
         self._vllm = VllmRecords()
         self._logger = torch_api.trace_logger()
         self._before = _find_plain_list(self._logger.handlers)
@@ -78,7 +77,7 @@ class StructuredTrace(Source):
 
     def receive(self, metadata: dict[str, Any], payload: str | None) -> None:
         """A record that torch has built because somebody else listens too."""
-        name, time_ns, compiling = find_name(metadata), clock.now_ns(), compile_keys(self.recorder).current()
+        name, time_ns, compiling = find_name(metadata), clock.now_ns(), self.context.keys.current()
         if payload is not None and name is not None and is_kept(name):
             self.emit(_make_artifact, metadata, name, payload, time_ns, compiling[1])
             self._make_rows(name, payload, compiling, time_ns)
@@ -92,7 +91,7 @@ class StructuredTrace(Source):
 
         An error in them is torch's or the user's; it would have been raised in the user's program.
         """
-        compiling, time_ns = compile_keys(self.recorder).current(), clock.now_ns()
+        compiling, time_ns = self.context.keys.current(), clock.now_ns()
         if name in SHAPE_KINDS:
             self._trace_shape(name, metadata, compiling, time_ns)
             return

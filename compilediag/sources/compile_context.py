@@ -1,4 +1,4 @@
-"""Session-unique keys of compile attempts. torch reuses its compile ids: after a reset, and in other threads."""
+"""What the sources of one recording share: the keys of compile attempts, and what is known of each attempt."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import secrets
 from collections import OrderedDict
 from typing import Any
 
-from . import torch_api
+from ..decode.cache_keys.nearest_key import KeyHistory
+from ..decode.call_stacks import CallStacks
+from ..decode.records.cache_records import CacheStore, LookUp
+from .dynamo import torch_api
+from .hooks.columns import FunctionColumns, OwnerColumns
+from .hooks.thread_state import PerThread
 
 #: Attempts whose keys are remembered, for the backwards, entries and kernels that come later.
 MAX_REMEMBERED = 20_000
 
 
 class CompileKeys:
-    """The keys of the attempts of one recording.
+    """Session-unique keys of the attempts of one recording. torch reuses its compile ids: after a reset, and in other
+    threads.
 
     torch creates one CompileId object per attempt and hands that very object on: to the compile's context, to its
     lazy backward (in autograd's thread too), its cache entry, its CUDA graphs and its kernels. So the object, not
@@ -75,3 +81,35 @@ class CompileKeys:
         """(compile id, compile key) of the compile that runs in this thread; None outside of a compile."""
         compile_id = torch_api.current_compile_id()
         return (None, None) if compile_id is None else (str(compile_id), self.assign(compile_id))
+
+
+class CompileContext:
+    """What the sources of one recording know about its compile attempts, and the columns that name one in a row."""
+
+    def __init__(self) -> None:
+        self.keys = CompileKeys()
+        #: Compile key -> what is known in addition to torch's metrics: function, file, line, backend, attempt, stack.
+        self.frames: dict[str, dict[str, Any]] = {}
+        self.stacks = CallStacks()
+        #: The look-ups and stores in caches that a thread is in, the innermost last.
+        self.cache_records: PerThread[list[LookUp | CacheStore]] = PerThread(list)
+        #: The keys of earlier look-ups, from when a source of a cache first needs them.
+        self.key_history: KeyHistory | None = None
+
+    def function_columns(self, compile_key: str | None) -> FunctionColumns:
+        """function, file and line of an attempt; None where they are not known."""
+        frame = self.frames.get(compile_key or "", {})
+        return {"function": frame.get("function"), "file": frame.get("file"), "line": frame.get("line")}
+
+    def compile_columns(self, compile_id: Any) -> OwnerColumns:
+        """compile_id, compile_key, function, file and line of the attempt that a CompileId object belongs to."""
+        key = self.keys.find(compile_id)
+        text = None if compile_id is None else str(compile_id)
+        return {"compile_id": text, "compile_key": key, **self.function_columns(key)}
+
+    def current_columns(self) -> OwnerColumns:
+        """compile_id, compile_key, function, file and line of the attempt that runs in this thread; None outside of
+        one.
+        """
+        compile_id, key = self.keys.current()
+        return {"compile_id": compile_id, "compile_key": key, **self.function_columns(key)}
