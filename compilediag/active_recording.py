@@ -26,9 +26,8 @@ from .errors import CompilediagError
 from .files import make_absolute
 from .interrupts import finish, ignore, pass_on
 from .program import META_KEY as PROGRAM
-from .program import describe_program, list_library_folders
+from .program import describe_program, list_library_folders, program_name
 from .recording import Recorder, WriterStatus
-from .sources.caches.key_history import program_name
 from .sources.hooks import own_errors
 from .storage.data import SessionData
 from .storage.run_identity import identify_process

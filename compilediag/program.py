@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from .files import find_working_folder
@@ -42,6 +43,13 @@ def announce_program(script: str | None, module: str | None, arguments: Sequence
     global _announced
     path = _find_path(script) if script is not None and module is None else None
     _announced = RunningProgram(path, module, tuple(arguments), find_working_folder() or "")
+
+
+def program_name() -> str:
+    """The name of the notebook (as its server tells the kernel), script or package that runs; "" if there is none."""
+    path = Path(os.environ.get("JPY_SESSION_NAME") or sys.argv[0])
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return " ".join(name.split())
 
 
 def describe_program() -> dict[str, Any] | None:

@@ -43,8 +43,8 @@ ENTRIES = (
     "structured_trace._Listeners.__bool__",
     "structured_trace._Handler.emit",
     "late_imports.WhenImported.find_spec",
-    "guarded_cache.GuardedCache._filter",
-    "guarded_cache.GuardedCache.cache_clear",
+    "graph_caches.GuardedCache._filter",
+    "graph_caches.GuardedCache.cache_clear",
     "cudagraphs.trees.CudaGraphs._filter",
 )
 

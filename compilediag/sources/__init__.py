@@ -102,28 +102,19 @@ def device_name() -> str | None:
 
 def _source_classes() -> list[type[Source]]:
     from .autotune.select_algorithm import SelectAlgorithm
-    from .autotune.triton_autotune import TritonAutotune
-    from .autotune.triton_heuristics import TritonHeuristics
-    from .caches.aot_autograd_cache import AOTAutogradCache
-    from .caches.cache_keys import CacheKeys
-    from .caches.fx_graph_cache import FxGraphCache
+    from .autotune.triton_tuning import TritonAutotune, TritonHeuristics
+    from .caches.code_caches import CodeCaches
+    from .caches.graph_caches import AOTAutogradCache, FxGraphCache, TritonBundle
+    from .caches.key_history import CacheKeys
     from .caches.remote_cache import RemoteCache
-    from .caches.triton_bundle import TritonBundle
-    from .cudagraphs.replays import Replays
-    from .cudagraphs.skips import CudaGraphSkips
-    from .cudagraphs.trees import CudaGraphs
-    from .cudagraphs.user_captures import UserCaptures
+    from .cudagraphs.replays import Replays, UserCaptures
+    from .cudagraphs.trees import CudaGraphs, CudaGraphSkips
     from .dynamo.calls import CompiledCalls
-    from .dynamo.compiles import Compiles
-    from .dynamo.dynamic_decisions import DynamicDecisions
-    from .dynamo.dynamo_cache import DynamoCache
-    from .dynamo.graph_breaks import GraphBreaks
-    from .dynamo.pgo import Profiles
-    from .dynamo.phases import Phases
+    from .dynamo.compiles import Compiles, DynamicDecisions, GraphBreaks, Phases
+    from .dynamo.dynamo_cache import DynamoCache, Profiles
     from .dynamo.recompiles import Recompiles
-    from .generated_code.code_caches import CodeCaches
-    from .refusals.refused_calls import Refusals
-    from .trace.structured_trace import StructuredTrace
+    from .dynamo.refused_calls import Refusals
+    from .dynamo.structured_trace import StructuredTrace
 
     return [
         Compiles,

@@ -5,18 +5,41 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+import types
 from collections import OrderedDict
-from typing import Any
+from typing import Any, TypedDict
 
 from ..decode.cache_keys.nearest_key import KeyHistory
 from ..decode.call_stacks import CallStacks
 from ..decode.records.cache_records import CacheStore, LookUp
 from .dynamo import torch_api
-from .hooks.columns import FunctionColumns, OwnerColumns
-from .hooks.thread_state import PerThread
+from .hooks.threads import PerThread
 
 #: Attempts whose keys are remembered, for the backwards, entries and kernels that come later.
 MAX_REMEMBERED = 20_000
+
+
+class AttemptColumns(TypedDict):
+    """The compile attempt that a row belongs to; None outside of one."""
+
+    compile_id: str | None
+    compile_key: str | None
+
+
+class FunctionColumns(TypedDict):
+    """The function that is compiled; None where it is not known."""
+
+    function: str | None
+    file: str | None
+    line: int | None
+
+
+class OwnerColumns(AttemptColumns, FunctionColumns):
+    """The compile attempt that a row belongs to, and its function."""
+
+
+def code_columns(code: types.CodeType) -> FunctionColumns:
+    return {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
 
 
 class CompileKeys:

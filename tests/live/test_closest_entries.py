@@ -11,9 +11,9 @@ from torch._dynamo.testing import CompileCounter
 import compilediag as cd
 from compilediag.decode.guards.failed_guards import FailedEntry
 from compilediag.sources.dynamo import recompiles, torch_api
-from compilediag.sources.guards.closest_entries import EntryIndex
-from compilediag.sources.guards.deferred_failures import DeferredFailure, complete
+from compilediag.sources.dynamo.recompiles import EntryIndex
 from compilediag.sources.guards.guard_tree import failing_guards, first_failing_guard
+from compilediag.sources.guards.guard_walk import DeferredFailure, complete
 from tests.live import programs
 
 MANY = {"recompile_limit": 512, "accumulated_recompile_limit": 512, "automatic_dynamic_shapes": False}

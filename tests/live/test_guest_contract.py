@@ -488,7 +488,7 @@ def test_a_place_that_holds_something_else_costs_its_sources_and_is_named(name, 
 
 def test_a_source_whose_subject_is_not_installed_is_off_and_no_gap(monkeypatch):
     from compilediag.diagnosis import explain_gaps
-    from compilediag.sources.dynamo.graph_breaks import GraphBreaks
+    from compilediag.sources.dynamo.compiles import GraphBreaks
     from compilediag.sources.hooks.torch_names import NothingToWatch
 
     def probe(cls):

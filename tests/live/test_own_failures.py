@@ -16,10 +16,10 @@ from compilediag import active_recording, recording, sources
 from compilediag.active_recording import ActiveRecording
 from compilediag.events import Phase
 from compilediag.sources.autotune.select_algorithm import SelectAlgorithm
-from compilediag.sources.caches.cache_keys import CacheKeys
+from compilediag.sources.caches.key_history import CacheKeys
+from compilediag.sources.dynamo import structured_trace
 from compilediag.sources.hooks import late_imports, patches
 from compilediag.sources.hooks.source import Source
-from compilediag.sources.trace import structured_trace
 from compilediag.storage import data, guarded_connection, rows, session_files, store
 from compilediag.storage.file_place import FilePlace
 from compilediag.storage.session_writer import SessionWriter

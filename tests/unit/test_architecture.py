@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
-    "sources": {"clock", "errors", "events", "decode", "unpacking"},
+    "sources": {"clock", "errors", "events", "decode", "program", "unpacking"},
     "recording": {"clock", "errors", "events", "notebook_cells", "sources", "storage"},
     "target_file": {"errors", "sources", "storage"},
     "active_recording": {

@@ -13,8 +13,9 @@ import pytest
 
 from compilediag.decode.cache_keys.key_components import Component
 from compilediag.decode.cache_keys.nearest_key import CacheKey, KeyOwner
+from compilediag.program import program_name
 from compilediag.sources.caches import key_history as history
-from compilediag.sources.caches.key_history import StoredKeys, default_path, program_name
+from compilediag.sources.caches.key_history import StoredKeys, default_path
 
 from ..fuzz.spoilt_files import spoil_bytes, spoil_cells
 

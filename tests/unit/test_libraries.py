@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from compilediag.events import CacheLookup
-from compilediag.sources.generated_code import cpp_libraries
-from compilediag.sources.generated_code.cpp_libraries import WRAPPER, LibraryBuild, LibraryBuilds, LibraryLookUps
+from compilediag.sources.caches import code_caches
+from compilediag.sources.caches.code_caches import WRAPPER, LibraryBuild, LibraryBuilds, LibraryLookUps
 
 IDS, NO_IDS = {"compile_id": "0/1", "compile_key": "ab.1"}, {"compile_id": None, "compile_key": None}
 OWNER = {**IDS, "function": "f", "file": "/a.py", "line": 3}
@@ -40,7 +40,7 @@ def test_a_library_that_is_requested_again_is_recorded_again():
 
 
 def test_libraries_that_are_never_reported_are_forgotten(monkeypatch):
-    monkeypatch.setattr(cpp_libraries, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
     libraries = LibraryLookUps()
     for key in "abc":
         libraries.answer(looked(key))
@@ -89,7 +89,7 @@ def test_a_cpp_wrapper_is_recorded_when_it_is_built(claimed_first):
 
 
 def test_builds_that_nobody_waits_for_are_forgotten(monkeypatch):
-    monkeypatch.setattr(cpp_libraries, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(code_caches, "MAX_REMEMBERED", 2)
     builds = LibraryBuilds()
     for key in "abc":
         builds.finish(key, built())

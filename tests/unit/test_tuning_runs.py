@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from compilediag.sources.autotune.tuning_runs import ProcessTiming
+from compilediag.sources.autotune.select_algorithm import ProcessTiming
 
 ENDED = "EOFError: Ran out of input"
 

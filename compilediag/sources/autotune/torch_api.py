@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..hooks.caller_frames import caller_frames
+from ..hooks.threads import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
 
 SELECT = "torch._inductor.select_algorithm"

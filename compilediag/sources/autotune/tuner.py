@@ -1,13 +1,17 @@
-"""What the sources of tuning share: the compile that a tuning belongs to, and rows of look-ups in their caches."""
+"""What the sources of tuning share: the compile that a tuning belongs to, rows of look-ups in their caches, and what is
+read of triton kernels while the objects are alive: configurations, arguments and times.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ... import clock
+from ...decode.records.autotune_choices import TimedChoice, extract_reason, format_input
 from ...events import CacheLookup
-from ..hooks.columns import ErrorColumns, FunctionColumns
-from ..hooks.own_errors import error_columns
+from ..compile_context import FunctionColumns
+from ..hooks.own_errors import ErrorColumns, error_columns
 from ..hooks.patches import Raised
 from ..hooks.source import Source
 
@@ -57,3 +61,32 @@ class Tuner(Source):
                 **why,
             )
         )
+
+
+#: Options of a configuration beside its own names.
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+def read_parameters(config: Any) -> dict[str, Any]:
+    """Names and values of a `triton.Config`, those of its options that are set included."""
+    options = {name: getattr(config, name, None) for name in OPTIONS}
+    options = {name: value for name, value in options.items() if value is not None}
+    return {**(getattr(config, "kwargs", None) or {}), **options}
+
+
+def describe_inputs(arguments: Iterable[Any]) -> list[str]:
+    """The tensors among the arguments of a kernel."""
+    tensors = [a for a in arguments if hasattr(a, "stride") and hasattr(a, "dtype") and hasattr(a, "shape")]
+    return [format_input(str(t.dtype), t.shape, t.stride(), str(t.device)) for t in tensors]
+
+
+def find_device(arguments: Iterable[Any]) -> str | None:
+    """The device of the first tensor among the arguments."""
+    return next((str(a.device) for a in arguments if hasattr(a, "stride") and hasattr(a, "device")), None)
+
+
+def make_choice(parameters: Mapping[str, Any], time_ms: float | None, reason: str | None, **others: Any) -> TimedChoice:
+    """A configuration as a choice, named by its parameters."""
+    name = " ".join(f"{name}={value}" for name, value in parameters.items())
+    why = None if reason is None else extract_reason(reason)
+    return TimedChoice(name=name, kind="triton", parameters={**parameters}, time_ms=time_ms, fail_reason=why, **others)

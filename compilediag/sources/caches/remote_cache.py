@@ -10,10 +10,10 @@ from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_r
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
-from ..hooks.thread_state import PerThread
+from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .guarded_cache import make_trouble
+from .graph_caches import make_trouble
 
 
 @dataclass(slots=True)

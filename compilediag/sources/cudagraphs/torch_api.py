@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...interrupts import pass_on
-from ..hooks.caller_frames import caller_frames, is_torch_file
+from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
 
 TREES = "torch._inductor.cudagraph_trees"

@@ -5,6 +5,7 @@ All hooks are on what happens once: a warm-up, a recording. A replay calls nothi
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 import weakref
@@ -16,19 +17,68 @@ from ... import clock
 from ...decode.records.cudagraph_messages import (
     describe_demotion,
     is_overwritten,
+    parse_limit,
     parse_mismatch,
     parse_output_stack,
     parse_overwritten,
     parse_size_limit,
+    parse_skip,
 )
+from ...events import CudaGraphAction
+from ..compile_context import CompileContext
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
-from ..hooks.thread_state import PerThread
+from ..hooks.threads import PerThread
+from ..hooks.torch_names import HookPoint
 from . import torch_api
-from .rows import backend_ids, changing_sizes, describe_function, input_names, make_action
+
+#: CompileId objects of the functions of the backend `cudagraphs`, which does not pass them on to the tree.
+backend_ids: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+#: Inputs whose sizes are listed, of those that are not static.
+MAX_SIZES = 8
+
+
+def describe_function(manager: Any, function_id: Any, context: CompileContext) -> dict[str, Any]:
+    """The columns that all events of a function of a tree share."""
+    compile_id = manager.id_to_compile_id.get(function_id)
+    model = manager.ids_to_funcs[function_id].model
+    by_backend = compile_id is None and model in backend_ids
+    compile_id = backend_ids[model] if by_backend else compile_id
+    key = context.keys.guess(compile_id)
+    return {
+        "function_id": function_id.id,
+        "compile_id": None if compile_id is None else str(compile_id),
+        "compile_key": key,
+        "backend": "cudagraphs" if by_backend else "trees",
+        "mode": manager.id_to_mode[function_id].name.lower(),
+        "device": f"cuda:{manager.device_index}",
+        **context.function_columns(key),
+    }
+
+
+def input_names(manager: Any, function_id: Any) -> tuple[str, ...]:
+    """The names of a function's inputs in the compiled graph, in order; torch may not know the last ones."""
+    return tuple(placeholder.name for placeholder in manager.ids_to_funcs[function_id].placeholders)
+
+
+def changing_sizes(manager: Any, function_id: Any, inputs: list[Any]) -> str | None:
+    """`4x3, 8`: the sizes of the inputs that may differ at the next call; None if there are none."""
+    static = set(manager.ids_to_funcs[function_id].static_input_idxs)
+    sizes = [
+        "x".join(map(str, i.shape)) or "scalar" for n, i in enumerate(inputs) if hasattr(i, "shape") and n not in static
+    ]
+    more = f" and {len(sizes) - MAX_SIZES} more" if len(sizes) > MAX_SIZES else ""
+    return (", ".join(sizes[:MAX_SIZES]) + more) or None
+
+
+def make_action(columns: Callable[..., dict[str, Any]] | None, args: tuple[Any, ...], known: dict[str, Any]) -> Made:
+    """The row of an action: the columns known when it happened, and those that `columns(*args)` parses from texts."""
+    parsed = columns(*args) if columns is not None else {}
+    yield CudaGraphAction(**{**known, **{k: v for k, v in parsed.items() if v is not None}})
+
 
 #: Runs in warm-up since the last capture after which a function is stuck; reported again at each doubling.
 STUCK = 4
@@ -228,3 +278,159 @@ def _parse_rerecord(broken: torch_api.Broken, names: tuple[str, ...]) -> dict[st
 
 def _ignore(args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
     """Only the state before the call matters."""
+
+
+#: The operations that cannot be captured: torch's reason and the user's stack of each.
+Cuts = list[tuple[str, str | None]]
+TOO_SMALL = "fewer kernels than cudagraph_min_partition_size"
+
+
+class SkipThread:
+    """What one thread does: the graphs that it builds, skips announced so far, cuts that have no row yet."""
+
+    def __init__(self) -> None:
+        self.begun: list[dict[str, Any]] = []
+        self.skips = 0
+        #: The compile key, and what cannot be captured in its graph.
+        self.cuts: tuple[str | None, Cuts] = (None, [])
+
+
+class CudaGraphSkips(Source):
+    """What is not captured in a CUDA graph, and why: graphs that torch skips, parts of a graph that it leaves out.
+
+    Most skips are announced by one function, of which four modules hold references. Others only raise a counter, and
+    some not even that: they show in the flag that is on before `CompiledFxGraph` is built or finished, and off after
+    it.
+    """
+
+    name = "cudagraph_skips"
+    needs = (torch_api.SKIPS[0], torch_api.GRAPH_BUILT, torch_api.GRAPH_FINISHED)
+
+    def __init__(self, recorder: EventSink, detail: str):
+        super().__init__(recorder, detail)
+        self._per_thread: PerThread[SkipThread] = PerThread(SkipThread)
+
+    @property
+    def _thread(self) -> SkipThread:
+        return self._per_thread.get()
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.GRAPH_BUILT, self._on_built, self._before_graph),
+            self.watch(torch_api.GRAPH_FINISHED, self._on_finished, self._before_graph),
+        ]
+
+    def late_patches(self) -> dict[str, Callable[[], list[Patch]]]:
+        skips = {point.module: functools.partial(self._skip_patches, point) for point in torch_api.SKIPS}
+        return {**skips, torch_api.SCHEDULER: lambda: [self.watch(torch_api.GRAPH_PARTITIONED, self._on_partitioned)]}
+
+    def _skip_patches(self, point: HookPoint) -> list[Patch]:
+        return [self.watch(point, self._on_announced)]
+
+    def _current_key(self) -> str | None:
+        return self.context.keys.current()[1]
+
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch says that it skips: at compile time, or at run time from within a tree."""
+        self._thread.skips += 1
+        message = args[0] if args else kwargs["msg"]
+        tree = torch_api.running_tree()
+        if tree is None:
+            mode = torch_api.backend_mode()
+            backend = "trees" if mode is None else "cudagraphs"
+            begun = self._thread.begun
+            self._emit_skip(
+                _parse_announced, (message, ()), backend, mode or (begun[-1]["mode"] if begun else None), counted=True
+            )
+        else:
+            known = {"time_ns": clock.now_ns(), "counted": True, **describe_function(*tree, self.context)}
+            self.emit(make_action, _parse_announced, (message, input_names(*tree)), known)
+
+    def _before_graph(self, args: Args, kwargs: Kwargs) -> None:
+        """Before a graph is built or finished: the flag before and after shows whether it is captured."""
+        options = torch_api.graph_options(args, kwargs)
+        known = getattr(args[0], "fx_kwargs", options)  # A graph from a cache has more than the call that loads it.
+        wanted = bool(options.get("cudagraphs"))
+        self._thread.begun.append({"skips": self._thread.skips, "wanted": wanted, "mode": _mode(known)})
+
+    def _on_built(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """A skip that torch counts without a message, since nothing of the graph is on a GPU."""
+        begun, graph = self._thread.begun.pop(), args[0]
+        reason = graph.disabled_cudagraphs_reason if error is None and graph.cudagraph_info is None else None
+        if reason and begun["wanted"] and begun["skips"] == self._thread.skips:
+            self._emit_silent(reason, begun["mode"], counted=True)
+
+    def _on_finished(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        begun, graph = self._thread.begun.pop(), args[0]
+        key, cuts = self._thread.cuts
+        self._thread.cuts = (None, [])
+        if key != self._current_key():
+            cuts = []  # They belong to a compile that failed later.
+        parts = graph.counter_deltas.get("cudagraph_partitions")
+        if parts:
+            captured = len(graph.partition_maps or ())
+            self._emit_skip(
+                _parse_cuts,
+                (cuts,),
+                "trees",
+                begun["mode"],
+                action="partition",
+                partitions=parts,
+                captured_parts=captured,
+            )
+        skipped = begun["wanted"] and not torch_api.graph_options(args, kwargs)["cudagraphs"]
+        if error is not None or not skipped or begun["skips"] != self._thread.skips:
+            return
+        failed = graph.cudagraph_info.cudagraph_fail_reasons if graph.cudagraph_info is not None else None
+        if graph.disabled_cudagraphs_reason:
+            self._emit_silent(graph.disabled_cudagraphs_reason, begun["mode"], counted=True)
+        elif failed:
+            self._emit_silent(str(failed), begun["mode"], counted=False)
+        elif torch_api.has_policy():
+            self._emit_silent("config.cudagraph_policy leaves it out", begun["mode"], counted=True)
+        else:
+            self._emit_silent("no part of the graph can be captured", begun["mode"], counted=False, cuts=cuts)
+
+    def _on_partitioned(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Which operations cannot be captured, and why; the row is written when the compile is done."""
+        if error is not None or not torch_api.is_capture_wanted():
+            return
+        scheduler, cuts = args[0], []
+        for nodes, signature in zip(*result, strict=True):
+            if signature.skip_cudagraph:
+                reasons = ((scheduler.should_partition(node), node) for node in nodes)
+                why, node = next(((why, node) for why, node in reasons if why), (TOO_SMALL, nodes[0]))
+                cuts.append((why, torch_api.node_stack(node)))
+        self._thread.cuts = (self._current_key(), cuts)
+
+    def _emit_silent(self, reason: str, mode: str | None, counted: bool, cuts: Cuts | None = None) -> None:
+        self._emit_skip(_parse_silent_skip, (reason, cuts or []), "trees", mode, action="skip", counted=counted)
+
+    def _emit_skip(self, columns: Any, args: Args, backend: str, mode: str | None, **known: Any) -> None:
+        known.update(time_ns=clock.now_ns(), backend=backend, mode=mode, **self.context.current_columns())
+        self.emit(make_action, columns, args, known)
+
+
+def _mode(options: dict[str, Any]) -> str:
+    if options.get("is_backward"):
+        return "backward"
+    return "inference" if options.get("is_inference") else "forward"
+
+
+def _parse_announced(message: str, names: tuple[str, ...]) -> dict[str, Any]:
+    limit = parse_limit(message, names)
+    return {"action": "skip", **parse_skip(message)} if limit is None else {"action": "limit", **limit}
+
+
+def _parse_cuts(cuts: Cuts) -> dict[str, Any]:
+    """reason and user's line of what cannot be captured; of several the first line."""
+    stack = next((stack for _, stack in cuts if stack), "")
+    return parse_skip("; ".join(dict.fromkeys(why for why, _ in cuts)), stack)
+
+
+def _parse_silent_skip(reason: str, cuts: Cuts) -> dict[str, Any]:
+    columns = parse_skip(reason)
+    if not cuts:
+        return columns
+    cut = _parse_cuts(cuts)
+    return {**cut, "reason": f"{columns['reason']}: {cut['reason']}"}

@@ -8,18 +8,200 @@ a second and once in a sixtieth of the time that they are counted for.
 
 from __future__ import annotations
 
+import inspect
+import sys
 import time
 import types
+from collections import defaultdict
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
+from ... import clock
 from ...events import Calls
-from ..hooks.monitoring import CallCounter, require_monitoring
+from ...interrupts import pass_on
+from ..compile_context import code_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import MAX_ERRORS, Source
-from ..hooks.thread_state import PerThread
-from ..hooks.torch_names import call_argument
+from ..hooks.threads import PerThread
+from ..hooks.torch_names import Unavailable, call_argument
 from . import torch_api
+
+#: The tool numbers that Python reserves for no kind of tool, as it does for debuggers, coverage and profilers.
+FREE_TOOLS = (4, 3)
+#: The name under which a tool number is taken.
+TOOL = "compilediag"
+#: Open calls that are kept per thread. A call that raised has no event and stays open; the oldest are dropped.
+MOST_OPEN = 64
+_NO_TIMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class CodeCalls:
+    """Calls of one code object. Hooks only add, each number in one step, so that threads need no lock."""
+
+    __slots__ = ("calls", "code", "first_ns", "is_eager", "known", "min_ns", "since_ns", "taken", "timed", "total_ns")
+
+    def __init__(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]):
+        self.code = code  # Held, so that its id stays its own.
+        self.is_eager = is_eager
+        self.known = known
+        self.clear()
+
+    def clear(self) -> None:
+        self.calls = self.timed = self.total_ns = 0
+        self.min_ns: int | None = None
+        self.first_ns: int | None = None
+        #: The counts at the last `take`: calls, those that are timed, and their ns.
+        self.taken = (0, 0, 0)
+        self.since_ns = clock.now_ns()
+
+    def take(self) -> dict[str, Any] | None:
+        """The counts since the last `take`, as columns; None if there were no calls."""
+        now, since_ns = (self.calls, self.timed, self.total_ns), self.since_ns
+        calls, timed, total_ns = (new - old for new, old in zip(now, self.taken, strict=True))
+        if not (calls or timed):
+            return None
+        first = _seconds(self.first_ns) if timed and not self.taken[1] else None
+        self.taken, self.since_ns = now, clock.now_ns()
+        row = {"time_ns": since_ns, "count": calls, "timed": timed, "first_s": first, **self.known}
+        return {**row, "total_s": total_ns / 1e9 if timed else None, "min_s": _seconds(self.min_ns)}
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _find_monitoring() -> Any:
+    """`sys.monitoring`; None before Python 3.12."""
+    return getattr(sys, "monitoring", None)
+
+
+def require_monitoring() -> None:
+    if _find_monitoring() is None:
+        raise Unavailable("counting calls needs Python 3.12's sys.monitoring")
+
+
+class CallCounter:
+    """Counts and times the calls of the given code objects with Python 3.12's `sys.monitoring`, from `begin` to `end`.
+
+    Only the counted code objects have events, and only where a call begins and returns: the interpreter does no extra
+    work for any other code. The two callbacks run inside the user's program. They are short and call no Python
+    function, which Dynamo would compile; so their state is a dict by thread id and not a `PerThread`.
+    """
+
+    def __init__(self) -> None:
+        self.tallies: dict[int, CodeCalls] = {}
+        self.errors: list[BaseException] = []
+        self.own_ns = 0
+        #: thread -> its calls that have not returned: [tally, when it began or None if it is not timed].
+        self._open: defaultdict[int, list[list[Any]]] = defaultdict(list)
+        self._tool: int | None = None
+        self._is_counting = False
+
+    def hooks(self) -> tuple[types.CodeType, types.CodeType]:
+        """The code of the two callbacks that run at calls."""
+        return self._call_began.__code__, self._call_returned.__code__
+
+    def begin(self, inside: Callable[[], Any]) -> None:
+        """Start counting. Unavailable if other tools use all free tool numbers.
+
+        `inside`, which is no Python function, returns None where an eager call is not under torch.compile.
+        """
+        monitoring, self._inside = _find_monitoring(), inside
+        self._tool = next((tool for tool in FREE_TOOLS if monitoring.get_tool(tool) is None), None)
+        if self._tool is None:
+            users = " and ".join(str(monitoring.get_tool(tool)) for tool in FREE_TOOLS)
+            raise Unavailable(f"{users} use the free tool numbers of sys.monitoring")
+        monitoring.use_tool_id(self._tool, TOOL)
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._call_began)
+        monitoring.register_callback(self._tool, monitoring.events.PY_RETURN, self._call_returned)
+        self._is_counting = True
+        for tally in self.tallies.values():
+            self._listen(tally)
+
+    def end(self) -> None:
+        """Give the tool number back with all of its events; called again after an interrupt, it goes on."""
+        monitoring, tool = _find_monitoring(), self._tool
+        if tool is None:
+            return
+        self._is_counting = False  # Other threads add no code from here on.
+        if monitoring.get_tool(tool) == TOOL:
+            self._free(monitoring, tool)
+        self._tool = None
+        self._open.clear()
+
+    def _free(self, monitoring: Any, tool: int) -> None:
+        for tally in list(self.tallies.values()):
+            monitoring.set_local_events(tool, tally.code, monitoring.events.NO_EVENTS)
+        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+    def count(self, code: types.CodeType, is_eager: bool, known: dict[str, Any]) -> None:
+        """Count the calls of `code` from now on; `known` are further columns of its rows."""
+        tally = self.tallies.get(id(code))
+        if tally is not None:
+            tally.known = known
+        elif self._is_counting:
+            tally = self.tallies[id(code)] = CodeCalls(code, is_eager, known)
+            self._listen(tally)
+
+    def _listen(self, tally: CodeCalls) -> None:
+        monitoring = _find_monitoring()
+        events = monitoring.events
+        timed = events.NO_EVENTS if tally.code.co_flags & _NO_TIMES else events.PY_RETURN
+        monitoring.set_local_events(self._tool, tally.code, events.PY_START | timed)
+
+    def subtract(self, duration_ns: int) -> None:
+        """Subtract time that is not their own, such as a compile, from the calls that this thread is in."""
+        for call in self._open.get(get_ident(), ()):
+            if call[1] is not None:
+                call[1] += duration_ns
+
+    def _call_began(self, code: types.CodeType, offset: int) -> None:
+        begin = perf_counter_ns()
+        try:
+            tally = self.tallies[id(code)]
+            calls = self._open[get_ident()]
+            if tally.is_eager and self._inside() is None:
+                calls.append([tally, None])
+            else:
+                tally.calls += 1
+                calls.append([tally, perf_counter_ns()])
+            if len(calls) > MOST_OPEN:
+                del calls[0]
+        except Exception as error:
+            pass_on(error)
+            if len(self.errors) < MAX_ERRORS:
+                self.errors.append(error)
+        self.own_ns += perf_counter_ns() - begin
+
+    def _call_returned(self, code: types.CodeType, offset: int, result: Any) -> None:
+        end = perf_counter_ns()
+        try:
+            calls = self._open[get_ident()]
+            at = len(calls) - 1
+            while at >= 0 and calls[at][0].code is not code:
+                at -= 1
+            if at >= 0:
+                tally, begin = calls[at]
+                del calls[at:]
+                if begin is not None:
+                    taken = end - begin
+                    tally.timed += 1
+                    tally.total_ns += taken
+                    if tally.first_ns is None:
+                        tally.first_ns = taken
+                    if tally.min_ns is None or taken < tally.min_ns:
+                        tally.min_ns = taken
+        except Exception as error:
+            pass_on(error)
+            if len(self.errors) < MAX_ERRORS:
+                self.errors.append(error)
+        self.own_ns += perf_counter_ns() - end
+
 
 INTERVAL_S = 1.0
 #: Counts are written after a 1/60 of the time that they were counted for, so that a run of days has few rows.
@@ -103,7 +285,7 @@ class CompiledCalls(Source):
         known = {
             "compile_id": None if compile_id is None else str(compile_id),
             "compile_key": self.context.keys.find(compile_id),
-            **torch_api.code_columns(owner),
+            **code_columns(owner),
             "ran": "eager" if is_eager else "compiled",
         }
         self._counter.count(code, is_eager, known)

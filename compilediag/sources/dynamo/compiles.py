@@ -1,32 +1,127 @@
-"""Compiles: torch's own metrics of every compile, forward, backward and compiled autograd, as they are recorded.
-
-A capture of `torch.compiler.precompile` has no metrics, so it is timed here.
-"""
+"""What happens in a compile: its metrics, its phases, the graph breaks, and what torch made dynamic by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import types
+from collections import deque
+from collections.abc import Mapping, Sequence
+from threading import get_ident
+from types import FrameType
+from typing import Any, TypedDict
 
 from ... import clock
-from ...decode.records.compilation_metrics import make_compile, read_static_sources
+from ...decode.records.compilation_metrics import AOT_COMPILE, make_compile, read_static_sources
+from ...decode.records.graph_break_text import parse_graph_break
+from ...decode.records.timed_events import (
+    ATTEMPT_PREFIX,
+    AUTOMATIC_DYNAMIC,
+    clean_compile_id,
+    is_phase_kept,
+    make_dynamic_decision,
+    make_phase,
+)
+from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
 from ...events import Compile
+from ..compile_context import code_columns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import MAX_WAITING, EventSink, Made
 from ..hooks.source import Source
-from ..hooks.thread_state import PerThread
+from ..hooks.threads import PerThread, caller_frames
 from ..hooks.torch_names import call_argument
 from . import torch_api
-from .ahead_of_time import find_compiled_ahead
-from .failures import read_failure
-from .stack_frames import add_call_stack, frames_outside
+from .stack_frames import add_call_stack, callers_of_compile, frames_outside
+from .torch_api import compiles_frame, get_setting, has_own_limit, is_conversion
+
+# Compiles of `aot_compile`: torch reports their times without the function, after the compile's context is gone.
+
+#: Frames between the hook on the metrics and the function that compiles.
+AHEAD_DEPTH = 12
+
+
+def find_compiled_ahead(depth: int = AHEAD_DEPTH) -> tuple[types.CodeType, dict[str, Any]] | None:
+    """The function that `aot_compile` compiles in this thread, and the columns of its compile; None if none does."""
+    for frame in caller_frames(depth):
+        if torch_api.is_aot_compile(frame):
+            local = frame.f_locals
+            code = torch_api.traced_code(local.get("model"))
+            if code is None:
+                return None
+            backend = torch_api.backend_name(local.get("backend"))
+            graph = getattr(getattr(local.get("backend_input"), "graph_module", None), "graph", None)
+            operations = None if graph is None else sum(map(torch_api.is_call, graph.nodes))
+            known = {**code_columns(code), "backend": backend, "trigger": AOT_COMPILE, "attempt": 0}
+            return code, {**known, "graph_ops": operations, "stack": None}
+    return None
+
+
+# What torch does about a compile that fails: it raises the exception, or runs the function uncompiled.
+
+#: Frames between the hook on the metrics and those that convert the function.
+FAILURE_DEPTH = 40
+_BREAK, _LIMIT_RAISED = "Unsupported", "FailOnRecompileLimitHit"
+
+
+class FailureColumns(TypedDict):
+    """The columns of a failed compile that torch's metrics lack."""
+
+    on_failure: str
+    limit: str | None
+    limit_value: int | None
+    limit_argument: bool | None
+
+
+def read_failure(fail_type: str) -> FailureColumns | None:
+    """What torch does about the failure whose metrics it records in this thread; None outside of a conversion.
+
+    The frame that compiles is called by one that raises whatever it gets (`fullgraph=True`), and that one, without
+    fullgraph, by one that runs the function uncompiled after some exceptions.
+    """
+    frames = [frame for frame in caller_frames(FAILURE_DEPTH) if is_conversion(frame)]
+    if not frames or not compiles_frame(frames[0]):
+        return None
+    local = frames[0].f_locals
+    is_hit = bool(local.get("exceeded"))
+    limit = local.get("limit_type") if is_hit else None
+    return {
+        "on_failure": _find_handling(fail_type, local, frames[1:]),
+        "limit": limit,
+        "limit_value": get_setting(limit) if limit else None,
+        "limit_argument": _is_argument(frames[1:2]) if limit == "recompile_limit" else None,
+    }
+
+
+def _find_handling(fail_type: str, local: dict[str, Any], callers: Sequence[FrameType]) -> str:
+    if local.get("one_graph"):
+        is_hit = fail_type == _LIMIT_RAISED and not get_setting("fail_on_recompile_limit_hit")
+        return "fullgraph" if fail_type == _BREAK or is_hit else "raised"
+    is_soft = fail_type in _list_soft(callers)
+    if getattr(local.get("convert_frame_box"), "error_on_graph_break", False):
+        return "error_on_graph_break" if is_soft else "raised"
+    return "eager" if is_soft or get_setting("suppress_errors") else "raised"
+
+
+def _list_soft(callers: Sequence[FrameType]) -> tuple[str, ...]:
+    """The exceptions after which torch runs a function uncompiled: since 2.13 also those of wrong use."""
+    handlers = [frame.f_code.co_names for frame in callers if "suppress_errors" in frame.f_code.co_names]
+    return (_BREAK, "UserError") if any("UserError" in names for names in handlers) else (_BREAK,)
+
+
+def _is_argument(callers: Sequence[FrameType]) -> bool:
+    """True if `torch.compile(recompile_limit=...)` set the limit."""
+    return any(has_own_limit(frame.f_locals.get("self")) for frame in callers)
+
 
 #: Fields of the metrics that are times but no parts of the compile.
 _NO_PARTS = ("start_time_us", "end_time_us", "guard_latency_us")
 
 
 class Compiles(Source):
+    """torch's own metrics of every compile, forward, backward and compiled autograd, as they are recorded.
+
+    A capture of `torch.compiler.precompile` has no metrics, so it is timed here.
+    """
+
     name = "compiles"
     needs = (torch_api.METRICS_RECORDED, torch_api.COMPILE_CONTEXT)
 
@@ -119,3 +214,223 @@ def _correct_times(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
             found = (each for each in (value, value - step) if 0 <= each <= longest)
             corrected[name] = next(found, None)
     return corrected
+
+
+FRAME = "entire_frame_compile"
+BACKWARD = "entire_backward_compile"
+BACKEND = "backend_compile"
+_ENTERING = (FRAME, BACKWARD)
+#: Name, parent, depth, start and end in ns, compile id as torch announces it, compile key.
+EndedPhase = tuple[str, str | None, int, int, int, str | None, str | None]
+#: Attempts whose functions are remembered, for the backwards that come later.
+MAX_FRAMES = 10_000
+
+
+class CompilingThread:
+    """What one thread compiles: the phases that it is in, and the frames, nested where compiles are."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[str, int]] = []
+        self.frames: list[tuple[int, dict[str, Any]]] = []
+        self.compile_id: str | None = None
+        self.compile_key: str | None = None
+        #: Keys of the attempts that began here, by the text of their id.
+        self.keys: dict[str | None, str | None] = {}
+
+    def enter(self, frame: dict[str, Any]) -> None:
+        self.frames.append((len(self.stack), frame))
+
+    def end(self, name: str) -> int | None:
+        """Forget a phase that has ended and the frames that started in it. Returns when it started; None if the watch
+        began later.
+        """
+        stack, frames = self.stack, self.frames
+        if not stack or stack[-1][0] != name:
+            if name not in [n for n, _ in stack]:
+                return None
+            while stack[-1][0] != name:
+                stack.pop()  # torch repairs its own stack the same way when an inner phase has no end.
+        _, start_ns = stack.pop()
+        while frames and frames[-1][0] >= len(stack):
+            frames.pop()
+        return start_ns
+
+    def state(self) -> dict[str, Any]:
+        """What a view shows of it, as JSON values."""
+        stack, frames = list(self.stack), list(self.frames)  # They belong to another thread, which changes them.
+        frame = frames[-1][1] if frames else {}
+        return {
+            **{name: frame.get(name) for name in ("function", "file", "line", "trigger")},
+            "compile_id": clean_compile_id(self.compile_id),
+            "compile_key": self.compile_key,
+            "phases": [name for name, _ in stack],
+            "started_ns": stack[0][1] if stack else None,
+        }
+
+
+class Phases(Source):
+    """torch announces the start and end of everything that it times. Also: what compiles just now."""
+
+    name = "phases"
+    needs = (torch_api.EVENT_START, torch_api.EVENT_END, torch_api.COMPILE_CONTEXT)
+
+    def __init__(self, recorder: EventSink, detail: str):
+        super().__init__(recorder, detail)
+        self._keys = self.context.keys
+        #: Phases that have ended since the last batch, of all threads in one order, which is that of torch's log.
+        self._ended: deque[EndedPhase] = deque()
+
+    def open(self) -> None:
+        self.recorder.counters.append(self)
+        self._stacks = self.context.stacks
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.EVENT_START, self._on_started),
+            self.watch(torch_api.EVENT_END, self._on_ended),
+        ]
+
+    def close(self) -> None:
+        self.recorder.release(self)
+        self.recorder.progress.clear()
+
+    def tick(self, final: bool = False) -> None:
+        """Hand over the phases that have ended. Called by the writer's thread before every batch."""
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]
+        if ended:
+            self.emit(_make_phase_rows, ended)
+
+    def reset_after_fork(self) -> None:
+        """In a forked child: drop the phases so far, which the parent writes."""
+        self._ended.clear()
+
+    def forget_calls(self) -> None:
+        super().forget_calls()
+        self.recorder.progress.pop(get_ident(), None)
+
+    # The two hooks run some twenty times per compile, when nothing of ours is in the processor's caches: they are
+    # cheap because they touch little.
+
+    def _on_started(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        name, time_ns, metadata = args[1], clock.convert(args[2]), args[3]
+        progress, thread = self.recorder.progress, get_ident()
+        running = progress.get(thread)
+        if not isinstance(running, CompilingThread):
+            running = progress[thread] = CompilingThread()
+        running.compile_id = metadata.get("compile_id")
+        if name in _ENTERING or name.startswith(ATTEMPT_PREFIX):
+            self._enter(running, name)
+        elif name == BACKEND and running.frames:
+            self._read_graph(running.frames[-1][1])
+        running.stack.append((name, time_ns))
+
+    def _enter(self, running: CompilingThread, name: str) -> None:
+        if name in _ENTERING:
+            compile_id, running.compile_key = self._keys.current()
+            running.keys[compile_id] = running.compile_key
+        if name == FRAME:
+            running.enter(self._read_frame(running.compile_key))
+        elif name == BACKWARD:
+            known = self.context.frames.get(running.compile_key or "", {})
+            running.enter({**known, "trigger": "lazy_backward"})
+        elif running.frames:
+            running.frames[-1][1]["attempt"] = int(name[len(ATTEMPT_PREFIX) :])
+
+    def _on_ended(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        name, end_ns = args[1], clock.convert(args[2])
+        progress, thread = self.recorder.progress, get_ident()
+        running = progress.get(thread)
+        if not isinstance(running, CompilingThread) or (start_ns := running.end(name)) is None:
+            return
+        stack = running.stack
+        if is_phase_kept(name, end_ns - start_ns, self.detail == "full"):
+            parent, compile_id = stack[-1][0] if stack else None, args[3].get("compile_id")
+            key = running.keys.get(compile_id) or self._keys.match(clean_compile_id(compile_id))
+            if len(self._ended) < MAX_WAITING:
+                self._ended.append((name, parent, len(stack), start_ns, end_ns, compile_id, key))
+            else:
+                self.dropped += 1
+        if not stack:
+            progress.pop(thread, None)
+
+    def _read_graph(self, frame: dict[str, Any]) -> None:
+        """The graph that goes to the backend: which blocks repeat is found out in the writer's thread."""
+        graph = torch_api.compiling_graph()
+        if graph is not None:
+            self.emit(_add_blocks, frame, torch_api.read_module_ops(graph))
+
+    def _read_frame(self, key: str | None) -> dict[str, Any]:
+        """The function whose compile starts; remembered for its backward, which is announced without a name."""
+        compiling = torch_api.compiling_code()
+        if compiling is None:
+            return {}
+        code, backend = compiling
+        frame = {
+            **code_columns(code),
+            "backend": torch_api.backend_name(backend),
+            "trigger": "dynamo",
+            "attempt": 0,
+            "region": torch_api.current_region(),
+            "stack": None,
+        }
+        self.emit(add_call_stack, self._stacks, frame, code, callers_of_compile(), clock.now_ns())
+        if len(self.context.frames) >= MAX_FRAMES:
+            self.context.frames.clear()
+        if key is not None:
+            self.context.frames[key] = frame
+        return frame
+
+
+def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> Made:
+    """Add the repeated blocks to what is known of a compile, before its row is made."""
+    frame["blocks"] = find_repeated_blocks(ops)
+    return ()
+
+
+def _make_phase_rows(ended: list[EndedPhase]) -> Made:
+    return [make_phase(*phase) for phase in ended]
+
+
+class GraphBreaks(Source):
+    """torch creates one reason per break, with the user's stack."""
+
+    name = "graph_breaks"
+    needs = (torch_api.GRAPH_BREAK, torch_api.COMPILE_CONTEXT)
+
+    def patches(self) -> list[Patch]:
+        return [self.watch(torch_api.GRAPH_BREAK, self._broke)]
+
+    def _broke(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        reason = args[0]
+        if reason.graph_break:
+            stack = list(reason.user_stack or ())
+            text = str(reason.reason)
+            if text.startswith(torch_api.JUMP):
+                text = torch_api.jump_text() or text
+            self.emit(_make_break_row, text, stack[-1:], clock.now_ns(), *self.context.keys.current())
+
+
+def _make_break_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
+    """To read the user's line a file is opened, so this runs in the writer's thread."""
+    file, line, source = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
+    return (parse_graph_break(text, time_ns, compile_id, file, line, source, compile_key=key),)
+
+
+class DynamicDecisions(Source):
+    """Automatic dynamic shapes: which input or attribute torch made dynamic by itself, and why."""
+
+    name = "dynamic"
+    needs = (torch_api.INSTANT_EVENT, torch_api.COMPILE_CONTEXT)
+
+    def patches(self) -> list[Patch]:
+        return [self.watch(torch_api.INSTANT_EVENT, self._on_announced)]
+
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        _, name, time_ns, metadata, *_ = (*args, None)
+        if name == AUTOMATIC_DYNAMIC and metadata:
+            _, key = self.context.keys.current()
+            self.emit(_make_decision_row, dict(metadata), clock.convert(time_ns), key)
+
+
+def _make_decision_row(metadata: Mapping[str, object], time_ns: int, key: str | None) -> Made:
+    return (make_dynamic_decision(metadata, time_ns, key),)

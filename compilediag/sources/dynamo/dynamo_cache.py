@@ -13,12 +13,12 @@ from typing import Any, TypedDict
 from ... import clock
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
-from ..hooks.columns import OwnerColumns
+from ..compile_context import OwnerColumns, code_columns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
-from ..hooks.thread_state import PerThread
+from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
 from . import torch_api
 
@@ -138,7 +138,7 @@ class DynamoCache(Source):
         owner: OwnerColumns = {
             "compile_id": done.compile_id,
             "compile_key": done.compile_key,
-            **torch_api.code_columns(done.code),
+            **code_columns(done.code),
         }
         end: ConversionEnd = {"outcome": outcome, "reason": reason, "exception_type": exception_type}
         self.emit(_make_conversion_rows, owner, done.time_ns, clock.now_ns(), done.entries, end)
@@ -149,7 +149,7 @@ class DynamoCache(Source):
         """compile_id, compile_key, function, file and line of an entry."""
         return {
             **self.context.compile_columns(getattr(entry, "compile_id", None)),
-            **torch_api.code_columns(entry.code),
+            **code_columns(entry.code),
         }
 
     def _before_invalidation(self, args: Args, kwargs: Kwargs) -> None:
@@ -184,7 +184,7 @@ class DynamoCache(Source):
         key, read_error = self._read.take()
         outcome = "failed" if error or read_error else "miss" if result is None else "hit"
         code = getattr(call_argument(args, kwargs, 1, "fn"), "__code__", None)
-        function = self.context.function_columns(None) if code is None else torch_api.code_columns(code)
+        function = self.context.function_columns(None) if code is None else code_columns(code)
         owner: OwnerColumns = {"compile_id": None, "compile_key": None, **function}
         self._emit_package("look_up", outcome, key, error or read_error, owner)
 
@@ -252,3 +252,47 @@ def _make_drop_rows(entries: list[OwnerColumns], time_ns: int, outcome: str, rea
         )
         for entry in entries
     ]
+
+
+OFF = {"outcome": "disabled", "reason": "automatic_dynamic_local_pgo is off"}
+
+
+class Profiles(Source):
+    """Profile-guided optimization: which sizes an earlier run of this job found to vary, read and written on disk.
+
+    It needs a job id (`TORCH_COMPILE_JOB_ID`). Its remote tier is one of the remote caches.
+    """
+
+    name = "pgo"
+    needs = (torch_api.PROFILE_PATH, torch_api.PROFILE_READ, torch_api.PROFILE_WRITTEN)
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.PROFILE_READ, self._read),
+            self.watch(torch_api.PROFILE_WRITTEN, self._on_written),
+        ]
+
+    def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """torch asks once per process, or once after `reset`; it treats a file that it cannot read as missing."""
+        key = call_argument(args, kwargs, 0, "cache_key")
+        size = torch_api.profile_bytes(key)
+        columns: dict[str, Any]
+        if size == -1:
+            columns = OFF
+        elif size is None:
+            columns = {"outcome": "miss"}
+        elif result is None:
+            columns = {"outcome": "failed", "reason": "its file cannot be read as a profile", "bytes": size}
+        else:
+            columns = {"outcome": "hit", "bytes": size}
+        self._emit_row("look_up", key, error, columns)
+
+    def _on_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        columns = {"outcome": "saved", "bytes": result[1]} if result is not None else OFF
+        self._emit_row("store", call_argument(args, kwargs, 0, "cache_key"), error, columns)
+
+    def _emit_row(self, action: str, key: str, error: Raised, columns: dict[str, Any]) -> None:
+        if error is not None:
+            columns = {"outcome": "failed", **error_columns(error)}
+        row = {"cache": "pgo", "tier": "local", "action": action, "key": key, **columns}
+        self.emit_event(CacheLookup(time_ns=clock.now_ns(), **row, **self.context.current_columns()))

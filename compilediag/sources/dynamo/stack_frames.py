@@ -1,17 +1,192 @@
-"""Stack frames as the decoders take them. The writer's thread makes them: to read a line, a file is opened."""
+"""Stack frames as the decoders take them, with the text of the call that runs in each, and the function's parameters.
+
+A hook keeps code objects and offsets. All else is read in the writer's thread, from the code object and the file's
+text; what can't be read is None.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import dis
+import functools
+import inspect
+import itertools
 import linecache
 import os
 import types
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
-from ..hooks.caller_frames import caller_frames
+from ...formatting import parse_resumed
+from ...interrupts import pass_on
 from ..hooks.sink import Made
+from ..hooks.threads import caller_frames
 from . import torch_api
-from .running_calls import OriginalCodes, cache_by_code, find_assigned, find_assigned_before, read_call, read_parameters
+
+T = TypeVar("T")
+
+#: Lines of a call whose text is kept; a statement that is longer is a block.
+MAX_LINES = 100
+#: Functions whose code is remembered.
+MAX_FUNCTIONS = 10_000
+_LOOPS = (b"for ", b"async for ")
+#: What Dynamo calls its own variables in the code after a graph break.
+_MADE_UP = ("___", "__nested_")
+
+
+def cache_by_code(limit: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Cache a function of a code object, and of numbers, by the identity of the code, for at most `limit` results.
+
+    Code that Dynamo made can have a dict among its constants, and then has no hash.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        known: dict[tuple[int, ...], tuple[types.CodeType, T]] = {}
+
+        @functools.wraps(function)
+        def look_up(code: types.CodeType, *numbers: int) -> T:
+            key = (id(code), *numbers)
+            found = known.get(key)
+            if found is None:
+                if len(known) >= limit:
+                    known.clear()
+                # The code is kept too, so that no other code gets its id.
+                found = known[key] = code, function(code, *numbers)
+            return found[1]
+
+        return look_up
+
+    return decorate
+
+
+@cache_by_code(10_000)
+def read_parameters(code: types.CodeType) -> tuple[str, ...]:
+    """The parameters in the order of the signature: `x`, `*args`, `k=` (keyword only), `**kwargs`."""
+    names = iter(code.co_varnames)
+    found = [name for name in itertools.islice(names, code.co_argcount) if not name.startswith(_MADE_UP)]
+    keyword_only = [f"{name}=" for name in itertools.islice(names, code.co_kwonlyargcount)]
+    star = [f"*{next(names)}"] if code.co_flags & inspect.CO_VARARGS else []
+    double_star = [f"**{next(names)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    return (*found, *star, *keyword_only, *double_star)
+
+
+def read_call(code: types.CodeType, at: int) -> str | None:
+    """The text of the expression that runs at an offset; None if Dynamo made the instruction or there is no text."""
+    try:
+        position = next(itertools.islice(code.co_positions(), at // 2, None), None) if at >= 0 else None
+        if position is None:
+            return None
+        line, end_line, column, end_column = position
+        if line is None or end_line is None or column is None or end_column is None:
+            return None
+        return _cut(linecache.getlines(code.co_filename), line, end_line, column, end_column)
+    except Exception as error:  # A changed file, or text that is no UTF-8: the frame has no call then.
+        pass_on(error)
+        return None
+
+
+def _cut(lines: list[str], line: int, end_line: int, column: int, end_column: int) -> str | None:
+    """The text between two places. Columns count UTF-8 bytes."""
+    if not 0 < line <= end_line <= len(lines):
+        return None
+    part = [text.encode() for text in lines[line - 1 : end_line]]
+    if part[0][column:].startswith(_LOOPS):
+        return _find_iterated([part[0][column:], *part[1:]])
+    if len(part) > MAX_LINES:
+        return None
+    part[-1] = part[-1][:end_column]
+    part[0] = part[0][column:]
+    return b"".join(part).decode().strip() or None
+
+
+def _find_iterated(lines: list[bytes]) -> str | None:
+    """What a loop goes over: the position of its step is that of the whole loop."""
+    text = ""
+    for line in itertools.islice(lines, MAX_LINES):
+        text += line.decode()
+        for body in ("", " pass"):
+            with contextlib.suppress(SyntaxError):
+                loop = ast.parse(text.rstrip() + body).body[0]
+                return ast.get_source_segment(text, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+    return None
+
+
+class OriginalCodes:
+    """The functions that Dynamo compiled, as the user wrote them.
+
+    After a graph break the code that runs is Dynamo's own: it does not show what the function assigned before.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], dict[int, types.CodeType]] = {}
+
+    def add(self, code: types.CodeType) -> None:
+        """Remember a function that is compiled; the code after a graph break is no such function."""
+        if not parse_resumed(code.co_name):
+            if len(self._codes) >= MAX_FUNCTIONS:
+                self._codes.clear()
+            self._codes.setdefault((code.co_filename, code.co_name), {})[code.co_firstlineno] = code
+
+    def find(self, code: types.CodeType) -> types.CodeType | None:
+        """The user's own code for code that Dynamo made; None for code that is the user's, or not known."""
+        resumed = parse_resumed(code.co_name)
+        known = self._codes.get((code.co_filename, resumed[0] if resumed else code.co_name), {})
+        if not resumed:
+            own = known.get(code.co_firstlineno)
+            return None if own is code else own
+        first = max((line for line in known if line <= resumed[1]), default=None)
+        return None if first is None else known[first]
+
+
+def find_assigned(code: types.CodeType, at: int, names: Iterable[str]) -> tuple[str, ...]:
+    """The parameters that were assigned again when the instruction at an offset runs, as far as the code shows it."""
+    stores, loops = _list_stores(code)
+    assigned = {
+        name
+        for offset, _, name in stores
+        if offset < at or any(a <= at <= b and a <= offset <= b for a, b, *_ in loops)
+    }
+    return tuple(plain for name in names if (plain := name.strip("*=")) in assigned)
+
+
+def find_assigned_before(code: types.CodeType, line: int, names: Iterable[str]) -> tuple[str, ...]:
+    """The parameters that were assigned again when a line of a function runs."""
+    stores, loops = _list_stores(code)
+    assigned = {
+        name for _, at, name in stores if at < line or any(a <= line <= b and a <= at <= b for *_, a, b in loops)
+    }
+    return tuple(plain for name in names if (plain := name.strip("*=")) in assigned)
+
+
+#: Offset, line and name of an assignment; first and last offset, first and last line of a loop.
+Store = tuple[int, int, str]
+Loop = tuple[int, int, int, int]
+
+
+@cache_by_code(2_000)
+def _list_stores(code: types.CodeType) -> tuple[tuple[Store, ...], tuple[Loop, ...]]:
+    """The assignments to local variables, and the loops."""
+    stores: list[Store] = []
+    loops: list[Loop] = []
+    lines: dict[int, int] = {}
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        position = instruction.positions
+        line = lines[instruction.offset] = (position and position.lineno) or line
+        if name in ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST") and isinstance(value, tuple):
+            count = 2 if name == "STORE_FAST_STORE_FAST" else 1
+            stores += [(instruction.offset, line, str(text)) for text in value[:count]]
+        elif name.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")):
+            stores.append((instruction.offset, line, str(value)))
+        elif "JUMP_BACKWARD" in name:
+            begin = int(value)
+            inside = [number for offset, number in lines.items() if begin <= offset <= instruction.offset]
+            loops.append((begin, instruction.offset, min(inside, default=line), max(inside, default=line)))
+    return tuple(stores), tuple(loops)
+
 
 #: Frames that are read of one stack: the innermost ones.
 MAX_DEPTH = 1_000

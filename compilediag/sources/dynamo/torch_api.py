@@ -1,4 +1,5 @@
-"""Private names of torch's Dynamo, and of what all groups of sources ask of the compile that runs.
+"""Private names of torch's Dynamo, its stances, `aot_compile` and the structured trace, and of what all groups of
+sources ask of the compile that runs.
 
 Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
 """
@@ -6,19 +7,21 @@ Read in the sources of torch 2.11.0, 2.13.0 and 2.15.0.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...decode.repeated_blocks import ModuleOp
-from ..hooks.caller_frames import caller_frames
-from ..hooks.columns import FunctionColumns
+from ..hooks.threads import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points, is_frame_of
 
 CONVERT = "torch._dynamo.convert_frame"
 EVAL_FRAME = "torch._C._dynamo.eval_frame"
+EVAL_FRAMES = "torch._dynamo.eval_frame"
 UTILS = "torch._dynamo.utils"
 PGO = "torch._dynamo.pgo"
 OUTPUT_GRAPH = "torch._dynamo.output_graph"
@@ -66,6 +69,18 @@ TRACED_FUNCTION = TorchName(CONVERT, "get_traced_fn")
 REGION = TorchName(EVAL_FRAME, "get_eval_frame_isolate_recompiles_id", required=False)
 REGION_ENTRIES = TorchName(EVAL_FRAME, "_get_cache_entries_for_region", required=False)
 
+#: Sets a stance, wherever a program does so; the stance that is set.
+SET_STANCE = HookPoint("torch._dynamo.decorators", "_set_stance")
+STANCE = TorchName(EVAL_FRAMES, "_stance")
+#: Called at each compiled call; what it does depends on the stance.
+CALLBACK_OF_STANCE = HookPoint(EVAL_FRAMES, "_callback_from_stance")
+#: Called before torch raises under `fail_on_recompile`, and at each conversion.
+TENSOR_SEARCH = HookPoint(CONVERT, "has_tensor_in_frame")
+#: Called by the stances that compile the second call, with how often the function was called.
+EXAMPLE_INPUTS = HookPoint(EVAL_FRAMES, "_get_or_add_example_inputs")
+#: Finds the first guard that fails: of an entry at a recompile, and of code that was compiled ahead of time.
+GUARDS_COMPARED = HookPoint(GUARDS, "GuardManagerWrapper.check_verbose")
+
 #: The limit that torch.compile was given, on objects of this class. Since 2.13.
 OWN_LIMIT = TorchName(CONVERT, "ConvertFrameAssert._recompile_limit", required=False)
 
@@ -79,6 +94,23 @@ FRAME_ACTION = TorchName("torch._dynamo.types", "FrameAction")
 #: What counting calls needs.
 FOR_CALLS = (CACHE_ENTRIES, COMPILED_CODES, FRAME_CALLBACK, SET_STRATEGY, FRAME_STRATEGY, FRAME_ACTION)
 
+#: The logger of the structured trace. It feeds any handler, without a variable set.
+TRACE_LOGGER = TorchName("torch._logging._internal", "trace_log")
+#: Names of files -> torch's numbers for them, which count from 0 in the order of the table.
+FILE_NAMES = TorchName("torch._logging.structured", "INTERN_TABLE")
+TRACING_CONTEXT = TorchName("torch._guards", "TracingContext.extract_stack")
+#: The function that writes a record.
+WRITER = "trace_structured"
+#: The function that writes the records of a guard, and how many frames further in we run at most.
+_GUARD_WRITER, _NEAR = "_log_guard", 40
+#: Record -> its field -> the variable that torch makes it from, in the function that gives the record's fields.
+_VARIABLES = {
+    "create_symbol": {"symbol": "sympy_expr", "val": "val", "vr": "range_str", "source": "source"},
+    "create_unbacked_symbol": {"symbol": "symbol", "vr": "vr"},
+    "symbolic_shape_specialization": {"symbol": "a", "value": "tgt", "reason": "msg", "user_stack": "user_tb"},
+    "guard_added_fast": {"expr": "g"},
+}
+
 _READ = (
     *fields("torch._guards", "CompileContext", "compile_id"),
     *fields("torch._dynamo.types", "GuardedCode", "code", "guard_manager", "compile_id"),
@@ -88,6 +120,10 @@ _READ = (
     *fields(GUARDS, "CheckFunctionManager", "guard_manager"),
     *fields(GUARDS, "GuardManagerWrapper", "cache_entry"),
     *fields(UTILS, "CompilationMetrics", "compile_id", "is_forward", "fail_type", "fail_reason", "start_time_us"),
+    *fields(EVAL_FRAMES, "DynamoStance", "stance", "skip_guard_eval_unsafe"),
+    *fields("torch._dynamo.aot_compile", "AOTCompiledFunction", "_artifacts"),
+    *fields("torch._dynamo.aot_compile", "CompileArtifacts", "original_code"),
+    *fields("torch.fx.experimental.symbolic_shapes", "ShapeEnv", "var_to_sources"),
 )
 
 #: Operations of nodes that compute something.
@@ -115,6 +151,10 @@ declare_parameters(
         PACKAGE_LOOKED_UP: "self fn",
         PROFILE_READ: "cache_key",
         PROFILE_WRITTEN: "cache_key pickled_code",
+        CALLBACK_OF_STANCE: "callback",
+        TENSOR_SEARCH: "frame",
+        EXAMPLE_INPUTS: "frame",
+        GUARDS_COMPARED: "self x",
     }
 )
 
@@ -241,10 +281,6 @@ def converted_code(depth: int = 8) -> types.CodeType | None:
     return None
 
 
-def code_columns(code: types.CodeType) -> FunctionColumns:
-    return {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
-
-
 def entry_guards(check: Any) -> Any:
     """The guards of the entry that a CheckFunctionManager belongs to; None if the entry was dropped."""
     guards = getattr(check, "guard_manager", None)
@@ -336,3 +372,118 @@ def describe_capture(module: Any) -> dict[str, Any]:
         "line": getattr(code, "co_firstlineno", None),
         "backend": getattr(module, "_backend", None),
     }
+
+
+@dataclass(frozen=True)
+class AheadEntry:
+    """Code that was compiled ahead of time, as if it was an entry."""
+
+    guard_manager: Any
+    compile_id: None = None
+
+
+def was_converted(code: types.CodeType) -> bool:
+    """True if torch has compiled a code object, or tried to, since the last reset."""
+    tracker = COMPILED_CODES.find()
+    return code in tracker
+
+
+def is_refusing(depth: int = 8) -> bool:
+    """True in the callback of the stance `fail_on_recompile`."""
+    return any(is_frame_of(frame, EVAL_FRAMES, "fail_callback") for frame in caller_frames(depth))
+
+
+def is_module_call(function: Any) -> bool:
+    """True for the bound method that calls a module."""
+    method = sys.modules["torch"].nn.Module.__call__
+    return isinstance(function, types.MethodType) and function.__func__ is method
+
+
+def plain_forward(module: Any) -> Any:
+    """The method that a call of a module runs with the same arguments; None if hooks can change them."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return None if any(getattr(module, kind, None) for kind in kinds) else module.forward
+
+
+def module_call_codes() -> tuple[types.CodeType, ...]:
+    """The code of a module's call, outermost first."""
+    module = sys.modules["torch"].nn.Module
+    return module._wrapped_call_impl.__code__, module._call_impl.__code__
+
+
+def refused_ahead(depth: int = 8) -> types.CodeType | None:
+    """The function that was compiled ahead of time and whose guards are compared in this thread; None if none is."""
+    for frame in caller_frames(depth):
+        if frame.f_globals.get("__name__") == AOT_COMPILE.module:
+            artifacts = getattr(frame.f_locals.get("self"), "_artifacts", None)
+            return getattr(artifacts, "original_code", None)
+    return None
+
+
+def trace_logger() -> logging.Logger:
+    TRACE_LOGGER.owner()
+    return logging.getLogger("torch.__trace")
+
+
+def file_names() -> dict[str, int]:
+    table: dict[str, int] = FILE_NAMES.find()
+    return table
+
+
+def record_asked_for() -> tuple[str, Callable[[], Any], Callable[[], Any]] | None:
+    """The record for which torch asks, three frames up, whether anybody listens: its name, and the functions that give
+    its metadata and its payload. None where something else asks.
+    """
+    caller = sys._getframe(3)
+    if caller.f_code.co_name != WRITER:
+        return None
+    local = caller.f_locals
+    name, metadata, payload = local.get("name"), local.get("metadata_fn"), local.get("payload_fn")
+    return (name, metadata, payload) if isinstance(name, str) and callable(metadata) and callable(payload) else None
+
+
+def build_record(metadata: Callable[[], Any], table: dict[str, int]) -> tuple[Any, dict[int, str]]:
+    """A record's fields as torch would log them, and the names that its numbers stand for.
+
+    The names that it added to `table` are removed again: a log that starts later has to contain each name once, at
+    its first use.
+    """
+    before = len(table)
+    try:
+        record = metadata()
+        return record, dict(enumerate(table))
+    finally:
+        while len(table) > before:
+            table.popitem()
+
+
+def read_variables(kind: str, metadata: Callable[[], Any]) -> dict[str, Any] | None:
+    """What a record would be built from, field by field, and the user's stack. None if torch keeps it elsewhere: then
+    `build_record` gives the record as torch does.
+
+    torch's own way takes 2 ms per record, to look up the lines of all its frames: a quarter of the compile if shapes
+    are dynamic.
+    """
+    names = _VARIABLES.get(kind)
+    if names is None or not isinstance(metadata, types.FunctionType):
+        return None
+    cells = dict(zip(metadata.__code__.co_freevars, metadata.__closure__ or (), strict=True))
+    if not cells.keys() >= {*names.values()}:
+        return None
+    found = {field: cells[name].cell_contents for field, name in names.items()}
+    if kind == "symbolic_shape_specialization":
+        env = cells["self"].cell_contents if "self" in cells else None
+        found["sources"] = list(getattr(env, "var_to_sources", {}).get(found["symbol"], ()))
+    else:
+        found["user_stack"] = TRACING_CONTEXT.get_loaded()()
+    return found
+
+
+def find_guard_prefix() -> str | None:
+    """What torch's log says before a guard: "eval", or "eval [guard suppressed]" where it made no guard.
+
+    torch's short record of a guard leaves this out; the function that writes it is on the stack.
+    """
+    logging_frames = (frame for frame in caller_frames(_NEAR) if frame.f_code.co_name == _GUARD_WRITER)
+    found = next((frame.f_locals.get("prefix") for frame in logging_frames), None)
+    return found if isinstance(found, str) else None

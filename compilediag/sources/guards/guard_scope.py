@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import functools
+import json
 import linecache
 import operator
 import os
 import re
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from ...decode.guards.cpp_names import parse_class_name
+import torch
+
+from ...decode.guards.cpp_names import compare_dispatch_keys, parse_class_name
 from ...decode.guards.guard_forms import format_dim_ranges
 from ...decode.guards.guard_text import ParsedGuard, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
+from ...decode.guards.tensor_text import TensorCheck
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...interrupts import pass_on
+from ..hooks.threads import is_torch_file
+from . import torch_api
 from .describe import code_place, describe, type_name
 from .read_values import CANNOT_READ, FrameReader, Unreadable, read_length
 
@@ -96,16 +103,9 @@ def find_full_path(short: str | None, own_file: str | None) -> str | None:
     return own_file if own_file and own_file.endswith(short) else _found_path(short)
 
 
-@functools.cache
-def _torch_folder() -> str:
-    import torch
-
-    return os.path.dirname(torch.__file__)
-
-
 @functools.lru_cache(maxsize=1024)
 def _found_path(short: str) -> str:
-    folder = _torch_folder()
+    folder = os.path.dirname(torch.__file__)
     while True:
         path = os.path.join(folder, short)
         if path in linecache.cache or os.path.exists(path):
@@ -119,8 +119,7 @@ def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
     """File, line and text of the innermost frame outside torch in a traceback.StackSummary."""
     if not stack:
         return None
-    inside = _torch_folder() + os.sep
-    frame = next((f for f in reversed(stack) if not f.filename.startswith(inside)), stack[-1])
+    frame = next((f for f in reversed(stack) if not is_torch_file(f.filename)), stack[-1])
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
 
 
@@ -229,3 +228,204 @@ _DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {
     "length": _describe_length,
     "dict_keys": _describe_keys,
 }
+
+
+# Guards on torch's global state: what they expect and what it is now.
+
+#: c10::ScalarType by number: the state's JSON has dtypes as numbers.
+_DTYPES = {5: "torch.float16", 6: "torch.float32", 7: "torch.float64", 15: "torch.bfloat16"}
+#: at::autocast's devices by position; the others are shown as numbers.
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+def find_state_changes(text: str) -> Iterator[tuple[str, str, str]]:
+    """(part, expected, actual) for each part of torch's global state that differs from the guard's text."""
+    try:
+        before = json.loads(text.partition(" against ")[2])
+    except ValueError as error:
+        pass_on(error)
+        before = {}
+    now = json.loads(torch_api.global_state())
+    for part in now:
+        if part in before and before[part] != now[part]:
+            yield from _compare_part(part, before[part], now[part])
+    if not before:
+        yield "global state", "unchanged", "changed"
+
+
+def _compare_part(part: str, before: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+    if part == "default_dtype":
+        yield part, _dtype_name(before), _dtype_name(now)
+    elif part != "autocast_state":
+        yield part, str(before), str(now)
+    elif _autocast_text(before) != _autocast_text(now):
+        yield "autocast", _autocast_text(before), _autocast_text(now)
+    elif before["cached_enabled"] != now["cached_enabled"]:
+        yield "autocast_cache", str(before["cached_enabled"]), str(now["cached_enabled"])
+
+
+def _dtype_name(number: Any) -> str:
+    return _DTYPES.get(number, f"dtype {number}")
+
+
+def _autocast_text(state: dict[str, Any]) -> str:
+    on = [
+        f"{_AUTOCAST_DEVICES[i] if i < len(_AUTOCAST_DEVICES) else f'device {i}'} {_dtype_name(dtype)}"
+        for i, (enabled, dtype) in enumerate(zip(state["enabled"], state["dtype"], strict=True))
+        if enabled
+    ]
+    return "on: " + ", ".join(on) if on else "off"
+
+
+def read_state(parsed: ParsedGuard, scope: GuardScope) -> str | None:
+    """The current value of a global state, for the guards whose text names no value; else None."""
+    if parsed.kind == "default_device":
+        return describe(scope.value(torch_api.CURRENT_DEVICE)[0])
+    if parsed.kind == "mode_stack" and parsed.source == "torch function modes":
+        return _join_names(torch_api.function_modes())
+    if parsed.kind == "global_state" and parsed.source == "forward AD level":
+        return describe(scope.value(torch_api.FORWARD_AD_LEVEL)[0])
+    return None
+
+
+def read_mode_types(parsed: ParsedGuard, closure_vars: dict[str, Any]) -> str | None:
+    """The torch function modes of compile time: Dynamo's own Python check keeps their types in its closure."""
+    check = closure_vars.get(torch_api.MODE_STACK_CHECK)
+    code = getattr(check, "__code__", None)
+    if check is None or parsed.source != "torch function modes" or code is None or "types" not in code.co_freevars:
+        return None
+    return _join_names(check.__closure__[code.co_freevars.index("types")].cell_contents)
+
+
+def _join_names(modes: list[type]) -> str:
+    return ", ".join(type_name(mode) for mode in modes) or "no mode"
+
+
+# TENSOR_MATCH guards, one failure per property: torch reports the first mismatch only.
+
+#: (kind, source, expected, actual)
+Mismatch = tuple[str, str, str, str]
+
+
+def find_mismatches(check: TensorCheck, value: Any) -> tuple[bool, list[Mismatch]]:
+    """(is it a tensor of the expected type?, what differs, in the order in which C++ compares)."""
+    name = type_name(type(value))
+    if not isinstance(value, torch.Tensor) or name != check.pytype:
+        return False, [("type", check.name, check.pytype, name)]
+    found = _compare_properties(check, value)
+    if value.dim() != len(check.size):
+        return True, [*found, ("tensor_rank", f"{check.name}.dim()", str(len(check.size)), str(value.dim()))]
+    return True, found + _compare_geometry(check, value)
+
+
+def _compare_properties(check: TensorCheck, value: Any) -> list[Mismatch]:
+    found: list[Mismatch] = []
+    keys = torch_api.dispatch_keys(value)
+    device = str(value.device)
+    if keys != check.keys:
+        is_device, expected, actual = compare_dispatch_keys(check.keys, keys)
+        if is_device:
+            index = "" if check.device_index is None else f":{check.device_index}"
+            found.append(("tensor_device", f"{check.name}.device", expected + index, device))
+        else:
+            found.append(("dispatch_keys", check.name, expected, actual))
+    if str(value.dtype) != check.dtype:
+        found.append(("tensor_dtype", f"{check.name}.dtype", check.dtype, str(value.dtype)))
+    number = torch.accelerator.current_device_index() if check.is_on_current else check.device_index
+    if value.device.index != number and not any(kind == "tensor_device" for kind, *_ in found):
+        expected = value.device.type if number is None else f"{value.device.type}:{number}"
+        found.append(("tensor_device", f"{check.name}.device", expected, device))
+    if value.requires_grad != check.requires_grad:
+        found.append(
+            ("requires_grad", f"{check.name}.requires_grad", str(check.requires_grad), str(value.requires_grad))
+        )
+    return found
+
+
+def _compare_geometry(check: TensorCheck, value: Any) -> list[Mismatch]:
+    sizes = tuple(value.size())
+    found = [
+        ("tensor_size", f"{check.name}.size()[{i}]", str(want), str(now))
+        for i, (want, now) in enumerate(zip(check.size, sizes, strict=True))
+        if want is not None and want != now
+    ]
+    try:
+        strides = tuple(value.stride())
+    except RuntimeError as error:  # Sparse layouts have no strides.
+        pass_on(error)
+        return found
+    if found and _is_dense(check.size, check.stride) and _is_dense(sizes, strides):
+        # Both are contiguous, so the strides differ only because the sizes do.
+        return found
+    return found + [
+        ("tensor_stride", f"{check.name}.stride()[{i}]", str(want), str(now))
+        for i, (want, now) in enumerate(zip(check.stride, strides, strict=True))
+        if want is not None and want != now
+    ]
+
+
+def _is_dense(sizes: tuple[int | None, ...], strides: tuple[int | None, ...]) -> bool:
+    """True if these are a contiguous tensor's strides, as far as the sizes are known."""
+    step: int | None = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if step is not None and stride is not None and stride != step:
+            return False
+        step = None if step is None or size is None else step * size
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class TensorProperties:
+    """What the guards on tensors compare of one value; `size` is None if it is no tensor."""
+
+    pytype: str
+    keys: str = ""
+    dtype: str = ""
+    device_index: int | None = None
+    requires_grad: bool = False
+    size: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+
+
+def read_properties(value: Any) -> TensorProperties:
+    """Read the properties of a value once, to compare them with the guards of many entries."""
+    name = type_name(type(value))
+    if not isinstance(value, torch.Tensor):
+        return TensorProperties(name)
+    try:
+        stride: tuple[int, ...] | None = tuple(value.stride())
+    except RuntimeError as error:  # Sparse layouts have no strides.
+        pass_on(error)
+        stride = None
+    keys, dtype = torch_api.dispatch_keys(value), str(value.dtype)
+    size = tuple(value.size())
+    return TensorProperties(name, keys, dtype, value.device.index, value.requires_grad, size, stride)
+
+
+def count_mismatches(check: TensorCheck, now: TensorProperties) -> int:
+    """Count what `find_mismatches` would list, without the texts; negative if a type or a rank differs."""
+    if now.size is None or now.pytype != check.pytype:
+        return -1
+    count = (now.keys != check.keys) + (now.dtype != check.dtype) + (now.requires_grad != check.requires_grad)
+    count += now.keys == check.keys and now.device_index != check.device_index
+    if len(now.size) != len(check.size):
+        return -count - 1
+    sizes = _count_different(check.size, now.size)
+    return count + (sizes or (0 if now.stride is None else _count_different(check.stride, now.stride)))
+
+
+def _count_different(wanted: tuple[int | None, ...], now: tuple[int, ...]) -> int:
+    return sum(want is not None and want != have for want, have in zip(wanted, now, strict=True))
+
+
+def describe_overlap(parsed: ParsedGuard, scope: GuardScope) -> str | None:
+    """Which of the tensors of a STORAGE_OVERLAPPING guard share storage now; None if that has not changed."""
+    values = [scope.value(path) for path in parsed.operands]
+    if any(missing is not None for _, missing in values):
+        return None
+    now = torch_api.overlapping_tensors([value for value, _ in values])
+    shared = ", ".join(path.text for position, path in enumerate(parsed.operands) if position in now)
+    actual = f"overlapping storage: {shared or 'none'}"
+    return None if actual == parsed.expected else actual

@@ -27,17 +27,19 @@ from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_text import ParsedGuard, parse_guard
 from ...decode.guards.tensor_text import TensorCheck
 from . import torch_api
-from .deferred_failures import DeferredFailure, complete, defer_same
-from .entry_texts import runs_users_code
 from .guard_scope import GuardScope, find_user_line
 from .guard_walk import (
     Deadline,
+    DeferredFailure,
     FailingGuards,
     GuardWalk,
+    complete,
+    defer_same,
     find_duplicates,
     find_state_failures,
     find_tensor_failures,
     make_failure,
+    runs_users_code,
 )
 
 __all__ = ["FailingGuard", "FailingGuards", "failing_guards", "first_failing_guard"]

@@ -2,20 +2,345 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import re
 import time
-from collections.abc import Callable
-from typing import Any
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ...decode.guards.failed_guards import FailingGuard
-from ...decode.guards.guard_text import ParsedGuard, parse_guard
+from ...decode.guards.guard_forms import read_check
+from ...decode.guards.guard_text import ParsedGuard, parse_guard, parse_user_line, split_comment
+from ...decode.guards.path import Path, scan_source
 from ...interrupts import pass_on
 from . import torch_api
-from .deferred_failures import defer_failure
-from .failing_managers import find_failing_managers, has_dicts
-from .guard_scope import FUNCTION_PARTS, NOTHING, GuardScope, describe_guard
-from .guard_state import find_state_changes, read_mode_types, read_state
-from .partial_checks import PartialChecks
-from .tensor_checks import TensorCheck, describe_overlap, find_mismatches
+from .describe import describe
+from .guard_scope import (
+    FUNCTION_PARTS,
+    NOTHING,
+    GuardScope,
+    TensorCheck,
+    describe_guard,
+    describe_overlap,
+    find_full_path,
+    find_mismatches,
+    find_state_changes,
+    find_user_line,
+    read_mode_types,
+    read_state,
+)
+from .read_values import has_users_methods
+
+# What the texts of an entry's guards say about checking them again. Each entry's texts are read once.
+
+#: How the texts of guards begin for which C++ asks a container for its length, or compares the keys of a dict.
+_ASK_CONTAINERS = ("len(", "not L[", "not G[", "list(")
+#: One of these is in the text of each guard that keeps state, except NO_TENSOR_ALIASING, whose sources torch lists.
+_HINTS = ("check_overlapping(", "()[", " is ")
+
+
+class EntryTexts(NamedTuple):
+    """`stateful`: the sources of guards that keep state between calls; None if they are not known. `containers`: the
+    values that C++ asks for their length or keys.
+    """
+
+    stateful: tuple[str, ...] | None
+    containers: tuple[Path, ...]
+
+
+_known: weakref.WeakKeyDictionary[Any, EntryTexts] = weakref.WeakKeyDictionary()
+
+
+def read_texts(guard_manager: Any) -> EntryTexts:
+    """Read the texts of an entry, or recall them."""
+    texts = _known.get(guard_manager)
+    if texts is None:
+        asked = (read_check(part) for part in guard_manager.code_parts if part.startswith(_ASK_CONTAINERS))
+        containers = tuple(check.operands[0] for check in asked if check.operands)
+        texts = _known[guard_manager] = EntryTexts(_find_stateful(guard_manager), containers)
+    return texts
+
+
+def runs_users_code(guard_manager: Any, scope: GuardScope) -> bool:
+    """True if checking an entry in C++ would run methods that the user wrote for a container or its keys.
+
+    The guards on the keys of a dict have no texts. Of dicts with keys of the user's classes, those among the locals are
+    found.
+    """
+    for value in scope.f_locals.values():
+        if issubclass(type(value), dict) and has_users_methods(value):
+            return True
+    for path in read_texts(guard_manager).containers:
+        value, missing = scope.value(path)
+        if missing is None and has_users_methods(value):
+            return True
+    return False
+
+
+def _find_stateful(guard_manager: Any) -> tuple[str, ...] | None:
+    pairs = _find_pairs(guard_manager)
+    sources = torch_api.unaliased_sources(guard_manager)
+    if pairs is None or sources is None:
+        return None
+    # A single tensor cannot be the same object as another one.
+    return (*(sources if len(sources) > 1 else ()), *pairs)
+
+
+def _find_pairs(guard_manager: Any) -> list[str] | None:
+    """The sources that have to be one object; None if there are guards on several values of another kind.
+
+    torch 2.15 guards on a module that two functions know under two names, so most models have such a pair.
+    """
+    parts = guard_manager.code_parts
+    text = "\n".join(parts)
+    if not any(hint in text for hint in _HINTS):
+        return []
+    last = _read_last_parts(guard_manager.root)
+    pairs: list[str] = []
+    for part in parts:
+        if part in last or not any(hint in part for hint in _HINTS):
+            continue
+        check = read_check(part)
+        if check.kind not in ("alias", "symbolic_shape", "other"):
+            continue  # The hint is in a constant, or the guard compares with None.
+        if check.kind != "alias" or part.startswith("check_overlapping(") or (check.expected or "").startswith("not "):
+            return None
+        # OBJECT_ALIASING: `a is b`.
+        pairs += [path.torch_text for path in check.operands]
+    return pairs
+
+
+def _read_last_parts(root: Any) -> set[str]:
+    """The code parts of the root's last guards, which keep no state: torch 2.15 lists them with the others."""
+    guards = root.get_epilogue_lambda_guards()
+    return {split_comment(part)[0].rstrip() for guard in guards for part in guard.verbose_code_parts()}
+
+
+class PartialChecks:
+    """For one entry and one call: the parts of the tree that hold, which a walk can skip.
+
+    Only a whole tree can be checked, not a manager in it. But torch can copy a part of a tree (it does so for its own
+    "diff" guards), and a copy of one path with the subtree at its end shows whether that holds. A copy shares its leaf
+    guards with the tree, also those that keep state between calls. Parts with such guards are never copied for a check:
+    another thread may be in the middle of checking the tree.
+    """
+
+    def __init__(self, guard_manager: Any, f_locals: dict[str, Any]):
+        self.root = guard_manager.root
+        self.f_locals = f_locals
+        self.stateful = read_texts(guard_manager).stateful
+
+    def holds(self, mgr: Any, source: str, beside: Collection[str]) -> bool:
+        """True if everything at and below a manager holds. `beside`: the sources of the other managers on its path."""
+        if self.stateful is None or mgr.has_no_accessors() or self._is_related(source):
+            return False
+        copy = self.root.clone_manager(lambda part: part.get_source() not in beside)
+        return self.check(copy).result
+
+    def _is_related(self, source: str) -> bool:
+        """True if a manager on the path to `source`, or below it, has a guard with state."""
+        return any(s.startswith(source) or source.startswith(s) for s in self.stateful or ())
+
+    def describe_failure(self, path: Collection[str]) -> str:
+        """The failure that C++ reports for the managers of one path alone; "" if they hold."""
+        if self.stateful is None:
+            return ""
+        copy = self.root.clone_manager(lambda part: part.get_source() in path)
+        return next(iter(self.check(copy).verbose_code_parts), "")
+
+    def ask(self, copy: Any) -> Any:
+        return copy.check_verbose(self.f_locals)
+
+    def check(self, copy: Any) -> Any:
+        # The walk has torch functions off, which would fail the guards on global state.
+        with torch_api.with_torch_function():
+            return self.ask(copy)
+
+
+# The managers that fail, found without a walk: leave out what C++ names, and check again. Mostly one guard fails. A
+# copy of the tree without the manager of that guard, checked once, then shows that nothing else does. Cases that this
+# cannot decide, such as guards of the root or of several values, are left to the walk.
+
+#: Managers that are left out one by one; where more fail the walk is as fast.
+MAX_ROUNDS = 6
+
+Managers = list[tuple[str, Any]]
+
+
+def find_failing_managers(
+    root: Any, debug: Any, stateful: Collection[str], check: Callable[[Any], Any]
+) -> tuple[set[str], Managers] | None:
+    """(the sources that fail, those and the `stateful` ones with their managers in the tree's order); None if unsure.
+
+    `debug`: the result of C++ for the whole tree. `stateful`: sources that are in no copy, so nothing is known of
+    them. `check` checks a copy.
+    """
+    failing: set[str] = set()
+    managers: Managers | None = None
+    # What C++ checks last fails only if all before it holds. The walk computes these guards anyway.
+    last = [list(leaf.verbose_code_parts()) for leaf in root.get_epilogue_lambda_guards()]
+    while not debug.result and list(debug.verbose_code_parts) not in last:
+        source = _find_source(debug.verbose_code_parts)
+        if source is None or source in failing or len(failing) == MAX_ROUNDS:
+            return None
+        failing.add(source)
+        copied = None if stateful or len(failing) > 1 else _copy_without(root, source)
+        copy, managers = copied or _copy_tree(root, {*stateful, *failing})
+        debug = check(copy)
+    if managers is None:
+        managers = _copy_tree(root, stateful)[1]
+    return (failing, managers) if _are_sure(failing, managers) else None
+
+
+def _find_source(parts: list[str]) -> str | None:
+    """torch's name of the first value in the only text. If another one failed, the check of its manager shows it."""
+    text = parts[0] if len(parts) == 1 else ""
+    if text.startswith(("L[", "G[")):
+        return text[: scan_source(text)]
+    operands = parse_guard(text).operands
+    return operands[0].torch_text if operands else None
+
+
+def _copy_tree(root: Any, left_out: Collection[str]) -> tuple[Any, Managers]:
+    """The tree without the managers of the sources in `left_out`, and those managers."""
+    managers: Managers = []
+
+    def is_kept(manager: Any) -> bool:
+        source = manager.get_source()
+        if source in left_out:
+            managers.append((source, manager))
+            return False
+        return True
+
+    return root.clone_manager(is_kept), managers
+
+
+def _copy_without(root: Any, source: str) -> tuple[Any, Managers] | None:
+    """As `_copy_tree`, for one source, with a filter that is no Python function: it is called for every manager.
+
+    What C++ has checked before is left out too: it holds. None if the source has no manager on its own path, or
+    several. If it has another one elsewhere, that is in the copy: where it fails too, C++ names the source again.
+    """
+    found = list(_find_on_path(root, source))
+    if len(found) != 1:
+        return None
+    manager, passed = found[0]
+    is_kept: Callable[[Any], bool] = functools.partial(operator.is_not, manager)
+    if passed:
+        # `True.__bool__` returns True: what the dict does not have is kept.
+        is_kept = defaultdict(True.__bool__, dict.fromkeys((*passed, manager), False)).__getitem__
+    return root.clone_manager(is_kept), [(source, manager)]
+
+
+def _find_on_path(manager: Any, source: str) -> Iterator[tuple[Any, list[Any]]]:
+    """The managers of a source on its own path, each with those that C++ checks before it."""
+    before: list[Any] = []
+    for child in manager.get_child_managers():
+        name = child.get_source()
+        if name == source:
+            yield child, before[:]
+        elif source.startswith(name.removesuffix(".__dict__")):
+            for found, passed in _find_on_path(child, source):
+                yield found, before + passed
+        if not is_dict(manager):  # A dict checks its keys and values in an order of its own.
+            before.append(child)
+
+
+def _are_sure(failing: set[str], managers: Managers) -> bool:
+    """False if a source has no manager or several, or a manager is a dict's, which checks more than its guards."""
+    sources = [source for source, _ in managers]
+    return (
+        len(set(sources)) == len(sources)
+        and failing <= set(sources)
+        and not any(is_dict(manager) for _, manager in managers)
+    )
+
+
+def is_dict(manager: Any) -> bool:
+    """True for the manager of a dict, which also checks the dict's type and size."""
+    return hasattr(manager, "get_key_value_managers")
+
+
+def has_dicts(manager: Any) -> bool:
+    """True if a manager is a dict's, or one below it."""
+    return is_dict(manager) or any(map(has_dicts, manager.get_child_managers()))
+
+
+# Failing guards that compare a value with a constant are parsed and described in the writer's thread. In a compiling
+# thread nothing of ours is in the processor's caches, so parsing a text takes ten times as long as in the writer's
+# thread, which does the same for all compiles of a batch. Only values that cannot change are kept for it.
+
+#: Types of values that cannot change.
+_CONSTANTS = (int, str, bool, float, type(None))
+#: Longer texts, in characters, are not searched for their parts.
+_MAX_TEXT = 2_000
+_CONSTANT = r"[\w.+-]+|'[^'\"\\]*'"
+_SOURCE = r"[LG]\['[^'\"\\]*'\](?:\.\w+|\['[^'\"\\]*'\]|\[\d+\])*"
+_COMPARISON = re.compile(rf"(?P<source>{_SOURCE}) == (?P<constant>{_CONSTANT})\s+(?P<comment># [^\n]*)")
+_ONE_CONSTANT = re.compile(rf"(?:{_CONSTANT})\s+")
+
+
+@dataclass(slots=True)
+class DeferredFailure(FailingGuard):
+    """A failing guard whose text is not parsed yet. `head` and `comment` are what is around the constant in it.
+
+    `stack` is torch's stack of the line that caused the guard, if it kept one.
+    """
+
+    value: Any = None
+    stack: Any = None
+    own_file: str | None = None
+    head: str = ""
+    comment: str = ""
+
+
+def defer_failure(text: str, value: Any, fail_count: int | None, scope: GuardScope) -> DeferredFailure | None:
+    """The failure of a guard that compares `value` with a constant; None if it has to be described at once."""
+    if type(value) not in _CONSTANTS or len(text) > _MAX_TEXT:
+        return None
+    found = _COMPARISON.fullmatch(text)
+    # Where the text does not name the user's line, other guards of the entry are asked for it.
+    if found is None or parse_user_line(found["comment"][2:].rstrip(), "")[0] is None:
+        return None
+    return DeferredFailure(
+        *(text.strip(), found["source"], "value", None, None),
+        fail_count=fail_count,
+        value=value,
+        own_file=scope.own_file,
+        head=text[: found.start("constant")],
+        comment=found["comment"],
+    )
+
+
+def defer_same(text: str, known: FailingGuard, stack: Any) -> DeferredFailure | None:
+    """The failure of another entry at the value of `known`; None if the texts differ in more than the constant."""
+    if not isinstance(known, DeferredFailure) or len(text) > _MAX_TEXT:
+        return None
+    if not (text.startswith(known.head) and text.endswith(known.comment)):
+        return None
+    if _ONE_CONSTANT.fullmatch(text, len(known.head), len(text) - len(known.comment)) is None:
+        return None
+    about = (text.strip(), known.source, known.kind, None, None)
+    return DeferredFailure(*about, is_first=True, value=known.value, own_file=known.own_file, stack=stack)
+
+
+def complete(failure: FailingGuard) -> FailingGuard:
+    """The failure with all of its parts."""
+    if not isinstance(failure, DeferredFailure):
+        return failure
+    parsed = parse_guard(failure.guard)
+    place: tuple[str | None, int | None, str | None] | None = find_user_line(failure.stack)
+    if place is None:
+        place = find_full_path(parsed.user_file, failure.own_file), parsed.user_line, parsed.user_code
+    actual = describe(failure.value) if parsed.actual is None else parsed.actual
+    return FailingGuard(
+        failure.guard, parsed.source, parsed.kind, parsed.expected, actual, failure.is_first, failure.fail_count, *place
+    )
+
 
 #: Leaf guards that say nothing about the type, so that the walk goes on when they fail.
 _GO_ON = {

@@ -19,7 +19,7 @@ from typing import Any
 
 from ...decode.guards.path import Expression, NotConstant, Opaque, Path, Step, read_constant
 from ...interrupts import pass_on
-from ..hooks.caller_frames import is_torch_file
+from ..hooks.threads import is_torch_file
 from . import torch_api
 
 

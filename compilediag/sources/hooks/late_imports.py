@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from .own_errors import run_each
-from .thread_state import PerThread
+from .threads import PerThread
 
 #: As all state of a module, it outlives `importlib.reload`.
 _installed: list[WhenImported] = globals().get("_installed", [])

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypedDict
 
 from ...interrupts import pass_on
-from .columns import ErrorColumns
 
 #: Called with the name of the source and its error. Tests raise it again.
 listeners: list[Callable[[str, BaseException], None]] = globals().get("listeners", [])
+
+
+class ErrorColumns(TypedDict, total=False):
+    """What went wrong; no columns if nothing did."""
+
+    reason: str | None
+    exception_type: str | None
 
 
 def describe_error(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from . import own_errors
 from .late_imports import WhenImported
 from .patches import Before, Observer, Patch
 from .sink import EventSink, Made
-from .thread_state import PerThread
+from .threads import PerThread
 from .torch_names import HookPoint, NothingToWatch, TorchName, Unavailable, require
 
 #: After so many errors of its own a source switches itself off.

@@ -7,24 +7,204 @@ Without such a stance, nothing of this is on the path of a compiled call.
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import threading
 import time
 import types
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ... import clock
-from ...decode.guards.failed_guards import FailedEntry
-from ..dynamo.stack_frames import Places, add_call_stack, frames_outside, is_own_file
-from ..dynamo.torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
+from ...decode.guards.failed_guards import FailedEntry, make_recompile_events
+from ...events import GuardFailure, Recompile, RefusedCall
 from ..guards.guard_tree import failing_guards, first_failing_guard
-from ..hooks.caller_frames import caller_frames, is_torch_file
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink
+from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
-from ..hooks.torch_names import HookPoint
+from ..hooks.threads import caller_frames, is_torch_file
+from ..hooks.torch_names import HookPoint, is_frame_of
 from . import torch_api
-from .called_functions import find_called_function
-from .refusal_tallies import Refusal, RefusalTallies, UserLine, make_count, make_first_rows
+from .stack_frames import Places, add_call_stack, frames_outside, is_own_file
+from .torch_api import AOT_COMPILE, CAPTURE, TRACED_FUNCTION, entry_number, is_dead, looked_up_entries
+
+# How often calls were refused, by the function and the guards that failed: one row at first, then counts.
+
+#: Different failures of one function that get rows of their own; further calls count towards its first one.
+MAX_FAILURES = 32
+#: Functions that get rows.
+MAX_TALLIED = 1_000
+#: Columns that a recompile has too.
+_SHARED = (
+    *("function", "file", "line", "guard_source", "guard_kind", "expected", "actual", "reason", "entries_checked"),
+    *("closest_compile_id", "closest_compile_key", "user_file", "user_line", "user_code"),
+)
+
+
+class UserLine(NamedTuple):
+    """A line of the user's code."""
+
+    file: str | None = None
+    line: int | None = None
+
+
+class Refusal(NamedTuple):
+    """What refused calls of one kind have in common; `first` are the guards that failed first in each entry."""
+
+    refused_by: str
+    ran: str
+    code: types.CodeType | None
+    set_at: UserLine
+    first: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> tuple[str, int]:
+        """What bounds the number of rows: the function and what refused its calls."""
+        return self.refused_by, id(self.code)
+
+
+@dataclasses.dataclass
+class Tally:
+    """The calls of one kind: their compile key, their first row, and the calls that no row counts yet."""
+
+    refusal: Refusal
+    key: str
+    #: The writer's thread adds the call stack.
+    known: dict[str, Any] = dataclasses.field(default_factory=lambda: {"stack": None})
+    row: RefusedCall | None = None
+    pending: int = 0
+
+
+class RefusalTallies:
+    """All refused calls of a recording."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tallies: dict[Refusal, Tally] = {}
+        self._first: dict[tuple[str, int], Refusal] = {}
+        self._sizes: Counter[tuple[str, int]] = Counter()
+
+    def add(self, refusal: Refusal, make_key: Callable[[], str]) -> Tally | None:
+        """Count a call; its tally if it is the first of its kind, else None."""
+        with self._lock:
+            known = self._tallies.get(refusal)
+            if known is None and self._is_full(refusal):
+                known = self._tallies.get(self._first.get(refusal.function, refusal))
+                if known is None:
+                    return None
+            if known is not None:
+                known.pending += 1
+                return None
+            self._first.setdefault(refusal.function, refusal)
+            self._sizes[refusal.function] += 1
+            tally = self._tallies[refusal] = Tally(refusal, make_key())
+            return tally
+
+    def _is_full(self, refusal: Refusal) -> bool:
+        is_known = refusal.function in self._sizes
+        return self._sizes[refusal.function] >= MAX_FAILURES if is_known else len(self._sizes) >= MAX_TALLIED
+
+    def take(self) -> list[tuple[Tally, int]]:
+        """The calls that no row counts yet."""
+        with self._lock:
+            found = [(tally, tally.pending) for tally in self._tallies.values() if tally.pending]
+            for tally, _ in found:
+                tally.pending = 0
+            return found
+
+
+def make_first_rows(
+    tally: Tally, time_ns: int, found: list[FailedEntry], is_torchs: Callable[[str], bool]
+) -> Iterator[RefusedCall | GuardFailure]:
+    """Yield the first row of a kind of calls, and one row per guard that failed."""
+    refusal, code = tally.refusal, tally.refusal.code
+    place = (None, None, None) if code is None else (code.co_name, code.co_filename, code.co_firstlineno)
+    columns: dict[str, Any] = dict(zip(("function", "file", "line"), place, strict=True))
+    closest = min(found, key=lambda entry: entry.distance, default=None)
+    # The rows that a recompile would have.
+    rows = () if closest is None else make_recompile_events(time_ns, None, place, found, closest, is_torchs, tally.key)
+    for row in rows:
+        if isinstance(row, Recompile):
+            columns = {name: getattr(row, name) for name in _SHARED}
+        else:
+            yield row
+    tally.row = RefusedCall(
+        time_ns=time_ns,
+        compile_key=tally.key,
+        refused_by=refusal.refused_by,
+        ran=refusal.ran,
+        count=None if refusal.ran == "unchecked" else 1,
+        set_file=refusal.set_at.file,
+        set_line=refusal.set_at.line,
+        stack=tally.known["stack"],
+        **columns,
+    )
+    yield tally.row
+
+
+def make_count(tally: Tally, count: int, time_ns: int) -> Made:
+    """The row that counts further calls."""
+    if tally.row is None or tally.row.count is None:
+        return ()
+    return (dataclasses.replace(tally.row, time_ns=time_ns, count=count),)
+
+
+# The function that a compiled call runs, and the variables that its guards see, before the call begins.
+
+#: Frames between a hook and the wrapper of a compiled function.
+CALL_DEPTH = 8
+
+
+class CalledFunction(NamedTuple):
+    """A function and its variables; `through` are the codes of torch between the compiled call and the function."""
+
+    code: types.CodeType
+    f_locals: dict[str, Any]
+    through: tuple[types.CodeType, ...] = ()
+
+
+def find_called_function(depth: int = CALL_DEPTH) -> CalledFunction | None:
+    """The function that the compiled call of this thread is about to run; None if its arguments do not show it.
+
+    A compiled module calls `forward` with the arguments of its call, unless it has hooks, which can change them.
+    """
+    for frame in caller_frames(depth):
+        if is_frame_of(frame, torch_api.EVAL_FRAMES, "compile_wrapper"):
+            local = frame.f_locals
+            return bind_call(local.get("fn"), local.get("args", ()), local.get("kwargs", {}))
+    return None
+
+
+def bind_call(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CalledFunction | None:
+    """A call of a Python function as the variables with which it begins; None if it is no such function."""
+    through: tuple[types.CodeType, ...] = ()
+    if torch_api.is_module_call(function):
+        forward = torch_api.plain_forward(function.__self__)
+        if forward is None:
+            return None
+        function, through = forward, torch_api.module_call_codes()
+    if isinstance(function, types.MethodType):
+        function, args = function.__func__, (function.__self__, *args)
+    if not isinstance(function, types.FunctionType):
+        return None
+    try:
+        bound = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # A call that will raise.
+        return None
+    bound.apply_defaults()
+    return CalledFunction(function.__code__, {**bound.arguments, **_read_closure(function)}, through)
+
+
+def _read_closure(function: types.FunctionType) -> dict[str, Any]:
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # Not assigned yet.
+            continue
+    return found
+
 
 #: What is watched while a stance is set.
 _WATCHED: dict[str, HookPoint] = {

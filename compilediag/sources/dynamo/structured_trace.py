@@ -32,11 +32,11 @@ from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
 from ...interrupts import pass_on
-from ..dynamo.stack_frames import Places, frames_outside, read_logged_frames
 from ..guards.torch_api import source_name
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source
 from . import torch_api
+from .stack_frames import Places, frames_outside, read_logged_frames
 
 #: (compile id, compile key)
 Compiling = tuple[str | None, str | None]

@@ -1,0 +1,612 @@
+"""The caches of compiled graphs: FxGraphCache, AOTAutogradCache, and the bundle of triton kernels beside an entry.
+
+A look-up or store of one of the first two is described by several hooks.
+
+The outer hook of a call puts a record on its thread's list and removes it when the call ends; the hooks of what torch
+calls in between fill it in. A look-up of FxGraphCache within one of AOTAutogradCache is a record on top of the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeVar, Unpack
+
+from ... import clock
+from ...decode.records.cache_records import (
+    NOT_LISTED,
+    NOT_PICKLED,
+    NOT_SAVED,
+    NOT_SEARCHED,
+    NOT_WRITTEN,
+    CacheStore,
+    LookUp,
+    Trouble,
+    add_frame,
+    describe_failing_guards,
+    make_lookup_rows,
+    make_store_row,
+    make_write_row,
+    parse_cache_event,
+)
+from ...events import CacheLookup
+from ..dynamo.torch_api import INSTANT_EVENT
+from ..hooks.own_errors import ErrorColumns, describe_error, error_columns
+from ..hooks.patches import Args, Kwargs, Patch, Raised
+from ..hooks.sink import EventSink, Made
+from ..hooks.source import Source
+from ..hooks.threads import PerThread
+from ..hooks.torch_names import HookPoint, TorchName, call_argument, require_triton
+from . import torch_api
+from .key_history import shared_history
+
+Record = TypeVar("Record", LookUp, CacheStore)
+#: The reason of a guard miss without a single failing guard: AOTAutogradCache asks for the entry that it was saved
+#: with.
+NOT_THE_SAME = "the entry was saved with other guards than the aot_autograd entry names"
+
+
+def make_trouble(error: BaseException) -> Trouble:
+    return Trouble(type(error).__name__, describe_error(error))
+
+
+class GuardedCache(Source):
+    """The hooks that both caches have. `cache` is the name in the rows; the points are those of torch's class of it."""
+
+    cache: ClassVar[str]
+    result_point: ClassVar[HookPoint]
+    written_point: ClassVar[HookPoint]
+    cleared_point: ClassVar[HookPoint]
+    needs: ClassVar[tuple[TorchName, ...]] = (
+        *(torch_api.ENTRIES_SEARCHED, torch_api.CACHE_LOGGER, torch_api.REGISTERED_CACHES),
+        *(torch_api.CLEAR_CACHES, torch_api.FRESH_CACHE),
+    )
+
+    def __init__(self, recorder: EventSink, detail: str):
+        super().__init__(recorder, detail)
+        self._history = shared_history(self.context)
+        self._open = self.context.cache_records
+        self._owner: Any = None
+        self._registered: list[Any] = []
+
+    def patches(self) -> list[Patch]:
+        self._owner = self.cleared_point.owner()
+        return [
+            self.watch(torch_api.ENTRIES_SEARCHED, self._entries_searched),
+            self.watch(self.result_point, self._result_counted),
+            self.watch(self.written_point, self._entry_written),
+            self.watch(self.cleared_point, self._on_cleared),
+        ]
+
+    def open(self) -> None:
+        torch_api.cache_logger().addFilter(self._filter)
+        self._registered = torch_api.registered_caches()
+        self._registered.append(self)
+
+    def close(self) -> None:
+        torch_api.cache_logger().removeFilter(self._filter)
+        if self in self._registered:
+            self._registered.remove(self)
+
+    # Open records
+
+    def _begin(self, record: LookUp | CacheStore) -> None:
+        record.compile_id, record.compile_key = self.context.keys.current()
+        record.frame = self.context.frames.get(record.compile_key or "", {})
+        self._open.get().append(record)
+
+    def _end(self, kind: type[Record]) -> Record | None:
+        """Remove this cache's innermost record of a kind; None if the call began before the watch did."""
+        running = self._open.get()
+        for at in reversed(range(len(running))):
+            record = running[at]
+            if isinstance(record, kind) and record.cache == self.cache:
+                del running[at:]
+                record.duration_s = (clock.now_ns() - record.time_ns) / 1e9
+                return record
+        return None
+
+    def _top(self, kind: type[Record]) -> Record | None:
+        """The thread's innermost record, if it is of this cache and kind."""
+        record = self._open.get()[-1:]
+        return record[0] if record and isinstance(record[0], kind) and record[0].cache == self.cache else None
+
+    # What happens during a look-up or store
+
+    def _entries_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch has searched the entries of a key."""
+        look = self._top(LookUp)
+        if look is None or args[0] is not self._owner:
+            return
+        key, local, _, evaluate, hints = (
+            call_argument(args, kwargs, at, name)
+            for at, name in enumerate(("key", "local", "remote_cache", "evaluate_guards", "hints"), 1)
+        )
+        look.key, look.is_local = key, bool(local)
+        if error is not None:
+            look.troubles["local"] = make_trouble(error)
+            look.reason = f"{NOT_SEARCHED}: {describe_error(error)}"
+            return
+        _, content, info = result
+        look.bytes = None if content is None else len(content)
+        if info["cache_status_detailed"] == "guard_miss":
+            look.guard = self._describe_failing(info["cache_status_guard_expr"], evaluate, hints)
+        elif content is None and local and not look.troubles and torch_api.has_files(self._owner, key):
+            look.troubles["local"] = Trouble(None, "torch logged why")
+
+    def _describe_failing(self, expression: str, evaluate: Any, hints: Any) -> str:
+        if len(self._open.get()) > 1:
+            return f"{expression}: {NOT_THE_SAME}"
+        values = {f"L['t{i}']": hint for i, hint in enumerate(hints)}
+        return describe_failing_guards(expression, torch_api.guard_evaluator(evaluate, hints), values)
+
+    def _result_counted(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch counts which tier had the entry."""
+        look = self._top(LookUp)
+        if look is not None:
+            tiers = {"local": (2, "local_hit"), "remote": (4, "remote_hit")}
+            look.found = next((tier for tier, at in tiers.items() if call_argument(args, kwargs, *at)), None)
+
+    def _entry_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        store = self._top(CacheStore)
+        if store is None:
+            return
+        if error is None:
+            store.bytes = len(call_argument(args, kwargs, 1, "content"))
+        else:
+            store.trouble = Trouble(type(error).__name__, f"{NOT_WRITTEN}: {describe_error(error)}", is_write=True)
+
+    def _filter(self, record: logging.LogRecord) -> bool:
+        """A log filter that keeps every record. Only the log has the error of an entry that could not be loaded or
+        pickled.
+        """
+        try:
+            if record.exc_info and record.exc_info[1] is not None:
+                self.run_shielded(self._error_logged, str(record.msg), record.exc_info[1])
+        except RecursionError as error:
+            self.escaped.append(error)
+        except BaseException as error:
+            self.handle_escaped(error)
+        return True
+
+    def _error_logged(self, message: str, error: BaseException) -> None:
+        look, store = self._top(LookUp), self._top(CacheStore)
+        if look is not None and "unable to load" in message:
+            # Before torch 2.15 only the remote tier's message begins with the cache's name.
+            is_remote = message.startswith("%s") and (look.fetch is not None or "remote" in look.troubles)
+            look.troubles["remote" if is_remote else "local"] = make_trouble(error)
+        elif look is not None and "unable to list" in message:
+            look.troubles["local"] = make_trouble(error)
+            look.reason = f"{NOT_LISTED}: {describe_error(error)}"
+        elif store is not None and store.trouble is None:
+            is_write = "serialize" not in message
+            what = NOT_WRITTEN if is_write else NOT_PICKLED
+            store.trouble = Trouble(type(error).__name__, f"{what}: {describe_error(error)}", is_write)
+
+    # Rows
+
+    def _emit_look_up(self, look: LookUp) -> None:
+        self.emit(self._make_look_up_rows, look)
+
+    def _make_look_up_rows(self, look: LookUp) -> Made:
+        rows = make_lookup_rows(look)
+        if self.detail == "full":
+            at = next((at for at, row in enumerate(rows) if row.outcome == "hit"), 0)
+            rows[at] = self._history.compare(rows[at], look.components or ())
+        return rows
+
+    def _emit_store(self, store: CacheStore) -> None:
+        """The source of remote caches has the row of a failed put; here are the stores that failed before it."""
+        if store.bytes is not None:
+            store.trouble = None
+        if store.is_local or (store.trouble is not None and not store.trouble.is_write):
+            self.emit(_make_store_rows, store)
+
+    def _on_cleared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._emit_clear(f"{self._owner.__name__}.clear()")
+
+    def cache_clear(self) -> None:
+        """Called by torch with all caches that it clears: a fresh cache directory begins or ends."""
+        try:
+            self.run_shielded(self._caches_cleared)
+        except RecursionError as error:
+            self.escaped.append(error)
+        except BaseException as error:
+            self.handle_escaped(error)
+
+    def _caches_cleared(self) -> None:
+        stage = torch_api.fresh_cache_stage()
+        if stage is not None:
+            what = "an empty directory" if stage == "begins" else "back in the directory before"
+            self._emit_clear(f"fresh_cache {stage}: {what}")
+
+    def _emit_clear(self, reason: str) -> None:
+        self.emit_event(
+            CacheLookup(
+                time_ns=clock.now_ns(),
+                cache=self.cache,
+                tier="local",
+                action="clear",
+                outcome="cleared",
+                reason=reason,
+                **self.context.current_columns(),
+            )
+        )
+
+
+def _make_store_rows(store: CacheStore) -> Made:
+    return (make_store_row(store),)
+
+
+DISABLED = "fx_graph_cache_disabled"
+
+
+class FxGraphCache(GuardedCache):
+    """Every look-up, bypass and store of a compiled graph, whoever asks for it."""
+
+    name = "fx_graph_cache"
+    cache = "fx_graph"
+    result_point = torch_api.FX_RESULT
+    written_point = torch_api.FX_WRITTEN
+    cleared_point = torch_api.FX_CLEARED
+    needs = (
+        *GuardedCache.needs,
+        *(torch_api.FX_KEY_PREPARED, torch_api.FX_LOOKED_UP, torch_api.FX_SAVED, torch_api.FX_RESULT),
+        *(torch_api.FX_WRITTEN, torch_api.FX_CLEARED, torch_api.FX_KEY_HASHED, torch_api.FILE_WRITTEN),
+        *(torch_api.MODULE_RESTORED, INSTANT_EVENT),
+    )
+
+    def __init__(self, recorder: EventSink, detail: str):
+        super().__init__(recorder, detail)
+        #: The error of making a key, until torch has made a bypass of it.
+        self._key_error: PerThread[str | None] = PerThread(lambda: None)
+        #: The graph whose module torch writes again.
+        self._restoring: PerThread[Any] = PerThread(lambda: None)
+
+    def patches(self) -> list[Patch]:
+        return [
+            *super().patches(),
+            self.watch(torch_api.FX_KEY_PREPARED, self._key_prepared),
+            self.watch(torch_api.FX_KEY_HASHED, self._key_hashed),
+            self.watch(torch_api.FX_LOOKED_UP, self._looked_up, self._before_look_up),
+            self.watch(torch_api.FX_SAVED, self._on_saved, self._before_save),
+            self.watch(torch_api.MODULE_RESTORED, self._module_restored, self._before_module),
+            self.watch(torch_api.FILE_WRITTEN, self._file_written),
+            self.watch(INSTANT_EVENT, self._on_announced),
+        ]
+
+    # Keys
+
+    def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        if error is not None and error.__cause__ is not None:
+            self._key_error.set(describe_error(error.__cause__))
+
+    def _key_prepared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        cause = self._key_error.take()
+        if error is None and result[0] is not None:
+            return
+        look = LookUp(self.cache, clock.now_ns(), outcome="bypass", exception_type="BypassFxGraphCache")
+        self._begin(look)
+        self._end(LookUp)
+        if error is None:
+            why = result[1].get("cache_bypass_reason") or ""
+            look.reason = f"{why} ({cause})" if cause else why
+        else:
+            look.outcome, look.reason, look.exception_type = "failed", describe_error(error), type(error).__name__
+        self._emit_look_up(look)
+
+    # Look-ups
+
+    def _before_look_up(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(LookUp(self.cache, clock.now_ns()))
+
+    def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._end(LookUp)
+        if look is None:
+            return
+        look.key = call_argument(args, kwargs, 0, "key")
+        if self.detail == "full":
+            look.components = call_argument(args, kwargs, 1, "debug_lines")
+        if error is not None:
+            look.outcome, look.exception_type = "failed", type(error).__name__
+            look.reason = look.reason or describe_error(error)
+        elif result[0] is not None:
+            columns = torch_api.graph_columns(result[0])
+            look.outcome, look.entry = "hit", {"kernels": columns["kernels"], "saved_s": columns["taken_s"]}
+            look.entry["counted_again"] = torch_api.repeated_counts(result[0])
+        else:
+            self._explain_miss(look, result[1])
+        self._emit_look_up(look)
+
+    def _explain_miss(self, look: LookUp, info: dict[str, Any]) -> None:
+        if info.get("cache_status_detailed") == "guard_miss":
+            look.outcome = "guard_miss"
+            if look.found:
+                look.reason = "the entry was compiled with other external libraries of the device"
+        elif look.found:
+            look.reason = "the generated code of the entry could not be written"
+
+    # Stores
+
+    def _before_save(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(CacheStore(self.cache, clock.now_ns()))
+
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        store = self._end(CacheStore)
+        if store is None:
+            return
+        graph = call_argument(args, kwargs, 1, "compiled_graph")
+        store.key = call_argument(args, kwargs, 0, "key")
+        store.is_local = bool(call_argument(args, kwargs, 3, "local"))
+        store.entry = torch_api.graph_columns(graph)
+        if error is not None:
+            store.trouble = Trouble(type(error).__name__, f"{NOT_SAVED}: {describe_error(error)}")
+        elif store.is_local and store.bytes is None and store.trouble is None:
+            store.trouble = Trouble(None, f"{NOT_PICKLED}: torch logged why")
+        self._emit_store(store)
+
+    # The generated module of an entry
+
+    def _before_module(self, args: Args, kwargs: Kwargs) -> None:
+        self._restoring.set(args[0])
+
+    def _module_restored(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        self._restoring.take()
+
+    def _file_written(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        graph = self._restoring.get()
+        if graph is None:
+            return
+        write = CacheStore(self.cache, clock.now_ns(), key=torch_api.graph_key(graph))
+        self._begin(write)
+        self._end(CacheStore)
+        write.bytes = len(call_argument(args, kwargs, 1, "content"))
+        if error is not None:
+            write.trouble = make_trouble(error)
+        self.emit(_make_write_rows, write)
+
+    # What is only announced
+
+    def _on_announced(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        _, name, time_ns, metadata, *_ = (*args, None)
+        if name == DISABLED:
+            _, key = self.context.keys.current()
+            lookup = parse_cache_event(name, metadata or {}, time_ns, key)
+            if lookup is not None:
+                reason = torch_api.why_disabled()
+                self.emit(_make_disabled_rows, lookup, self.context.frames.get(key or "", {}), reason)
+
+
+def _make_write_rows(write: CacheStore) -> Made:
+    return (make_write_row(write),)
+
+
+def _make_disabled_rows(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
+    return (dataclasses.replace(add_frame(lookup, frame), reason=reason),)
+
+
+#: End of the reason where torch does not go on without the cache.
+STRICT = "raised to the caller: strict_autograd_cache or strict_precompile is set"
+OTHER_RANK = "the entry was found, but another rank found none, so all ranks compile"
+GRAPH_MISSING = "a graph that the entry names is not in FxGraphCache"
+
+
+class AOTAutogradCache(GuardedCache):
+    """Every look-up, bypass and store, with the FxGraphCache entries that an entry names.
+
+    torch announces a look-up only while it logs events; what `try_load` calls sees each."""
+
+    name = "aot_autograd_cache"
+    cache = "aot_autograd"
+    result_point = torch_api.AOT_RESULT
+    written_point = torch_api.AOT_WRITTEN
+    cleared_point = torch_api.AOT_CLEARED
+    needs = (
+        *GuardedCache.needs,
+        *(torch_api.AOT_TRIED, torch_api.AOT_LOOKED_UP, torch_api.AOT_SAVED, torch_api.AOT_RESULT),
+        *(torch_api.AOT_WRITTEN, torch_api.AOT_CLEARED, torch_api.AOT_SAVE_FAILED, torch_api.AOT_FIELD_SEARCHED),
+        *(torch_api.AOT_KEY_HASHED, torch_api.AOT_GRAPHS_LOOKED_UP, torch_api.FX_GRAPH_MISS),
+    )
+
+    def patches(self) -> list[Patch]:
+        return [
+            *super().patches(),
+            *self.watch_if_present(torch_api.AOT_RANKS_AGREED, self._ranks_agreed),
+            self.watch(torch_api.AOT_TRIED, self._on_tried, self._before_try),
+            self.watch(torch_api.AOT_KEY_HASHED, self._key_hashed),
+            self.watch(torch_api.AOT_LOOKED_UP, self._looked_up),
+            self.watch(torch_api.AOT_GRAPHS_LOOKED_UP, self._graphs_looked_up),
+            self.watch(torch_api.AOT_SAVED, self._on_saved, self._before_save),
+            self.watch(torch_api.AOT_FIELD_SEARCHED, self._field_searched),
+            self.watch(torch_api.AOT_SAVE_FAILED, self._save_failed),
+        ]
+
+    # Look-ups
+
+    def _before_try(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(LookUp(self.cache, clock.now_ns()))
+
+    def _key_hashed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._top(LookUp)
+        if look is None:
+            return
+        if error is not None:
+            self._bypass(look, error)
+        else:
+            look.key = result[0]
+            look.components = result[1] if self.detail == "full" else None
+
+    def _looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._top(LookUp)
+        if look is None:
+            return
+        if error is not None:
+            self._bypass(look, error)
+        elif result is not None:
+            # Until its graphs are found as well.
+            again = torch_api.repeated_counts(*torch_api.bundled_graphs(result[0]))
+            look.outcome, look.entry = "bypass", {**torch_api.entry_columns(result[0]), "counted_again": again}
+        elif look.guard is not None:
+            look.outcome = "guard_miss"
+
+    def _ranks_agreed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._top(LookUp)
+        if look is not None and error is None and call_argument(args, kwargs, 0, "local_hit") and not result:
+            look.outcome, look.reason = "miss", OTHER_RANK
+
+    def _graphs_looked_up(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._top(LookUp)
+        if look is None:
+            return
+        if error is None:
+            look.outcome = "hit"
+        elif torch_api.is_fx_graph_miss(error):
+            look.outcome, look.reason, look.exception_type = "miss", GRAPH_MISSING, type(error).__name__
+        else:
+            self._bypass(look, error)
+
+    def _bypass(self, look: LookUp, error: BaseException) -> None:
+        why, cause = " ".join(str(error).split()), error.__cause__
+        if cause is not None and str(cause) != str(error):
+            why = f"{why} ({describe_error(cause)})"
+        look.outcome, look.reason, look.exception_type = "bypass", why or None, type(error).__name__
+
+    def _on_tried(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        look = self._end(LookUp)
+        if look is None:
+            return
+        if error is not None:
+            if look.reason is None:
+                self._bypass(look, error)
+            look.reason = f"{look.reason or type(error).__name__} ({STRICT})"
+        taken = {f"{way}_saved_s": look.entry.pop(f"{way}_s", None) for way in ("forward", "backward")}
+        if look.outcome == "hit":
+            look.entry |= taken
+            look.entry["saved_s"] = _total(taken.values())
+        else:
+            look.entry.pop("counted_again", None)
+        self._emit_look_up(look)
+
+    # Stores
+
+    def _before_save(self, args: Args, kwargs: Kwargs) -> None:
+        self._begin(CacheStore(self.cache, clock.now_ns()))
+
+    def _field_searched(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch has just caught an error of pickling, and searches for the field that cannot be pickled."""
+        store, raised = self._top(CacheStore), sys.exc_info()[1]
+        if store is not None and raised is not None:
+            field = f" (field {result})" if result else ""
+            store.trouble = Trouble(type(raised).__name__, f"{NOT_PICKLED}: {describe_error(raised)}{field}")
+
+    def _save_failed(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """Torch has caught the error of a store."""
+        store, raised = self._top(CacheStore), call_argument(args, kwargs, 0, "e")
+        if store is None:
+            return
+        store.is_bypass = bool(call_argument(args, kwargs, 2, "is_bypass"))
+        if store.trouble is None:
+            why = " ".join(str(raised).split()) if store.is_bypass else f"{NOT_SAVED}: {describe_error(raised)}"
+            store.trouble = Trouble(type(raised).__name__, why)
+
+    def _on_saved(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        store = self._end(CacheStore)
+        if store is None:
+            return
+        store.key = call_argument(args, kwargs, 0, "key")
+        columns = torch_api.entry_columns(call_argument(args, kwargs, 1, "entry"))
+        taken = [columns.pop(f"{way}_s") for way in ("forward", "backward")]
+        store.entry = {**columns, "taken_s": _total(taken)}
+        if store.bytes is None:
+            trouble = store.trouble = store.trouble or Trouble(None, f"{NOT_PICKLED}: torch logged why")
+            if error is not None:
+                trouble.text += f" ({STRICT})"
+        self._emit_store(store)
+
+
+def _total(seconds: Iterable[float | None]) -> float | None:
+    known = [s for s in seconds if s is not None]
+    return sum(known) if known else None
+
+
+class TritonBundle(Source):
+    """Compiled kernels that are stored with an FxGraphCache entry, as files and as launchers."""
+
+    name = "triton_bundle"
+    needs = (torch_api.BUNDLE_COLLECTED, torch_api.BUNDLE_READ, torch_api.LAUNCHERS_LOADED)
+
+    @classmethod
+    def probe(cls) -> None:
+        super().probe()
+        require_triton()
+
+    def patches(self) -> list[Patch]:
+        return [
+            self.watch(torch_api.BUNDLE_COLLECTED, self._on_collected),
+            self.watch(torch_api.BUNDLE_READ, self._read),
+            self.watch(torch_api.LAUNCHERS_LOADED, self._on_loaded),
+        ]
+
+    def _on_collected(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        """A bundle of files (local), and of launchers that need no triton (memory)."""
+        if error is not None:
+            self._emit_row("store", "local", "failed", error)
+            return
+        bundle, _ = result
+        if bundle.kernel_artifacts:
+            self._emit_row("store", "local", "saved", **torch_api.bundle_columns(bundle.kernel_artifacts))
+        if bundle.static_autotuners:
+            self._emit_row("store", "memory", "saved", kernels=len(bundle.static_autotuners))
+
+    def _read(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        bundle = call_argument(args, kwargs, 0, "bundle")
+        if error is not None:
+            self._emit_row("look_up", "local", "failed", error)
+        elif result is not None and bundle.kernel_artifacts:
+            written = torch_api.written_kernels(bundle, result)
+            if written:
+                self._emit_row("write", "local", "written", **torch_api.bundle_columns(written))
+            if len(written) < len(bundle.kernel_artifacts):
+                there = len(bundle.kernel_artifacts) - len(written)
+                self._emit_row("look_up", "local", "hit", kernels=there, reason="the files already exist")
+
+    def _on_loaded(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
+        wanted = call_argument(args, kwargs, 1, "static_autotuners") or ()
+        if error is not None:
+            self._emit_row("look_up", "memory", "failed", error)
+            return
+        if result:
+            self._emit_row("look_up", "memory", "hit", kernels=len(result))
+        if len(result) < len(wanted):
+            self._emit_row(
+                "look_up",
+                "memory",
+                "failed",
+                kernels=len(wanted) - len(result),
+                reason="the machine code is missing",
+            )
+
+    def _emit_row(
+        self,
+        action: str,
+        tier: str,
+        outcome: str,
+        error: Raised = None,
+        reason: str | None = None,
+        **bundle: Unpack[torch_api.BundleColumns],
+    ) -> None:
+        why: ErrorColumns = {"reason": reason, **error_columns(error)}
+        self.emit_event(
+            CacheLookup(
+                time_ns=clock.now_ns(),
+                cache="triton_bundle",
+                tier=tier,
+                action=action,
+                outcome=outcome,
+                **self.context.current_columns(),
+                **why,
+                **bundle,
+            )
+        )

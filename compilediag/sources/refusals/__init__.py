@@ -1,1 +1,0 @@
-"""Calls that torch does not compile, because of a stance or of `aot_compile`."""
