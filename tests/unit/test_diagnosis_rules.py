@@ -417,7 +417,6 @@ def test_a_source_is_split_from_its_property(source, parts):
     ("source", "same"),
     [
         ("self.layers[3].attn.n", "self.layers[*].attn.n"),
-        ("self.layers.3.attn.n", "self.layers.*.attn.n"),
         ("self.layers[3].w.size()[1]", "self.layers[*].w.size()[1]"),
         ("args[0].size()[1]", "args[0].size()[1]"),
         ("self.sizes[3]", "self.sizes[3]"),

@@ -13,7 +13,7 @@ from itertools import islice
 
 from .cpp_names import parse_class_name
 from .guard_text import ParsedGuard, parse_guard
-from .path import format_source, scan_source
+from .path import Path, format_source, scan_source
 from .tensor_text import TensorCheck
 
 #: (source, kind of guard) -> value.
@@ -73,7 +73,7 @@ def match_tensor_guard(guards: Iterable[str], source: str | None) -> ParsedGuard
     for code in guards:
         tensor = TensorCheck.parse(code)
         name = tensor.name if tensor else None
-        if name and source and (source == name or source.startswith((f"{name}.", f"{name}["))):
+        if name and source and Path.of(name).holds(Path.of(source)):
             return parse_guard(code, "TENSOR_MATCH")
     return None
 

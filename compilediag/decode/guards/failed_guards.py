@@ -32,7 +32,6 @@ class FailingGuard:
 STRUCTURE = ("type", "length", "dict_keys", "hasattr", "tensor_rank")
 #: Kinds of guards on inputs that fail because their module changed.
 _FOLLOWS = ("tensor_size", "tensor_stride", "symbolic_shape", "requires_grad")
-_PARAMETERS = "._parameters["
 
 
 @dataclass
@@ -156,8 +155,12 @@ def _find_main_guard(closest: FailedEntry, function: str | None) -> FailingGuard
     if function == "inner":
         return next((g for g in closest.guards if (g.kind, g.source) == ("type", "fn")), first)
     if first is not None and first.kind in _FOLLOWS:
-        return next((g for g in closest.guards if g.kind == "tensor_size" and _PARAMETERS in g.guard), first)
+        return next((g for g in closest.guards if g.kind == "tensor_size" and _is_of_parameter(g)), first)
     return first
+
+
+def _is_of_parameter(guard: FailingGuard) -> bool:
+    return any(path.has_attribute("_parameters") for path in parse_guard(guard.guard).operands)
 
 
 def _make_main_columns(guard: FailingGuard, reason: str | None, is_torchs: Callable[[str], bool]) -> dict[str, Any]:

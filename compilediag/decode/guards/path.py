@@ -1,8 +1,11 @@
-"""A guarded value as torch names it, parsed once: `L['self']._modules['lin'].weight`.
+"""A guarded value, parsed once: `L['self']._modules['lin'].weight` as torch names it, `self.lin.weight` to the user.
 
 torch's names of values are Python expressions (torch/_dynamo/source.py, read at torch 2.11, 2.13 and 2.15). They are
 parsed with `ast` and never evaluated: what is inside of a string constant stays a constant. `sources/guards` reads the
 value of a path by walking its steps.
+
+There are three spellings of a value. `torch_text` is torch's. `text` is what the tables have: the user's names, with
+sizes as torch asks for them, `ids.size()[0]`. `code` is what people see: `ids.shape[0]`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...formatting import format_line
 from ...interrupts import pass_on
 from ..bounded_text import MAX_TEXT, cache_short
 
@@ -22,14 +26,17 @@ MAX_PARSED = MAX_TEXT
 STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
 _NAME_OR_BRACKET = re.compile(r"[\w.]+|[\[(]")
 _INSIDE_BRACKETS = re.compile(rf"{STRING}|[()\[\]{{}}]|[^()\[\]{{}}'\"]+", re.S)
-#: The beginning of what Python prints of an object that is no expression: `<class 'list'>`, `<Color.RED: 1>`.
-_STRING_OR_OBJECT = re.compile(rf"{STRING}|<(?=[A-Za-z_])", re.S)
+#: The beginning of what Python prints of an object that is no expression: `<class 'list'>`, `<Color.RED: 1>`; and the
+#: index of any instance, `layers[*]`.
+_STRING_OR_OBJECT = re.compile(rf"{STRING}|<(?=[A-Za-z_])|(?<=\[)\*(?=\])", re.S)
 _ANGLE = re.compile(rf"{STRING}|[<>]", re.S)
 _HIDDEN = re.compile(r"__object_(\d+)__")
 _ONE_STRING = re.compile(STRING, re.S)
 _VALID_ESCAPES = re.compile(r"""(?:[^\\]|\\[\\'"abfnrtvxuU0-3\n])*+""")
 _NUMBER_AND_WORD = re.compile(r"(?<!\w)\d[\w.]*?(?:if|or|and|in|is|else|not|for)")
 _SIMPLE_KEY = re.compile(r"[\w.]+")
+#: Most characters of a value or condition that is shown.
+_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,9 @@ class Step(NamedTuple):
     arguments: tuple[object, ...] = ()
 
 
+#: The index of a value that each instance of a repeated module has: `layers[*]`.
+ANY = Opaque("*")
+
 #: Attributes that hold the members of a module or an object. Users write an item of them as an attribute.
 _MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
 _ITEM, _ATTRIBUTE, _SAME = "{0}[{1}]", "{0}.{1}", "{0}"
@@ -63,7 +73,7 @@ _FUNCTIONS = {
     "___list_reverseiterator_backing_list": _SAME,
     "dict.keys": "{0}.keys()",
     "___namedtuple_fields": "{0}._fields",
-    "___dataclass_fields": "dataclasses.fields({0})",
+    **dict.fromkeys(("___dataclass_fields", "dataclasses.fields"), "dataclasses.fields({0})"),
     **{name: f"{name}({{0}})" for name in ("type", "len", "list", "dict", "tuple", "set", "frozenset")},
     **{name: f"{name}({{0}})" for name in ("int", "float", "complex", "bool", "str", "bytes")},
     "cast_symbool_to_symint_guardless": "cast_symbool_to_symint_guardless({0})",
@@ -74,10 +84,12 @@ _ROOT_FUNCTIONS: dict[str, Callable[[tuple[object, ...]], str]] = {
     "___get_current_stream": lambda found: f"torch.{found[0]}.current_stream({found[1] if found[1:] else ''})",
     "__import__": lambda found: str(found[0]),
 }
-#: Methods whose items are the sizes and strides of a tensor's dimensions.
-_OF_DIMENSIONS = ("size", "stride")
+#: Methods whose items are the sizes and strides of a tensor's dimensions, and how users write such an item.
+_OF_DIMENSIONS = {"size": "{0}.shape[{1}]", "stride": "{0}.stride({1})"}
 #: Steps to properties of a tensor that are no values of their own.
 _PROPERTIES = (("method", "dim"), *(("attr", name) for name in ("dtype", "device", "requires_grad", "layout")))
+#: Parameters of a function, of which an index tells one from another.
+_ARGUMENTS = "args"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +109,34 @@ class Path:
         """The path with one more step."""
         return Path(self.root, self.scope, (*self.steps, Step(kind, value)), self.arguments)
 
+    def extend(self, steps: tuple[Step, ...]) -> Path:
+        """The path with more steps at its end."""
+        return Path(self.root, self.scope, self.steps + steps, self.arguments)
+
     @property
     def parent(self) -> Path:
         """The path without its last step."""
         return Path(self.root, self.scope, self.steps[:-1], self.arguments)
 
+    @staticmethod
+    def of(source: str) -> Path:
+        """The value that a cell of a table names, such as `guard_source`. A text that is no path is a root as it is."""
+        return _read_source(source)
+
     @property
     def text(self) -> str:
-        """The value in the user's names: `self.lin.weight`, `d['k']`, `x.size()[0]`."""
+        """The value in the user's names, as the tables have it: `self.lin.weight`, `d['k']`, `x.size()[0]`."""
         text, steps = self._spell_root()
         while steps:
             text, steps = _spell_step(text, steps)
         return text
+
+    @property
+    def code(self) -> str:
+        """The value as the user would write it: `text`, but with `x.shape[0]` for a size and `x.stride(0)`."""
+        if self.dim is None:
+            return self.text
+        return _OF_DIMENSIONS[str(self.steps[-2].value)].format(self.owner.text, self.dim)
 
     def _spell_root(self) -> tuple[str, tuple[Step, ...]]:
         if self.scope == "function":
@@ -146,18 +174,106 @@ class Path:
     @property
     def is_dimension(self) -> bool:
         """True for a number of a tensor's geometry: the size or stride of a dimension, or the offset in its storage."""
-        *_, before, last = (Step(""), Step(""), *self.steps)
-        return (last.kind == "item" and before.kind == "method" and before.value in _OF_DIMENSIONS) or (
-            last == Step("method", "storage_offset")
-        )
+        return self._is_item_of_dimension or self.steps[-1:] == (Step("method", "storage_offset"),)
+
+    @property
+    def _is_item_of_dimension(self) -> bool:
+        steps = self.steps
+        is_item = len(steps) > 1 and steps[-1].kind == "item" and steps[-2].kind == "method"
+        return is_item and steps[-2].value in _OF_DIMENSIONS
+
+    @property
+    def dim(self) -> int | None:
+        """The dimension that it is the size or stride of; None for anything else."""
+        key = self.steps[-1].value if self._is_item_of_dimension else None
+        return key if type(key) is int else None
+
+    @property
+    def tensor_property(self) -> str | None:
+        """What it is of a tensor: "size", "stride", "dim", "dtype", ...; None for a value of its own."""
+        if not self.steps or self.dim is not None:
+            return str(self.steps[-2].value) if self.steps else None
+        return str(self.steps[-1].value) if self.steps[-1][:2] in _PROPERTIES else None
+
+    @property
+    def is_size(self) -> bool:
+        """True for the size of a tensor's dimension."""
+        return self.tensor_property == "size"
 
     @property
     def owner(self) -> Path:
         """The tensor whose size, rank or other property this is; the path itself if it is a value of its own."""
-        if self.is_dimension:
-            return self.parent if self.steps[-1].kind == "method" else self.parent.parent
-        is_property = self.steps[-1:] and (self.steps[-1][:2] in _PROPERTIES)
-        return self.parent if is_property else self
+        found = self.tensor_property
+        if found is None:
+            return self
+        return self.parent.parent if found in _OF_DIMENSIONS else self.parent
+
+    @property
+    def subject(self) -> Path:
+        """What a guard is about: of `len(x)` and of `x.size()[0]` it is x."""
+        owner = self.owner
+        return owner.parent if owner.steps[-1:] == (Step("function", "len"),) else owner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The root, and the attributes and keys after it that are texts."""
+        steps = (step for step in self.steps if step.kind in ("attr", "item"))
+        return (self.root, *(step.value for step in steps if isinstance(step.value, str)))
+
+    @property
+    def own_name(self) -> str | None:
+        """The variable or attribute that it is; None for an item, a size or what a function returns."""
+        last = self.steps[-1] if self.steps else Step("attr", self.root)
+        return str(last.value) if last.kind == "attr" else None
+
+    @property
+    def is_module_attribute(self) -> bool:
+        """True for what begins with an attribute of `self`, as the code of a module reads its own state."""
+        return self.root == "self" and self.steps[:1] != () and self.steps[0].kind == "attr"
+
+    @property
+    def is_stack_value(self) -> bool:
+        """True for a value that Dynamo passed to the code after a graph break: the user's code has no name for it."""
+        return self.root.startswith("___stack")
+
+    def has_attribute(self, *names: str) -> bool:
+        """True if one of its steps is an attribute of such a name."""
+        return any(step.kind == "attr" and step.value in names for step in self.steps)
+
+    @property
+    def of_any_instance(self) -> Path:
+        """One path for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
+
+        An index right after the first name (`args[0].size()[0]`) distinguishes inputs, so it stays, except for dicts
+        in a list: `targets[3]['boxes']` -> `targets[*]['boxes']`.
+        """
+        first, second = (*self.steps[:2], Step(""), Step(""))[:2]
+        if type(first.value) is int and isinstance(second.value, str) and first.kind == second.kind == "item":
+            return self if self.root == _ARGUMENTS else self._replace_index(0)
+        if first.kind not in ("attr", "method") or any(step.kind == "function" for step in self.steps):
+            return self
+        return self.of_any_item(lambda before, after: after is not None and after.kind in ("attr", "method"))
+
+    def of_any_item(self, is_meant: Callable[[tuple[Step, ...], Step | None], bool]) -> Path:
+        """The path with `[*]` for each index that is meant, by the steps before it and the step after it.
+
+        The index of a dimension is none.
+        """
+        path = self
+        for at, step in enumerate(self.steps):
+            after = self.steps[at + 1] if at + 1 < len(self.steps) else None
+            is_index = step.kind == "item" and type(step.value) is int
+            is_before_size = after is not None and after.kind == "method" and after.value in _OF_DIMENSIONS
+            if is_index and not is_before_size and is_meant(self.steps[:at], after):
+                path = path._replace_index(at)
+        return path
+
+    def _replace_index(self, at: int) -> Path:
+        return Path(self.root, self.scope, (*self.steps[:at], Step("item", ANY), *self.steps[at + 1 :]), self.arguments)
+
+    def holds(self, other: Path) -> bool:
+        """True if the other value is this one, or something in it: a size, an item, an attribute."""
+        return other.find_steps_below(self) is not None
 
     def find_steps_below(self, parent: Path) -> tuple[Step, ...] | None:
         """The steps from the value of `parent` to this one; None if this path does not begin with that one."""
@@ -220,11 +336,15 @@ def _spell_member(key: str) -> str:
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed text. Objects that torch printed in it are names in the tree; `text` has these names too."""
+    """A parsed text. Objects that torch printed in it are names in the tree; `text` has these names too.
+
+    `has_scopes`: it is torch's, so `L` and `G` in it are the locals and globals.
+    """
 
     node: ast.expr
     text: str
     objects: tuple[str, ...]
+    has_scopes: bool = True
 
     def get_text(self, node: ast.expr) -> str:
         """The original text of a part."""
@@ -250,8 +370,8 @@ class Expression:
         found = (child.value if isinstance(child, ast.keyword) else child for child in children)
         return [pair for child in found if isinstance(child, ast.expr) for pair in self.list_paths(child)]
 
-    def spell(self, node: ast.expr | None = None) -> str:
-        """The text of a part, or of all of it, with each value in the user's names."""
+    def spell(self, node: ast.expr | None = None, write: Callable[[Path], str] = lambda path: path.text) -> str:
+        """The text of a part, or of all of it, with each value in the user's names, as `write` spells it."""
         text, start = (
             (self.text, 0) if node is None else (ast.get_source_segment(self.text, node) or "", node.col_offset)
         )
@@ -259,10 +379,10 @@ class Expression:
         if not self.text.isascii() or "\n" in self.text:
             # The columns of a tree count bytes of a line, not characters of the text.
             for part, path in paths:
-                text = text.replace(ast.get_source_segment(self.text, part) or " ", path.text)
+                text = text.replace(ast.get_source_segment(self.text, part) or " ", write(path))
             return self.restore(text)
         for part, path in reversed(paths):
-            text = text[: part.col_offset - start] + path.text + text[(part.end_col_offset or 0) - start :]
+            text = text[: part.col_offset - start] + write(path) + text[(part.end_col_offset or 0) - start :]
         return self.restore(text)
 
 
@@ -272,7 +392,7 @@ def _is_scoped(node: ast.expr) -> bool:
 
 
 @cache_short(4096)
-def parse_expression(text: str) -> Expression | None:
+def parse_expression(text: str, has_scopes: bool = True) -> Expression | None:
     """Parse one of torch's expressions; None for any other text, and for one that is too long."""
     text = text.strip()
     if len(text) > MAX_PARSED:
@@ -281,7 +401,7 @@ def parse_expression(text: str) -> Expression | None:
     if not _is_silent(hidden):
         return None
     try:
-        return Expression(ast.parse(hidden, mode="eval").body, hidden, objects)
+        return Expression(ast.parse(hidden, mode="eval").body, hidden, objects, has_scopes)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         pass_on(error)
         return None
@@ -295,16 +415,16 @@ def _is_silent(text: str) -> bool:
 
 
 def _hide_objects(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with a name for each `<...>` that Python printed of an object, and these."""
-    if "<" not in text:
+    """The text with a name for each `<...>` that Python printed of an object and for each index `*`, and these."""
+    if "<" not in text and "[*]" not in text:
         return text, ()
     objects: list[str] = []
     hidden, at = "", 0
     while found := _STRING_OR_OBJECT.search(text, at):
         end = found.end()
         hidden += text[at : found.start()]
-        if found.group() == "<":
-            end = _find_end_of_object(text, found.start())
+        if found.group() in "<*":
+            end = found.end() if found.group() == "*" else _find_end_of_object(text, found.start())
             hidden += f"__object_{len(objects)}__"
             objects.append(text[found.start() : end])
         else:
@@ -326,7 +446,7 @@ def _read_path(node: ast.expr, within: Expression) -> Path | None:
     steps: list[Step] = []
     while True:
         match node:
-            case ast.Subscript(ast.Name("L" | "G" as scope), ast.Constant(str() as name)):
+            case ast.Subscript(ast.Name("L" | "G" as scope), ast.Constant(str() as name)) if within.has_scopes:
                 return Path(name, scope, tuple(reversed(steps)))
             case ast.Name(name):
                 return Path(name, "", tuple(reversed(steps)))
@@ -338,7 +458,7 @@ def _read_path(node: ast.expr, within: Expression) -> Path | None:
                 node = value
             case ast.Call(func, arguments, []):
                 name = ".".join(_read_names(func))
-                if name in _ROOT_FUNCTIONS and (constants := _read_constants(arguments)):
+                if within.has_scopes and name in _ROOT_FUNCTIONS and (constants := _read_constants(arguments)):
                     return Path(name, "function", tuple(reversed(steps)), constants)
                 if name in _FUNCTIONS and arguments:
                     steps.append(Step("function", name, tuple(_read_key(one, within) for one in arguments[1:])))
@@ -413,6 +533,39 @@ def parse_path(text: str) -> Path | None:
     """Parse torch's name of a value; None if the text is anything else, such as a sum."""
     expression = parse_expression(text)
     return None if expression is None else expression.read_path(expression.node)
+
+
+@cache_short(8192)
+def _read_source(source: str) -> Path:
+    expression = parse_expression(source, False)
+    path = None if expression is None else expression.read_path(expression.node)
+    return Path(source.strip()) if path is None else path
+
+
+@cache_short(8192)
+def list_sources(source: str) -> tuple[Path, ...]:
+    """The values that a cell of a table names: several for a guard on how they relate, such as `x.size()[0], n`."""
+    expression = parse_expression(source, False)
+    if expression is None or not isinstance(expression.node, ast.Tuple):
+        return (Path.of(source),)
+    return tuple(Path.of(expression.get_text(node)) for node in expression.node.elts)
+
+
+@cache_short(8192)
+def name_any_instance(source: str) -> str:
+    """A cell of a table that names values, with one name for all instances of a repeated module."""
+    return ", ".join(path.of_any_instance.text for path in list_sources(source))
+
+
+@cache_short(8192)
+def format_expression(text: str) -> str:
+    """Write a cell of a table, a value or a condition, as the user would: `x.size()[0] > n` -> `x.shape[0] > n`.
+
+    On one line of at most 100 characters.
+    """
+    expression = parse_expression(text, False)
+    code = text if expression is None else expression.spell(write=lambda path: path.code)
+    return format_line(code, _MAX_SHOWN)
 
 
 @cache_short(8192)

@@ -1,4 +1,4 @@
-"""Paths to guarded values: what torch calls them, what users call them, and when two of them are the same place."""
+"""torch's own names of guarded values, for its settings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import re
 from functools import lru_cache
 
 from ...decode.guards.guard_text import parse_guard
-from ...decode.guards.path import Path
+from ...decode.guards.path import Path, name_any_instance
 
-_PROPERTY = re.compile(r"\.(?:(size|stride)\(\)\[(\d+)\]|(dim|dtype|device|requires_grad|layout)(?:\(\))?)$")
-_INSTANCE = re.compile(r"(?<=[\w\]])(?:\.\d+(?=\.|\[)|\[\d+\](?=\.(?!size\(|stride\()\w))")
-_LIST_OF_DICTS = re.compile(r"\[\d+\]\['")
-_NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _REPEATED_GROUP = re.compile(r"\)[*+{?]")
 #: A pattern for names of values has no more of `*` and the like.
 MAX_REPEATS = 3
@@ -20,37 +16,21 @@ _DIM = re.compile(r"(.+):(\d{1,3})$")
 
 def split_property(source: str) -> tuple[str, str | None, int | None]:
     """`x.size()[0]` -> ("x", "size", 0); `x.dtype` -> ("x", "dtype", None); `self.n` -> ("self.n", None, None)."""
-    found = _PROPERTY.search(source)
-    if found is None:
-        return source, None, None
-    size, dim, name = found.groups()
-    return source[: found.start()], size or name, int(dim) if dim is not None else None
+    path = Path.of(source)
+    return path.owner.text, path.tensor_property, path.dim
 
 
 def is_size(source: str) -> bool:
     """True for the size of a tensor's dimension."""
-    return split_property(source)[1] == "size"
-
-
-@lru_cache(maxsize=4096)
-def normalize_source(source: str) -> str:
-    """One path for all instances of a repeated module: `self.layers[3].attn.n` -> `self.layers[*].attn.n`.
-
-    An index right after the first name (`args[0].size()[0]`) distinguishes inputs, so it stays, except for dicts in a
-    list: `targets[3]['boxes']` -> `targets[*]['boxes']`.
-    """
-    root = _NAME.match(source)
-    rest = source[root.end() :] if root else ""
-    if root is not None and root.group() != "args" and _LIST_OF_DICTS.match(rest):
-        return f"{root.group()}[*]{rest[rest.index(']') + 1 :]}"
-    if root is None or not rest.startswith("."):
-        return source
-    return root.group() + _INSTANCE.sub(lambda m: "[*]" if m.group().startswith("[") else ".*", rest)
+    return Path.of(source).is_size
 
 
 def is_stack_value(source: str) -> bool:
     """True for a value that Dynamo passed to the code after a graph break: the user's code has no name for it."""
-    return source.startswith("___stack")
+    return Path.of(source).is_stack_value
+
+
+normalize_source = name_any_instance
 
 
 @lru_cache(maxsize=4096)
@@ -60,14 +40,14 @@ def find_torch_source(source: str, reason: str | None) -> str | None:
     Only torch's own text of the guard has globals (`G['n']`) and the dicts of modules (`self._buffers['b']`), which
     users never write. Without that text only the name of a local is certain.
     """
-    base = split_property(source)[0]
+    owner = Path.of(source).owner
     operands = parse_guard(reason).operands if reason else ()
     for path in operands:
-        if path.owner.text == base:
+        if path.owner.text == owner.text:
             return path.owner.torch_name
-    if len(operands) == 1 and f'(HINT: guard on "{base}")' in (reason or ""):
+    if len(operands) == 1 and f'(HINT: guard on "{owner.text}")' in (reason or ""):
         return operands[0].owner.torch_name  # A variable of a function that was passed in.
-    return Path(base).torch_name
+    return None if owner.steps else owner.torch_name
 
 
 def find_listed(setting: str, name: str, dim: int | None) -> str | None:

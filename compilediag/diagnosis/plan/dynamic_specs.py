@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...decode.calls.own_code import OwnCode
+from ...decode.guards.path import Path, Step, parse_path
 from ...formatting import format_names, format_place
 from ..causes.edits import parse_code
 from ..change import CodeChange, Edit
@@ -18,9 +19,9 @@ from .spec_evidence import CannotSpecify, Slot, SpecEvidence
 #: The first version of torch in which it is public.
 SPEC_SINCE = (2, 15)
 WIDTH = 100
-_TENSORS_OF_MODULES = re.compile(r"\._(?:buffers|parameters)\['(\w+)'\]$")
 _NAME = re.compile(r"(?!__)[A-Za-z_]\w*")
-_STEP = re.compile(r"\.(?P<attribute>\w+)|\['(?P<key>[^']+)'\]|\[(?P<item>\d+)\]")
+#: Where a module has its tensors, in torch's names of them: users write an attribute.
+_OF_MODULES = (Step("attr", "_buffers"), Step("attr", "_parameters"))
 _ARGUMENTS, _KEYWORDS = "*args", "**kwargs"
 
 
@@ -145,7 +146,7 @@ def _name_variables(evidence: SpecEvidence) -> dict[Slot, str]:
     """Slot -> the name of its variable. Those that have to be equal share one."""
     names: dict[Slot, str] = {}
     for group in evidence.groups:
-        words = re.findall(r"\w+", group[0].name.removeprefix("L"))
+        words = re.findall(r"\w+", _read(group[0]).text)
         last = max((at for at, word in enumerate(words) if not word.isdigit()), default=0)
         dim = [] if group[0].dim is None else [str(group[0].dim)]
         short, whole = "_".join([*words[last:], *dim]), "_".join([*words, *dim])
@@ -164,26 +165,38 @@ def _write_variable(group: Sequence[Slot], names: Mapping[Slot, str]) -> str:
 def _write_parameters(evidence: SpecEvidence, names: Mapping[Slot, str]) -> list[str]:
     """The entries of the specification, one for each parameter: `"x": TensorSpec([ShapeVar("x_0"), STATIC])`."""
     root = _Node()
-    for name, text in _write_leaves(evidence, names).items():
-        steps = [*_STEP.finditer(_TENSORS_OF_MODULES.sub(r".\1", name).removeprefix("L"))]
-        _add(root, [(match.lastgroup or "", match[match.lastgroup or ""]) for match in steps], text)
+    for slot, text in _write_leaves(evidence, names).items():
+        _add(root, [("key", _read(slot).root), *_list_steps(_read(slot))], text)
     return [_write_parameter(name, node, evidence.frame.parameters) for name, node in root.parts.items()]
 
 
-def _write_leaves(evidence: SpecEvidence, names: Mapping[Slot, str]) -> dict[str, str]:
-    """torch's name of each tensor and number -> its specification."""
+def _read(slot: Slot) -> Path:
+    return parse_path(slot.name) or Path(slot.name)
+
+
+def _list_steps(path: Path) -> list[tuple[str, str]]:
+    """The steps from an argument to a value: the kind of the specification of each, and its name there."""
+    steps = path.steps
+    if len(steps) > 1 and steps[-2] in _OF_MODULES:
+        steps = (*steps[:-2], Step("attr", steps[-1].value))
+    kinds = ["attribute" if step.kind == "attr" else "item" if type(step.value) is int else "key" for step in steps]
+    return [(kind, str(step.value)) for kind, step in zip(kinds, steps, strict=True)]
+
+
+def _write_leaves(evidence: SpecEvidence, names: Mapping[Slot, str]) -> dict[Slot, str]:
+    """Each tensor and number, as a slot without a dimension -> its specification."""
     written = {
         slot: names[slot] if len(group) > 1 else _write_variable(group, names)
         for group in evidence.groups
         for slot in group
     }
     leaves = {}
-    for name in dict.fromkeys(slot.name for slot in written):
-        if name in evidence.ranks:
-            dims = [written.get(Slot(name, dim), "STATIC") for dim in range(evidence.ranks[name])]
-            leaves[name] = f"TensorSpec([{', '.join(dims)}])"
+    for slot in dict.fromkeys(Slot(slot.name) for slot in written):
+        if slot.name in evidence.ranks:
+            dims = [written.get(Slot(slot.name, dim), "STATIC") for dim in range(evidence.ranks[slot.name])]
+            leaves[slot] = f"TensorSpec([{', '.join(dims)}])"
         else:
-            leaves[name] = written[Slot(name)]
+            leaves[slot] = written[slot]
     return leaves
 
 
