@@ -70,7 +70,8 @@ docs: $(READY)  ## write the generated pages, then build the documentation into 
 	$(PY) docs/make_torch_internals.py > docs/torch_internals.md
 	$(PY) docs/make_torch_versions.py > docs/torch_versions.md
 	$(PY) docs/make_torch_survey.py > docs/torch_survey.md
-	$(PY) docs/make_row_types.py > compilediag/views/static/core/rows.d.ts
+	$(PY) docs/make_page_types.py > compilediag/views/static/core/page-types.d.ts
+	$(PY) docs/make_words.py > compilediag/views/static/core/words.js
 	$(PY) docs/make_cookbook.py
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..events import AutotuneChoice, CacheLookup, Compile, Event, GraphBreak, Phase, Recompile, Rows, SourceStatus
+from ..events.words import describe_code, format_phase
 from ..formatting import (
     format_expression,
     format_function,
@@ -21,7 +22,6 @@ from ..formatting import (
     format_place,
     format_seconds,
 )
-from ..words import describe_code, format_phase
 from .evidence import PlacedEvent, get_ids, get_place, group_by, sum_seconds
 from .rules import coverage
 

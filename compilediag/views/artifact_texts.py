@@ -5,28 +5,19 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from ..decode.records.record_kinds import GUARD_TREE
 from ..events import Artifact
 from ..storage.texts import deflate, inflate
 from ..unpacking import unpack_start
 from .explorer.documents import ExplorerDocuments
+from .page_types import StoredText
 
 #: A text beyond the budget is cut to so many characters.
 CUT_CHARS = 4_000
 #: Bytes of a guard tree, and of all that are added at once.
 MAX_TREE, MAX_TREES = 16 << 20, 512 << 20
-
-
-class PageText(TypedDict, total=False):
-    """A text: `z` is base64 of its deflated UTF-8, `cut` says whether it is only the beginning, or `same` is the id of
-    the artifact that has the same text.
-    """
-
-    z: str
-    cut: bool
-    same: int
 
 
 class TextBudget:
@@ -35,11 +26,11 @@ class TextBudget:
     def __init__(self, size: int):
         self._size = self._free = size
 
-    def make_texts(self, bodies: Mapping[int, bytes]) -> dict[str, PageText]:
+    def make_texts(self, bodies: Mapping[int, bytes]) -> dict[str, StoredText]:
         """The texts of these artifacts, the short ones first; beyond the budget only their beginnings, beyond twice
         the budget none. A text that several artifacts have is there once.
         """
-        texts: dict[str, PageText] = {}
+        texts: dict[str, StoredText] = {}
         first: dict[bytes, int] = {}
         for event_id, body in sorted(bodies.items(), key=lambda item: (len(item[1]), item[0])):
             if body in first:

@@ -14,7 +14,8 @@ from ..diagnosis.rules.autotune_runs import get_run_key, summarize_run
 from ..diagnosis.rules.cudagraph_functions import GraphFunction
 from ..diagnosis.rules.lookup_groups import LookupGroup
 from ..events import AutotuneChoice, CacheLookup, CudaGraphAction, Event
-from .page_columns import PageColumn, make_column, to_ms
+from .page_columns import make_column, to_ms
+from .page_types import PageColumn
 
 V = TypeVar("V")
 

@@ -14,11 +14,11 @@ from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, map_collected,
 from ..diagnosis.plan import make_plan
 from ..events import Compile
 from ..program import describe_command
-from .artifact_texts import PageText, TextBudget, make_tree_rows
+from .artifact_texts import TextBudget, make_tree_rows
 from .explorer.documents import ExplorerDocuments
 from .explorer.source_lines import SourceLines
 from .group_tables import MADE_OF, add_group_tables, get_group_columns
-from .page_columns import EXPLAINED, PART_OF, PageColumn, get_all_event_columns, to_ms
+from .page_columns import EXPLAINED, PART_OF, get_all_event_columns, to_ms
 from .page_plan import (
     describe_examples,
     describe_findings,
@@ -27,7 +27,7 @@ from .page_plan import (
     leave_out_planned,
 )
 from .page_rows import News, PageRows
-from .page_types import PageMeta, PagePatch, PageRow, RunningCompile
+from .page_types import PageColumn, PageMeta, PagePatch, PageRow, PatchParts, RunningCompile, StoredText
 from .plugin_panels import make_panels
 from .rank_page import make_rank_page
 from .redaction import RedactedData, Redactor, redact_plan
@@ -87,7 +87,7 @@ class ViewModel:
         self._explorer_pace = Pace()
         lines = None if redact else SourceLines(is_own=data.is_ours)
         self._explorer = ExplorerDocuments(data.meta.get("detail") == "full", lines)
-        self._sent: PagePatch = {}
+        self._sent: PatchParts = {}
 
     def patch(self) -> PagePatch | None:
         """What is new since the last call; None if nothing is."""
@@ -113,7 +113,7 @@ class ViewModel:
                 "made_of": MADE_OF,
             }
 
-    def _collect(self, everything: bool) -> PagePatch:
+    def _collect(self, everything: bool) -> PatchParts:
         state = self.data.state
         is_final = everything or state != "watching"
         news = self._rows.read(everything)
@@ -122,14 +122,14 @@ class ViewModel:
         self._diagnosed.update(news.rows, is_final)
         if documents := self._make_documents(is_final):
             news.rows["functions"] = documents
-        parts: PagePatch = {
+        parts: PatchParts = {
             **self._diagnosed.parts,
             "meta": self._make_meta(state),
             "totals": self._totals.to_dict(self._rows.states, self._diagnosed.calls),
             "observed": add_group_tables(map_collected(self._rows.states)),
             "now": self._running.describe(),
         }
-        changed = cast(PagePatch, {k: part for k, part in parts.items() if everything or self._sent.get(k) != part})
+        changed = cast(PatchParts, {k: part for k, part in parts.items() if everything or self._sent.get(k) != part})
         self._sent.update(changed)
         if news.rows:
             changed["rows"] = news.rows
@@ -150,7 +150,7 @@ class ViewModel:
             self._explorer.add(state)
         self._totals.count_events(news.displayed)
 
-    def _add_texts(self, news: News) -> dict[str, PageText]:
+    def _add_texts(self, news: News) -> dict[str, StoredText]:
         """The texts of new artifacts; adds the rows of the guard trees among them."""
         artifacts = news.artifacts
         if self._redactor is not None or not artifacts or not self._text_budget:
@@ -202,7 +202,7 @@ class _DiagnosedParts:
         self._is_outdated = True
         self.calls = CallTotals()
         #: Findings and plan, and ranks, vLLM and panels if there are any.
-        self.parts: PagePatch = {}
+        self.parts: PatchParts = {}
 
     def update(self, rows: dict[str, list[PageRow]], is_final: bool) -> None:
         """Make the parts again, if there is reason to and time for it. New rows go out first, without them."""
@@ -248,9 +248,10 @@ class _RunningCompiles:
 
     def describe(self) -> list[RunningCompile]:
         """One dict per compile that runs."""
-        return [self._describe(state) for state in self._data.progress()]
+        running = ((state, state.get("started_ns")) for state in self._data.progress())
+        return [self._describe(state, started_ns) for state, started_ns in running if started_ns is not None]
 
-    def _describe(self, state: dict[str, Any]) -> RunningCompile:
+    def _describe(self, state: dict[str, Any], started_ns: int) -> RunningCompile:
         file = self._redactor.replace_file(state.get("file")) if self._redactor else state.get("file")
         function, line, trigger = (state.get(name) for name in ("function", "line", "trigger"))
         phases = state.get("phases") or []
@@ -263,7 +264,7 @@ class _RunningCompiles:
             "trigger": trigger,
             "phases": phases,
             "phase": phases[-1] if phases else None,
-            "started_ms": _to_optional_ms(state.get("started_ns")),
+            "started_ms": to_ms(started_ns),
             "before_s": self._last_s.get((function, file, line, trigger)),
         }
 

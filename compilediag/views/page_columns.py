@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from ..events import BY_TABLE, ColumnSpec
 from ..storage.tables import table_columns
+from .page_types import PageColumn
 
 NS_PER_MS = 1_000_000
-
-
-class PageColumn(TypedDict):
-    """A column as the page gets it."""
-
-    name: str
-    label: str
-    type: str
-    doc: str
 
 
 #: What event rows have in addition on the page: the first for lookups, the second for all that are part of a group.

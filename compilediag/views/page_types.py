@@ -1,18 +1,83 @@
-"""What the page gets: the types of a patch. `static/core/store.js` reads it."""
+"""What the kernel sends to a page: the types of a patch and of all that is in it, and nothing else.
+
+`docs/make_page_types.py` writes the types of the browser's code from them: `static/core/page-types.d.ts`. A class whose
+name begins with `Page` has the rest of its name there.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
-
-from .artifact_texts import PageText
-from .page_columns import PageColumn
-from .plugin_panels import PluginPanel
-from .rank_page import RankPage
-from .totals import TotalsDict
-from .vllm_page import VllmPage
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 #: The cells of an event, in the order of its table's columns. The first one is the event's id.
-PageRow = list[Any]
+PageRow: TypeAlias = Annotated[list[Any], "Cells"]
+
+
+# The session as a whole
+
+
+class PageColumn(TypedDict):
+    """A column. `type` says how a cell is shown: time, s, ms, us, int, share, bytes, number, bool, list, ids, id, path,
+    code or text.
+    """
+
+    name: str
+    label: str
+    type: str
+    doc: str
+
+
+class SingleCacheTotals(TypedDict):
+    """The lookups of one cache."""
+
+    hits: int
+    misses: int
+    saved_s: float
+
+
+class TotalsDict(TypedDict):
+    """Counts and seconds of a session. None is a number that was not collected.
+
+    `cache_hits` counts compiled graphs that came from a cache, `cache_misses` those that no cache had; `by_cache` has
+    each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
+    `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
+    as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
+    writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
+    `ranks_read` the number of those whose rows the session has. All other numbers cover only these.
+    """
+
+    events: int
+    compiles: int
+    recompiles: int
+    refused_calls: int
+    graph_breaks: int
+    limit_hits: int
+    kernels: int
+    cache_hits: int
+    cache_misses: int
+    cache_saved_s: float
+    by_cache: dict[str, SingleCacheTotals]
+    tuning_runs: int
+    tuning_choices: int
+    tuning_failed: int
+    tuning_s: float
+    graph_records: int
+    graph_rerecords: int
+    graph_skips: int
+    graph_replays: int | None
+    compile_s: float
+    lost_s: float
+    own_s: float
+    own_share: float | None
+    dropped: int
+    compiled_calls: int | None
+    eager_calls: int | None
+    eager_s: float | None
+    used_once: int | None
+    used_once_s: float | None
+    ranks: int | None
+    ranks_read: int | None
+    vllm_compiles: int
+    vllm_s: float
 
 
 class PageMeta(TypedDict):
@@ -49,8 +114,11 @@ class RunningCompile(TypedDict):
     trigger: str | None
     phases: list[str]
     phase: str | None
-    started_ms: float | None
+    started_ms: float
     before_s: float | None
+
+
+# Findings and plan
 
 
 class PageFinding(TypedDict):
@@ -98,7 +166,7 @@ class PageLink(TypedDict):
     url: str
 
 
-class PageStep(TypedDict):
+class PagePlanStep(TypedDict):
     """A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code."""
 
     file: str | None
@@ -123,7 +191,7 @@ class PageStep(TypedDict):
     evidence: list[int]
 
 
-class PageCause(TypedDict):
+class PageUnresolved(TypedDict):
     """What no step of the plan resolves."""
 
     what: str
@@ -132,7 +200,7 @@ class PageCause(TypedDict):
     evidence: list[int]
 
 
-class PageCost(TypedDict):
+class PageCompileCost(TypedDict):
     """Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`."""
 
     kind: str
@@ -148,11 +216,38 @@ class PageCost(TypedDict):
     evidence: list[int]
 
 
+class PageSpec(TypedDict):
+    """A specification of a function's arguments that can replace `steps`, which are numbers of steps from 1."""
+
+    title: str
+    steps: list[int]
+    code: str
+
+
+class PageOutcome(TypedDict):
+    """What trying the plan showed, see `compilediag.diagnosis.plan.outcome.Outcome`; `text` is it in one line."""
+
+    recompiles_before: int | None
+    recompiles_after: int | None
+    compile_seconds_before: float | None
+    compile_seconds_after: float | None
+    wall_seconds_before: float | None
+    wall_seconds_after: float | None
+    exit_codes: list[int | None]
+    same_output: bool | None
+    backend: str | None
+    note: str | None
+    holds: bool
+    code: str
+    runs: int
+    text: str
+
+
 class PagePlan(TypedDict):
     """The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none."""
 
     headline: str
-    steps: list[PageStep]
+    steps: list[PagePlanStep]
     recompiles: int
     recompiles_saved: int
     seconds: float
@@ -161,23 +256,349 @@ class PagePlan(TypedDict):
     settings_code: str
     code: str
     patch: str | None
-    unresolved: list[PageCause]
-    costs: list[PageCost]
-    tried: dict[str, Any] | None
+    unresolved: list[PageUnresolved]
+    costs: list[PageCompileCost]
+    specs: list[PageSpec]
+    tried: PageOutcome | None
     notes: list[str]
 
 
-class PagePatch(TypedDict, total=False):
-    """What is new since the patch `seq` - 1; everything if `reset`. Parts that did not change are left out.
+# Panels, ranks and vLLM
+
+Cell: TypeAlias = str | float | int | bool | None
+#: The widths in px from which on a comparison shows its columns, and the label of the column that it is sorted by, with
+#: 1 for ascending or -1 for descending.
+PanelLook = TypedDict("PanelLook", {"from": NotRequired[list[int]], "sort": NotRequired[tuple[str, int]]})
+
+
+class PanelTable(TypedDict):
+    """The table of a panel: labels of columns, rows, and a note below the table."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    note: str | None
+
+
+class PagePanel(PanelTable, PanelLook):
+    """A table of a plug-in, or of a comparison."""
+
+    name: str
+    label: str
+
+
+class RankDifference(TypedDict):
+    """Where ranks diverge; `order` is its place in the order of compiles."""
+
+    kind: str
+    sentence: str
+    evidence: list[int]
+    order: int
+
+
+class RankCell(TypedDict):
+    """A compile on one rank."""
+
+    seconds: float | None
+    caches: str
+    guard: str | None
+    expected: str | None
+    actual: str | None
+    collectives: list[str]
+
+
+class PageRankSummary(TypedDict):
+    """A rank, see `compilediag.diagnosis.ranks.rank_rows.RankRow`."""
+
+    rank: int
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    compile_s: float
+    behind_s: float
+    lookups: str
+    first_difference: str | None
+
+
+class PageRankGroup(TypedDict):
+    """Ranks that compiled the same, see `compilediag.diagnosis.ranks.rank_groups.RankGroup`; `ranks` has the first."""
+
+    rank: int
+    count: int
+    ranks: list[int]
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    lookups: str
+    median_s: float
+    slowest_rank: int
+    slowest_s: float
+    difference: str | None
+
+
+class PageRankGraph(TypedDict):
+    """A compile over all ranks, see `compilediag.diagnosis.ranks.rank_rows.GraphRow`: `ranks` have it, `missed` do not,
+    the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it.
+    """
+
+    order: int
+    compile_id: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    trigger: str | None
+    ranks: int
+    missing: list[int]
+    missed: int
+    differs: list[str]
+    slowest_rank: int | None
+    slowest_s: float | None
+    median_s: float | None
+    spread_s: float | None
+    runtime_ms: float | None
+    cells: list[RankCell | None]
+
+
+class PageRanks(TypedDict):
+    """The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
+    have cells of. `loaded` are the ranks whose rows the session has; empty if it has the rows of all ranks.
+    """
+
+    count: int
+    loaded: list[int]
+    shown: list[int]
+    group_count: int
+    graph_count: int
+    differences: list[RankDifference]
+    ranks: list[PageRankSummary]
+    groups: list[PageRankGroup]
+    graphs: list[PageRankGraph]
+
+
+class VllmText(TypedDict):
+    """A text of the session."""
+
+    event_id: int
+    name: str
+    size: int | None
+
+
+class VllmRange(TypedDict):
+    """A range of sizes; `seconds` are those of all pieces, None if none ended."""
+
+    start: int | None
+    end: int | None
+    is_cudagraph_size: bool
+    seconds: float | None
+
+
+class VllmCell(TypedDict):
+    """A piece for a range."""
+
+    seconds: float | None
+
+
+class VllmPiece(TypedDict):
+    """A piece with a cell for each range; the cell is None if the piece was not compiled for that range."""
+
+    name: str
+    graph_ops: int | None
+    seconds: float | None
+    cells: list[VllmCell | None]
+
+
+class VllmPart(TypedDict):
+    """A part of a model on the ranks that compile it in the same way; all seconds are those of the slowest of them,
+    `rank`. `config` has the columns of `vllm_configs`.
+    """
+
+    ranks: list[int]
+    rank: int | None
+    compile_id: str | None
+    config: dict[str, Any]
+    compiles: int
+    seconds: float | None
+    piece_count: int
+    ranges: list[VllmRange]
+    pieces: list[VllmPiece]
+    texts: list[VllmText]
+
+
+class PageVllmParts(TypedDict):
+    """The page "vLLM"; `count` and `compiles` are total numbers."""
+
+    count: int
+    compiles: int
+    parts: list[VllmPart]
+
+
+# The explorer: one document per function. Times are in ms since 1970, durations in s.
+
+
+class FailedGuard(NamedTuple):
+    """A guard that failed in an entry at a recompile; `guard` is its number in the document."""
+
+    guard: int
+    is_first: bool
+    fail_count: int | None
+    expected: str | None
+
+
+class GuardCount(NamedTuple):
+    """How often a guard failed in an entry: at so many recompiles, and torch's own last count."""
+
+    guard: int
+    recompiles: int
+    fail_count: int | None
+    expected: str | None
+
+
+class EntryDocument(TypedDict):
+    """A cache entry. `event` is None for one that was compiled before the watch."""
+
+    event: int | None
+    compile_id: str | None
+    made_at: int | None
+    seconds: float | None
+    tree: int | None
+    order: int | None
+    failed: list[GuardCount]
+    calls: int | None
+    mean_s: float | None
+    won_s: float | None
+    break_even: int | None
+    time: float | None
+    guard_count: int | None
+    guard_latency_us: float | None
+
+
+class RecompileDocument(TypedDict):
+    """A recompile. `made`, `closest` and the first item of each of `cells` are numbers of entries; `others` is how many
+    of those checked have no cell, because only the closest are analyzed.
+    """
+
+    event: int
+    made: int | None
+    closest: int | None
+    guard: int | None
+    cells: list[tuple[int, list[FailedGuard]]]
+    time: float
+    compile_id: str | None
+    expected: str | None
+    now: str | None
+    entries_checked: int | None
+    others: int
+    lost_s: float | None
+
+
+#: [guard, recompiles] of the guards that failed together with this one, the recompiles at which it was the only
+#: failing guard of some entry, and what fixing it would have prevented. `with` is a keyword, so this is no class.
+Company = TypedDict("Company", {"with": list[tuple[int, int]], "alone": int, "verdict": str | None})
+
+
+class GuardDescription(TypedDict):
+    """The part of a guard's document that says what it is."""
+
+    key: str
+    source: str | None
+    name: str
+    kinds: list[str]
+    texts: list[str]
+    user_file: str | None
+    user_line: int | None
+    user_code: str | None
+    around: list[tuple[int, str]] | None
+    framework: str | None
+    framework_code: str | None
+    stack: str | None
+    hint: str | None
+
+
+class GuardDocument(Company, GuardDescription):
+    """A guard that failed: where it was made, the values that it saw, and what failed together with it."""
+
+    values: list[tuple[str, float | None]]
+    points: list[tuple[int, int, bool]]
+    recompiles: int
+    lost_s: float | None
+
+
+class EagerCalls(TypedDict):
+    """The calls of a function that ran eagerly."""
+
+    calls: int
+    total_s: float
+    mean_s: float | None
+
+
+class CalledOnce(TypedDict):
+    """The entries that were called once: how many, and the s of those whose compile was recorded."""
+
+    count: int
+    seconds: float
+
+
+class FunctionHead(TypedDict):
+    """A function in one process. `eager` and `once` are None if calls were not counted."""
+
+    rank: int | None
+    pid: int | None
+    file: str | None
+    line: int | None
+    function: str | None
+    compiles: int
+    recompiles: int
+    lost_s: float | None
+    eager: EagerCalls | None
+    once: CalledOnce | None
+
+
+class FunctionDocument(FunctionHead):
+    """All of one function in one process."""
+
+    entries: list[EntryDocument]
+    rows: list[RecompileDocument]
+    guards: list[GuardDocument]
+
+
+#: A list of a document as it is sent: the names of its columns, once, and its rows.
+PackedList: TypeAlias = tuple[list[str], list[list[Any]]]
+
+
+class PackedDocument(FunctionHead):
+    """The document of a function as it is sent."""
+
+    entries: PackedList
+    rows: PackedList
+    guards: PackedList
+
+
+# Patches
+
+#: The text of an artifact: `z` is base64 of its deflated UTF-8, `cut` says whether it is only the beginning, or `same`
+#: is the id of the artifact that has the same text. In a report, `in` is the artifact whose block contains the text,
+#: and `slice` its first and last position there.
+StoredText = TypedDict(
+    "StoredText", {"z": str, "cut": bool, "same": int, "in": int, "slice": tuple[int, int]}, total=False
+)
+#: How a value changes: see `patch_deltas`.
+DeltaItems = TypedDict("DeltaItems", {"=": list[Any]})
+DeltaStep: TypeAlias = "tuple[int, int | Delta] | DeltaItems"
+Delta = TypedDict(
+    "Delta",
+    {"=": Any, "t": tuple[int, str], "k": "dict[str, Delta]", "x": list[str], "l": list[DeltaStep]},
+    total=False,
+)
+
+
+class PatchParts(TypedDict, total=False):
+    """The parts of a patch; those that did not change are left out.
 
     `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
     the table of the events that it sums up. `texts`: event id of an artifact -> its text. `examples`: rule -> its
     example, for the rules of the findings and of the plan; `torch_docs` in the same way: the page about it. `changes`
-    and `documents`: see `patch_deltas`.
+    and `documents`, the latter by the ids of functions: see `patch_deltas`.
     """
 
-    seq: int
-    reset: bool
     columns: dict[str, list[PageColumn]]
     feeds: dict[str, list[str]]
     made_of: dict[str, str]
@@ -189,10 +610,25 @@ class PagePatch(TypedDict, total=False):
     plan: PagePlan
     examples: dict[str, PageExample]
     torch_docs: dict[str, PageLink]
-    ranks: RankPage
-    vllm: VllmPage
-    panels: list[PluginPanel]
+    ranks: PageRanks
+    vllm: PageVllmParts
+    panels: list[PagePanel]
     rows: dict[str, list[PageRow]]
-    texts: dict[str, PageText]
-    changes: dict[str, Any]
-    documents: list[tuple[int, Any]]
+    texts: dict[str, StoredText]
+    changes: dict[str, Delta]
+    documents: list[tuple[int, Delta]]
+
+
+class PagePatch(PatchParts):
+    """What is new since the patch `seq` - 1; everything if `reset`. A large patch comes in parts, numbered from 0."""
+
+    seq: int
+    reset: NotRequired[bool]
+    part: NotRequired[int]
+
+
+class PackedPatch(PagePatch):
+    """The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`."""
+
+    strings: NotRequired[list[str]]
+    packed: NotRequired[dict[str, list[int]]]

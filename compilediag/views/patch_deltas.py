@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from . import page_json
-from .page_types import PagePatch, PageRow
+from .page_types import Delta, PagePatch, PageRow
 
 #: The parts that grow with a session. All others are small, or are rows, each of which is sent once.
 GROWING = ("findings", "plan", "examples", "torch_docs", "ranks", "vllm", "panels")
@@ -22,8 +22,6 @@ GROWING = ("findings", "plan", "examples", "torch_docs", "ranks", "vllm", "panel
 DOCUMENTS = "functions"
 #: Characters at the beginning of a text that are worth to be left out.
 LEAST_KEPT = 100
-
-Delta = dict[str, Any]
 
 
 class PatchDeltas:
@@ -79,7 +77,8 @@ def find_delta(old: Any, new: Any) -> Delta | None:
 
 def _make_delta(old: Any, new: Any) -> Delta:
     if isinstance(old, dict) and isinstance(new, dict):
-        keys = {k: _make_delta(old[k], v) if k in old else {"=": v} for k, v in new.items() if old.get(k, old) != v}
+        changed = [(key, value) for key, value in new.items() if old.get(key, old) != value]
+        keys: dict[str, Delta] = {k: _make_delta(old[k], v) if k in old else {"=": v} for k, v in changed}
         gone = [key for key in old if key not in new]
         return {"k": keys, "x": gone} if gone else {"k": keys}
     if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
@@ -89,7 +88,7 @@ def _make_delta(old: Any, new: Any) -> Delta:
         kept = next(differing, min(len(old), len(new)))
         # JavaScript counts characters in another way.
         if kept >= LEAST_KEPT and old[:kept].isascii():
-            return {"t": [kept, new[kept:]]}
+            return {"t": (kept, new[kept:])}
     return {"=": new}
 
 

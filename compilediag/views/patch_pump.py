@@ -17,9 +17,8 @@ from typing import Any
 from .. import clock
 from ..interrupts import ignore, pass_on
 from . import page_json
-from .artifact_texts import PageText
 from .model import ViewModel
-from .page_types import PagePatch, PageRow
+from .page_types import PagePatch, PageRow, StoredText
 from .patch_deltas import PatchDeltas
 
 #: Seconds between two looks at the session: while nothing happens, and while something does.
@@ -196,8 +195,8 @@ def _slice_rows(rows: dict[str, list[PageRow]], size: int) -> Iterator[dict[str,
             yield {"rows": {table: all_rows[begin : begin + step]}}
 
 
-def _slice_texts(texts: dict[str, PageText], size: int) -> Iterator[dict[str, Any]]:
-    batch: dict[str, PageText] = {}
+def _slice_texts(texts: dict[str, StoredText], size: int) -> Iterator[dict[str, Any]]:
+    batch: dict[str, StoredText] = {}
     free = size
     for event_id, text in texts.items():
         length = len(text.get("z", ""))

@@ -5,39 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, TypedDict
+from typing import Any
 
 from .. import plugins
 from ..storage.table_properties import TableProperties
+from .page_types import Cell, PagePanel, PanelTable
 
 #: Larger panels are cut, and a note says so.
 MAX_ROWS, MAX_COLUMNS, MAX_CHARS = 5_000, 20, 2_000
 
 
-Cell = str | float | int | bool | None
-
-
-class PanelTable(TypedDict):
-    """The table of a panel: labels of columns, rows, and a note below the table."""
-
-    columns: list[str]
-    rows: list[list[Cell]]
-    note: str | None
-
-
-class PluginPanel(PanelTable):
-    """A panel as the page gets it."""
-
-    name: str
-    label: str
-
-
-def make_panels(data: TableProperties) -> list[PluginPanel]:
+def make_panels(data: TableProperties) -> list[PagePanel]:
     """The panels of all plug-ins. `data` has the DataFrames of the session, redacted if need be."""
     return [_make_panel(plugin, data) for plugin in plugins.list_plugins("panels")]
 
 
-def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PluginPanel:
+def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PagePanel:
     table: PanelTable | None = plugin.call(validate_panel, data)
     failed: PanelTable = {"columns": [], "rows": [], "note": f"{plugin.subject}: {plugin.reason}"}
     table = table or failed

@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, cast
 
 from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_groups import RankGroup, group_ranks, make_rank_groups
 from ..diagnosis.ranks.rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
 from ..events import Rows
+from .page_types import PageRankGraph, PageRankGroup, PageRanks, PageRankSummary, RankCell
 
 #: Ranks and compiles that are shown; the page also has their total numbers.
 MAX_RANKS, MAX_GRAPHS = 64, 300
 
 
-class RankDifference(TypedDict):
-    """Where ranks diverge; `order` is its place in the order of compiles."""
-
-    kind: str
-    sentence: str
-    evidence: list[int]
-    order: int | None
-
-
-class RankPage(TypedDict):
-    """The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
-    have cells of. `loaded` are the ranks whose rows the session has; empty if it has the rows of all ranks.
-
-    `ranks`, `groups` and `graphs` have the fields of `RankRow`, `RankGroup` and `GraphRow`.
-    """
-
-    count: int
-    loaded: list[int]
-    shown: list[int]
-    group_count: int
-    graph_count: int
-    differences: list[RankDifference]
-    ranks: list[dict[str, Any]]
-    groups: list[dict[str, Any]]
-    graphs: list[dict[str, Any]]
-
-
-class RankCell(TypedDict):
-    """A compile on one rank."""
-
-    seconds: float | None
-    caches: str
-    guard: str | None
-    expected: str | None
-    actual: str | None
-    collectives: list[str]
-
-
-def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> RankPage | None:
+def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> PageRanks | None:
     """The part of a patch for the page "Ranks"; None if the session has fewer than two ranks.
 
     Of many ranks it has one of each group, then those that diverge, then those that compiled longest. If `data` is
@@ -77,8 +40,8 @@ def make_rank_page(data: Rows, is_live: bool, whole: Rows | None = None) -> Rank
             {"kind": one.kind, "sentence": one.sentence, "evidence": list(one.evidence), "order": one.position}
             for one in found
         ],
-        "ranks": [_get_cells(row) for row in ranks[:MAX_RANKS]],
-        "groups": [{**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]} for row in groups[:MAX_RANKS]],
+        "ranks": [cast(PageRankSummary, _get_cells(row)) for row in ranks[:MAX_RANKS]],
+        "groups": [_describe_group(row) for row in groups[:MAX_RANKS]],
         "graphs": [_describe_graph(row, shown, steps) for row in graphs[:MAX_GRAPHS]],
     }
 
@@ -94,14 +57,18 @@ def _get_cells(row: RankRow | RankGroup | GraphRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in list_columns(type(row))}
 
 
-def _describe_graph(row: GraphRow, shown: list[int], steps: Steps) -> dict[str, Any]:
+def _describe_group(row: RankGroup) -> PageRankGroup:
+    return cast(PageRankGroup, {**_get_cells(row), "ranks": row.ranks[:MAX_RANKS]})
+
+
+def _describe_graph(row: GraphRow, shown: list[int], steps: Steps) -> PageRankGraph:
     """A compile with a cell for each shown rank; None for a rank that did not compile it."""
     own = {**_get_cells(row), "ranks": len(row.ranks), "missing": row.missing[:MAX_RANKS], "missed": len(row.missing)}
     cells = []
     for rank in shown:
         step = row.steps.get(steps.like[rank])
         cells.append(None if step is None else _describe_step(step, row.seconds.get(rank)))
-    return {**own, "cells": cells}
+    return cast(PageRankGraph, {**own, "cells": cells})
 
 
 def _describe_step(step: RankStep, seconds: float | None) -> RankCell:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..storage.texts import inflate
-from .artifact_texts import PageText
-from .page_types import PageRow
+from .page_types import PageRow, StoredText
 
 #: Shorter texts stay in their cells: a number in their place saves nothing.
 MIN_CHARS = 6
@@ -58,7 +57,7 @@ def _find_text_columns(rows: Sequence[PageRow]) -> list[int]:
     return [at for at, found in enumerate(kinds) if str in found and found <= {str, type(None)}]
 
 
-def pack_texts(texts: Mapping[str, PageText]) -> dict[str, Any]:
+def pack_texts(texts: Mapping[str, StoredText]) -> dict[str, Any]:
     """The texts in blocks: the first text of a block holds the block (`z`), the others name the first (`in`).
 
     `slice` is the begin and the end of each in the inflated block, in UTF-16 units.
@@ -77,7 +76,7 @@ def pack_texts(texts: Mapping[str, PageText]) -> dict[str, Any]:
     return small
 
 
-def _list_blocks(texts: Mapping[str, PageText]) -> Iterator[list[tuple[str, str]]]:
+def _list_blocks(texts: Mapping[str, StoredText]) -> Iterator[list[tuple[str, str]]]:
     """Texts that are close to each other in the session, as (event id, text): graphs and guards of one function."""
     block: list[tuple[str, str]] = []
     size = 0

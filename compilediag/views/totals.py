@@ -27,6 +27,7 @@ from ..events import (
     VllmCompile,
 )
 from ..formatting import format_amount, format_seconds
+from .page_types import SingleCacheTotals, TotalsDict
 
 #: CUDA graph action -> its total.
 GRAPH_TOTALS = {
@@ -36,60 +37,6 @@ GRAPH_TOTALS = {
     "skip": "graph_skips",
     "limit": "graph_skips",
 }
-
-
-class SingleCacheTotals(TypedDict):
-    """The lookups of one cache."""
-
-    hits: int
-    misses: int
-    saved_s: float
-
-
-class TotalsDict(TypedDict):
-    """Counts and seconds of a session. None is a number that was not collected.
-
-    `cache_hits` counts compiled graphs that came from a cache, `cache_misses` those that no cache had; `by_cache` has
-    each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
-    `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
-    as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
-    writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
-    `ranks_read` the number of those whose rows the session has. All other numbers cover only these.
-    """
-
-    events: int
-    compiles: int
-    recompiles: int
-    refused_calls: int
-    graph_breaks: int
-    limit_hits: int
-    kernels: int
-    cache_hits: int
-    cache_misses: int
-    cache_saved_s: float
-    by_cache: dict[str, SingleCacheTotals]
-    tuning_runs: int
-    tuning_choices: int
-    tuning_failed: int
-    tuning_s: float
-    graph_records: int
-    graph_rerecords: int
-    graph_skips: int
-    graph_replays: int | None
-    compile_s: float
-    lost_s: float
-    own_s: float
-    own_share: float | None
-    dropped: int
-    compiled_calls: int | None
-    eager_calls: int | None
-    eager_s: float | None
-    used_once: int | None
-    used_once_s: float | None
-    ranks: int | None
-    ranks_read: int | None
-    vllm_compiles: int
-    vllm_s: float
 
 
 def compute_totals(data: Rows) -> TotalsDict:

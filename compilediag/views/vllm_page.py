@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, TypedDict
 
 from ..diagnosis.evidence import find_first, group_by
 from ..events import Artifact, Rows, VllmCompile, VllmConfig
+from .page_types import PageVllmParts, VllmPart, VllmPiece, VllmRange, VllmText
 
 #: Parts and pieces that are shown; the page also has their total numbers.
 MAX_PARTS, MAX_PIECES, MAX_RANGES = 32, 300, 40
@@ -19,57 +19,6 @@ _OWN = ("time_ns", "compile_id", "compile_key", "duration_s", "rank", "pid", "ev
 
 #: Smallest and largest size.
 Sizes = tuple[int | None, int | None]
-
-
-class VllmText(TypedDict):
-    """A text of the session."""
-
-    event_id: int
-    name: str
-    size: int | None
-
-
-class VllmRange(TypedDict):
-    """A range of sizes; `seconds` are those of all pieces, None if none ended."""
-
-    start: int | None
-    end: int | None
-    is_cudagraph_size: bool
-    seconds: float | None
-
-
-class VllmPiece(TypedDict):
-    """A piece with a cell for each range; the cell is None if the piece was not compiled for that range."""
-
-    name: str
-    graph_ops: int | None
-    seconds: float | None
-    cells: list[dict[str, float | None] | None]
-
-
-class VllmPart(TypedDict):
-    """A part of a model on the ranks that compile it in the same way; all seconds are those of the slowest of them,
-    `rank`. `config` has the columns of `vllm_configs`.
-    """
-
-    ranks: list[int]
-    rank: int | None
-    compile_id: str | None
-    config: dict[str, Any]
-    compiles: int
-    seconds: float | None
-    piece_count: int
-    ranges: list[VllmRange]
-    pieces: list[VllmPiece]
-    texts: list[VllmText]
-
-
-class VllmPage(TypedDict):
-    """The page "vLLM"; `count` and `compiles` are total numbers."""
-
-    count: int
-    compiles: int
-    parts: list[VllmPart]
 
 
 class _Part:
@@ -84,7 +33,7 @@ class _Part:
         self.signature = repr((self.settings, [(row.piece, row.range_start, row.range_end) for row in compiles]))
 
 
-def make_vllm_page(data: Rows) -> VllmPage | None:
+def make_vllm_page(data: Rows) -> PageVllmParts | None:
     """The part of a patch for the page "vLLM"; None if vLLM compiled nothing."""
     configs, rows = data.rows(VllmConfig), data.rows(VllmCompile)
     if not configs:

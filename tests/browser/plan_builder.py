@@ -79,6 +79,7 @@ def make_plan(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         "patch": PATCH,
         "unresolved": [],
         "costs": [],
+        "specs": [],
         "tried": None,
         "notes": [],
         **more,

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+from compilediag.events.words import PHASES as KNOWN_PHASES
+from compilediag.events.words import format_phase
 from compilediag.views import esm
-from compilediag.words import format_phase, load_words
 
 CASES = json.loads((Path(__file__).parents[1] / "format_cases.json").read_text())
 #: Formats the cases of a kind with the module's own function.
@@ -39,7 +40,7 @@ def test_numbers_are_formatted_as_in_python(new_page):
 
 #: Phases with words, of a family, and without.
 PHASES = (
-    *load_words()["phases"],
+    *KNOWN_PHASES,
     "compile_attempt_3",
     "pass.fuse",
     "_recursive_post_grad_passes",

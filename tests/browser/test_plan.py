@@ -166,6 +166,15 @@ def test_unresolved_causes_are_folded_with_their_reasons(open_plan):
     expect(page.locator(".cdiag-plan-notes")).to_have_text("Compiled in two threads.")
 
 
+def test_specifications_that_replace_steps_are_folded_below_them(open_plan):
+    title, code = "Instead of steps 1 and 2, one specification of step (train.py:8):", "x = ShapeVar('x') # <b>"
+    page = open_plan(make_plan(specs=[{"title": title, "steps": [1, 2], "code": code}]))
+    shown = page.locator(".cdiag-plan pre", has_text="ShapeVar")
+    expect(shown).not_to_be_visible()
+    page.click(f"text={title.removesuffix(':')}")
+    expect(shown).to_have_text(code)
+
+
 def test_costs_without_recompiles_are_folded_below_steps_and_open_without(open_plan, deliver, patch_of):
     page = open_plan(make_plan(costs=[make_cost()]))
     expect(page.locator(".cdiag-cost")).to_be_hidden()

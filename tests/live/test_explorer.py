@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.explorer.document_types import unpack_document
 from compilediag.views.explorer.explorer_text import format_explorer
 from compilediag.views.model import ViewModel
+from tests.unit.session_builder import unpack_document
 
 
 class Counting(torch.nn.Module):

@@ -53,3 +53,10 @@ def saved(folder, *items):
     recorder.close()
     session.data.end_recording()
     return session
+
+
+def unpack_document(packed):
+    """A document of the explorer with its lists as dicts, from what a page gets."""
+    parts = ("entries", "rows", "guards")
+    lists = {part: [dict(zip(packed[part][0], row, strict=True)) for row in packed[part][1]] for part in parts}
+    return {**packed, **lists}

@@ -18,7 +18,6 @@ MAY_IMPORT = {
     "version": set(),
     "formatting": set(),
     "own_log": set(),
-    "words": set(),
     "unpacking": set(),
     "source_files": {"decode", "errors", "program"},
     "plugins": set(),
@@ -74,7 +73,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"document", "files", "formatting", "interrupts", "own_log", "words"}
+EVERYWHERE = {"document", "files", "formatting", "interrupts", "own_log"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}

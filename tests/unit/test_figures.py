@@ -11,12 +11,12 @@ from compilediag.diagnosis.rules.autotune_runs import find_tuning_runs
 from compilediag.diagnosis.rules.cudagraph_functions import make_functions_frame
 from compilediag.errors import CompilediagError
 from compilediag.events import Phase
+from compilediag.events.words import PHASES
 from compilediag.views.figures.catalog import FIGURES
 from compilediag.views.figures.compile_figures import OUTCOMES
 from compilediag.views.figures.cudagraph_figures import ACTIONS, CALLS
 from compilediag.views.figures.figure_style import find_axis_end
 from compilediag.views.figures.tuning_figures import KINDS
-from compilediag.words import load_words
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 
@@ -161,10 +161,7 @@ def test_labels_have_no_internal_names(session, tmp_path, name):
     assert INTERNAL.search("Placeholder.DESCRIPTIVE_NAME [x]") and INTERNAL.search("f: StaticInputIdxMismatch")
     (tmp_path / "named").mkdir()
     unnamed = tuning("4", {"XBLOCK=64": 0.1, "XBLOCK=128": 0.2}, op="Placeholder.DESCRIPTIVE_NAME")
-    phases = [
-        Phase(time_ns=1, compile_id="0/0", name=name, duration_s=1.0)
-        for name in (*load_words()["phases"], "Scheduler.fuse_x")
-    ]
+    phases = [Phase(time_ns=1, compile_id="0/0", name=name, duration_s=1.0) for name in (*PHASES, "Scheduler.fuse_x")]
     sessions = [session, saved(tmp_path / "named", compiled(), *unnamed, *phases)]
     sessions += [cd.load(path) for path in sorted(RECORDED.glob("*.cdiag"))]
     labels = [label for shown in sessions for label in list_labels(shown.figure(name))]

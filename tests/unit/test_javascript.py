@@ -62,9 +62,14 @@ def test_numbers_are_formatted_as_in_python(node, tmp_path):
     assert made == expected
 
 
-def test_the_row_types_are_those_of_the_columns(python):
-    written = python(ROOT / "docs" / "make_row_types.py")
-    assert written.stdout == (esm.STATIC / "core" / "rows.d.ts").read_text(), "run make docs: " + written.stderr
+def test_the_types_of_what_a_page_gets_are_those_of_python(python):
+    written = python(ROOT / "docs" / "make_page_types.py")
+    assert written.stdout == (esm.STATIC / "core" / "page-types.d.ts").read_text(), "run make docs: " + written.stderr
+
+
+def test_the_words_of_the_page_are_those_of_python(python):
+    written = python(ROOT / "docs" / "make_words.py")
+    assert written.stdout == (esm.STATIC / "core" / "words.js").read_text(), "run make docs: " + written.stderr
 
 
 def test_only_the_formatter_formats_numbers():

@@ -7,11 +7,11 @@ order. A document is made of all events of its function, so it is made again whe
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 from ...events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..page_columns import to_ms
-from .document_types import FailedGuard, FunctionDocument, pack_document
+from ..page_types import FailedGuard, FunctionDocument, PackedDocument, PackedList
 from .function_entries import FunctionCalls, FunctionEntries, keep_latest
 from .guard_history import GridRow, GuardList
 from .guard_tree_lines import SharedTreeLines
@@ -68,7 +68,7 @@ class ExplorerDocuments:
     def take_changed(self) -> list[list[Any]]:
         """[id, packed document] of each function that changed since the last call."""
         changed = [function for function in self._functions.values() if function.is_changed]
-        return [[function.id, pack_document(self._make_document(function))] for function in changed]
+        return [[function.id, _pack_document(self._make_document(function))] for function in changed]
 
     def make_all(self) -> list[FunctionDocument]:
         """The documents of all functions."""
@@ -216,3 +216,17 @@ def make_documents(data: Rows, has_every_guard: bool) -> list[FunctionDocument]:
         for event in data.rows(kind):
             documents.add(event)
     return documents.make_all()
+
+
+#: The lists of a document, which are sent as column names and rows.
+LISTS = ("entries", "rows", "guards")
+
+
+def _pack_document(document: FunctionDocument) -> PackedDocument:
+    """A document for the page: each list as the names of its columns, once, and its rows."""
+    lists = {part: _pack_list(document[part]) for part in LISTS}  # type: ignore[literal-required]
+    return cast(PackedDocument, {**document, **lists})
+
+
+def _pack_list(items: list[dict[str, Any]]) -> PackedList:
+    return (list(items[0]), [list(item.values()) for item in items]) if items else ([], [])

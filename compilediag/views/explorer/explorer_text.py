@@ -9,7 +9,7 @@ from ...diagnosis import explain_gaps
 from ...document import Block, Items, Section, escape_unprintable, shorten_items, to_text
 from ...formatting import format_amount, format_count, format_function, format_line, format_place, format_seconds
 from ...storage.data import SessionData
-from .document_types import EntryDocument, FunctionDocument, GuardDocument, RecompileDocument
+from ..page_types import EntryDocument, FunctionDocument, GuardDocument, RecompileDocument
 from .documents import make_documents
 
 #: Functions, and items of each of their lists, that are shown; the rest is counted.

@@ -10,7 +10,7 @@ from typing import Protocol, TypedDict, TypeVar
 from ...diagnosis.rules.break_even import CallTally, EntryWorth
 from ...events import Calls, Compile
 from ..page_columns import to_ms
-from .document_types import CalledOnce, EagerCalls, EntryDocument, GuardCount, RecompileDocument
+from ..page_types import CalledOnce, EagerCalls, EntryDocument, GuardCount, RecompileDocument
 
 #: A document holds so many of the latest entries and recompiles; torch stops at 256 entries of one code object.
 MAX_ITEMS = 256

@@ -13,7 +13,7 @@ from ...decode.guards.guard_text import parse_guard
 from ...decode.guards.guard_tree_text import ObjectNames, describe_guard
 from ...events import ANOTHER_OBJECT, GuardFailure, Recompile
 from ...formatting import format_expression, format_names
-from .document_types import Company, EntryDocument, FailedGuard, GuardDescription, GuardDocument, RecompileDocument
+from ..page_types import Company, EntryDocument, FailedGuard, GuardDescription, GuardDocument, RecompileDocument
 from .source_lines import SourceLines
 
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ...diagnosis.causes.cause import Cause
 from ...diagnosis.causes.grouping import find_causes
 from ...events import CacheLookup, Compile, Phase, Rows
+from ...events.words import describe_code, format_phase
 from ...formatting import format_amount, format_line, format_seconds
-from ...words import describe_code, format_phase
 from .figure_style import (
     BLUE,
     BROWN,

@@ -4,7 +4,7 @@ import { Dashboard } from "./dashboard/dashboard.js";
 import { Explorer } from "./explorer/explorer.js";
 import { RanksPage } from "./ranks/ranks-page.js";
 import { VllmPage } from "./vllm/vllm-page.js";
-/** @import { Place } from "./core/page-types" */
+/** @import { Place } from "./core/types" */
 /** @import { Trail } from "./core/place.js" */
 /** @import { Store } from "./core/store.js" */
 

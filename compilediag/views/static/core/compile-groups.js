@@ -1,7 +1,7 @@
 // Which events belong to one compile, and which function it compiles. The key of a compile is a column of every table,
 // `compile_key`; torch's own compile id is used again after torch._dynamo.reset(), so it is only displayed.
 import { formatFunction, splitFunction } from "./format.js";
-/** @import { Cells, Flight } from "./page-types" */
+/** @import { Cells, RunningCompile } from "./page-types" */
 /** @import { Store, Table } from "./store.js" */
 
 /**
@@ -101,7 +101,7 @@ export class CompileGroups {
 
 /**
  * The key of a compile in flight, which has no row of its own yet.
- * @param {Flight} flight
+ * @param {RunningCompile} flight
  */
 export function keyOfFlight(flight) {
   return flight.compile_key ?? null;

@@ -1,6 +1,8 @@
 // Formats numbers, times and places: the only formatter of the pages. compilediag/formatting.py formats the same numbers
 // in Python, and tests/format_cases.json holds the cases that both have to pass. A missing value is a dash, never 0.
 
+import { WORDS } from "./words.js";
+
 export const MISSING = "–";
 
 /** @typedef {number | null | undefined} Numeric a number, or a missing one */
@@ -257,15 +259,12 @@ export function formatRange(text) {
   return low === high ? `only ${low}` : `${low} to ${high}`;
 }
 
-/** @type {Record<string, string>} */
-const OUTCOMES = { guard_miss: "guard miss", saved: "stored", written: "file written" };
-
 /**
  * The outcome of a cache look-up or store, in words.
  * @param {string | null} outcome
  */
 export function formatOutcome(outcome) {
-  return outcome === null ? MISSING : lookUp(OUTCOMES, outcome) ?? outcome;
+  return outcome === null ? MISSING : lookUp(WORDS.codes, outcome) ?? outcome.replaceAll("_", " ");
 }
 
 /**

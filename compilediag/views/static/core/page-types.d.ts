@@ -1,44 +1,122 @@
-// The types of what the kernel sends to a page: patches and their parts. Rows are in rows.d.ts.
-import type { RowTypes } from "./rows";
+// Written by `make docs` (docs/make_page_types.py) from compilediag/views/page_types.py and the columns of the tables;
+// a test holds them together. What only the browser has is in types.d.ts.
 
-/** The columns of a table of a given name; those of a plug-in's panel are not known. */
-export type RowOf<Name extends string> = Name extends keyof RowTypes ? RowTypes[Name] : Record<string, any>;
+/** A JSON column: a list or an object, as docs/tables.md describes it. */
+export type Json = any;
 
 /** A row as it is sent: its values in the order of the table's columns, the event id first. */
 export type Cells = [id: number, ...values: any[]];
 
-/** Reads a column of one row. */
-export type Get<Row = Record<string, any>> = <Name extends keyof Row>(name: Name) => Row[Name];
+/** What is new since the patch `seq` - 1; everything if `reset`. A large patch comes in parts, numbered from 0. */
+export interface Patch {
+  columns?: Record<string, Column[]>;
+  feeds?: Record<string, string[]>;
+  made_of?: Record<string, string>;
+  meta?: Meta;
+  totals?: TotalsDict;
+  observed?: Record<string, boolean>;
+  now?: RunningCompile[];
+  findings?: Finding[];
+  plan?: Plan;
+  examples?: Record<string, Example>;
+  torch_docs?: Record<string, Link>;
+  ranks?: Ranks;
+  vllm?: VllmParts;
+  panels?: Panel[];
+  rows?: Record<string, Cells[]>;
+  texts?: Record<string, StoredText>;
+  changes?: Record<string, Delta>;
+  documents?: [number, Delta][];
+  seq: number;
+  reset?: boolean;
+  part?: number;
+}
 
+/** A column. `type` says how a cell is shown: time, s, ms, us, int, share, bytes, number, bool, list, ids, id, path,
+ *  code or text. */
 export interface Column {
   name: string;
   label: string;
-  /** "time", "s", "ms", "us", "int", "share", "bytes", "number", "bool", "list", "ids", "id", "path", "code" or "text" */
   type: string;
-  doc?: string;
+  doc: string;
 }
 
+/** The session as a whole. `schema` is the version of the patch format; times are in ms since 1970.
+ *
+ *  What was not recorded is None. */
 export interface Meta {
-  state?: string;
-  title?: string | null;
-  detail?: string | null;
-  started_ms?: number | null;
-  stopped_ms?: number | null;
-  torch?: string | null;
-  python?: string | null;
-  pid?: number | null;
-  compilediag?: string | null;
-  platform?: string | null;
-  /** What ran: "python train.py". */
-  command?: string | null;
-  device?: string | null;
-  redacted?: boolean;
+  schema: number;
+  state: string;
+  title: string | null;
+  detail: string | null;
+  started_ms: number | null;
+  stopped_ms: number | null;
+  torch: string | null;
+  python: string | null;
+  pid: number | null;
+  compilediag: string | null;
+  platform: string | null;
+  command: string | null;
+  device: string | null;
+  redacted: boolean;
 }
 
-/** A compile that has not ended. */
-export interface Flight {
+/** Counts and seconds of a session. None is a number that was not collected.
+ *
+ *  `cache_hits` counts compiled graphs that came from a cache, `cache_misses` those that no cache had; `by_cache` has
+ *  each cache by itself. `tuning_runs` were measured, not taken from a cache. `graph_records` are first captures.
+ *  `compile_s` is the time of all compiles, `lost_s` of those that recompiles caused, `cache_saved_s` what hits saved
+ *  as torch reports it, `tuning_s` what compiling and timing choices took. `own_s` is what compilediag's hooks and
+ *  writer took, `own_share` is own_s / compile_s. If ranks were grouped, `ranks` is the number of all ranks and
+ *  `ranks_read` the number of those whose rows the session has. All other numbers cover only these. */
+export interface TotalsDict {
+  events: number;
+  compiles: number;
+  recompiles: number;
+  refused_calls: number;
+  graph_breaks: number;
+  limit_hits: number;
+  kernels: number;
+  cache_hits: number;
+  cache_misses: number;
+  cache_saved_s: number;
+  by_cache: Record<string, SingleCacheTotals>;
+  tuning_runs: number;
+  tuning_choices: number;
+  tuning_failed: number;
+  tuning_s: number;
+  graph_records: number;
+  graph_rerecords: number;
+  graph_skips: number;
+  graph_replays: number | null;
+  compile_s: number;
+  lost_s: number;
+  own_s: number;
+  own_share: number | null;
+  dropped: number;
+  compiled_calls: number | null;
+  eager_calls: number | null;
+  eager_s: number | null;
+  used_once: number | null;
+  used_once_s: number | null;
+  ranks: number | null;
+  ranks_read: number | null;
+  vllm_compiles: number;
+  vllm_s: number;
+}
+
+/** The lookups of one cache. */
+export interface SingleCacheTotals {
+  hits: number;
+  misses: number;
+  saved_s: number;
+}
+
+/** A compile that runs now. `phase` is the innermost of `phases`; `before_s` is what the last one of the same
+ *  function took. */
+export interface RunningCompile {
   compile_id: string | null;
-  compile_key?: string | null;
+  compile_key: string | null;
   function: string | null;
   file: string | null;
   line: number | null;
@@ -46,75 +124,69 @@ export interface Flight {
   phases: string[];
   phase: string | null;
   started_ms: number;
-  /** Seconds that the function's last compile took. */
   before_s: number | null;
 }
 
+/** A finding, see `compilediag.diagnosis.Finding`; `fix` is code, `step` the number of the plan's step for it.
+ *
+ *  `is_cost`: the plan has it among its costs. */
 export interface Finding {
   rule: string;
   title: string;
-  /** What following the suggestion saves at most. */
-  seconds_recoverable: number | null;
-  /** Each compiled version is needed. */
+  seconds_recoverable: number;
   is_expected: boolean;
   count: number;
-  suggestion: string | null;
+  suggestion: string;
+  fix: string | null;
   function: string | null;
   file: string | null;
   line: number | null;
-  /** Event ids. */
   evidence: number[];
   values: string[];
-  /** Number of the plan's step that fixes it; null if none does. */
   step: number | null;
-  /** The plan has it among its costs. */
   is_cost: boolean;
 }
 
-/** A change of an example that works; without a diff, no change is needed. */
-export interface ExampleChange {
-  outcome: string;
-  diff: string;
+/** The plan as `Plan.to_dict()` has it, and `patch`: a unified diff of the user's files, None if there is none. */
+export interface Plan {
+  headline: string;
+  steps: PlanStep[];
+  recompiles: number;
+  recompiles_saved: number;
+  seconds: number;
+  seconds_saved: number;
+  settings: Record<string, any>;
+  settings_code: string;
+  code: string;
+  patch: string | null;
+  unresolved: Unresolved[];
+  costs: CompileCost[];
+  specs: Spec[];
+  tried: Outcome | null;
+  notes: string[];
 }
 
-/** A worked example of a rule. */
-export interface Example {
-  symptom: string;
-  program: string;
-  printed: string;
-  changes: ExampleChange[];
-}
-
-/** An address and what is there. */
-export interface Link {
-  title: string;
-  url: string;
-}
-
-/** One change of the plan. */
+/** A step of the plan, see `compilediag.diagnosis.plan.PlanStep`; `alternatives` are code. */
 export interface PlanStep {
   file: string | null;
   line: number | null;
-  /** "train.py:28"; "" if it is not known. */
   place: string;
-  /** The text of that line. */
+  function: string | null;
   code: string | null;
-  /** What varies, in the user's names. */
   expression: string | null;
   what: string;
-  /** The first values that were seen, of `value_count`. */
   values: string[];
   value_count: number;
-  /** The change, as code if a program can apply it. */
   change: string;
   can_be_applied: boolean;
-  /** Other changes with the same effect. */
   alternatives: string[];
+  causes: string[];
   why: string;
-  /** What it saves with the steps before it, and alone. */
   saving: string;
+  recompiles_saved_alone: number;
+  recompiles_saved: number;
+  seconds_saved: number;
   rule: string;
-  /** Event ids. */
   evidence: number[];
 }
 
@@ -123,83 +195,104 @@ export interface Unresolved {
   what: string;
   reason: string;
   place: string;
-  /** Event ids. */
   evidence: number[];
 }
 
-/** Compile time that is spent without a recompile. */
+/** Compile time without a recompile, see `compilediag.diagnosis.compile_cost.CompileCost`. */
 export interface CompileCost {
   kind: string;
+  seconds: number;
   what: string;
   advice: string;
   code: string | null;
   function: string | null;
+  file: string | null;
+  line: number | null;
   place: string;
-  /** One line per compile or reason. */
   details: string[];
+  evidence: number[];
 }
 
-/** What trying the plan showed. */
-export interface Outcome {
-  /** The outcome in one line. */
-  text: string;
-  /** The recompiles that the plan names are gone, and nothing else changed. */
-  holds: boolean;
-}
-
-/** The smallest set of changes that saves the most seconds. */
-export interface Plan {
-  headline: string;
-  steps: PlanStep[];
-  recompiles: number;
-  recompiles_saved: number;
-  /** All changes as one block. */
+/** A specification of a function's arguments that can replace `steps`, which are numbers of steps from 1. */
+export interface Spec {
+  title: string;
+  steps: number[];
   code: string;
-  /** A unified diff of the user's files; null if there is none. */
-  patch: string | null;
-  unresolved: Unresolved[];
-  /** What the next process pays again first, then what can be saved. */
-  costs: CompileCost[];
-  tried: Outcome | null;
-  notes: string[];
 }
 
-/** A table of a plug-in, or of a comparison. */
-export interface Panel {
-  name: string;
-  label: string;
-  columns: string[];
-  rows: any[][];
+/** What trying the plan showed, see `compilediag.diagnosis.plan.outcome.Outcome`; `text` is it in one line. */
+export interface Outcome {
+  recompiles_before: number | null;
+  recompiles_after: number | null;
+  compile_seconds_before: number | null;
+  compile_seconds_after: number | null;
+  wall_seconds_before: number | null;
+  wall_seconds_after: number | null;
+  exit_codes: (number | null)[];
+  same_output: boolean | null;
+  backend: string | null;
   note: string | null;
-  from?: number[];
-  sort?: Sort;
+  holds: boolean;
+  code: string;
+  runs: number;
+  text: string;
 }
 
-/** Label of a column, and 1 for ascending or -1 for descending. */
-export type Sort = [label: string, direction: number];
-
-/** The text of an artifact: base64 of deflated UTF-8, or the id of an artifact with the same text. */
-export interface StoredText {
-  z?: string;
-  cut?: boolean;
-  same?: number;
-  /** In a report: the artifact whose block contains this text. */
-  in?: number;
-  /** Its first and last position in the block. */
-  slice?: [begin: number, end: number];
+/** A worked example of a rule, see `compilediag.diagnosis.examples.Example`. */
+export interface Example {
+  symptom: string;
+  program: string;
+  printed: string;
+  changes: ExampleChange[];
 }
 
+/** A change of an example that works: what becomes of the recompiles, and a diff; "" if no change is needed. */
+export interface ExampleChange {
+  outcome: string;
+  diff: string;
+}
+
+/** An address and what is there. */
+export interface Link {
+  title: string;
+  url: string;
+}
+
+/** The page "Ranks". `count`, `group_count` and `graph_count` are total numbers; `shown` are the ranks that compiles
+ *  have cells of. `loaded` are the ranks whose rows the session has; empty if it has the rows of all ranks. */
+export interface Ranks {
+  count: number;
+  loaded: number[];
+  shown: number[];
+  group_count: number;
+  graph_count: number;
+  differences: RankDifference[];
+  ranks: RankSummary[];
+  groups: RankGroup[];
+  graphs: RankGraph[];
+}
+
+/** Where ranks diverge; `order` is its place in the order of compiles. */
+export interface RankDifference {
+  kind: string;
+  sentence: string;
+  evidence: number[];
+  order: number;
+}
+
+/** A rank, see `compilediag.diagnosis.ranks.rank_rows.RankRow`. */
 export interface RankSummary {
   rank: number;
   compiles: number;
   recompiles: number;
   graph_breaks: number;
   compile_s: number;
+  behind_s: number;
   lookups: string;
   first_difference: string | null;
 }
 
-/** Ranks that compiled the same; `rank` is the first of them, `ranks` are at most 64 of them. */
+/** Ranks that compiled the same, see `compilediag.diagnosis.ranks.rank_groups.RankGroup`; `ranks` has the first. */
 export interface RankGroup {
   rank: number;
   count: number;
@@ -214,17 +307,8 @@ export interface RankGroup {
   difference: string | null;
 }
 
-/** One compile on one rank. */
-export interface RankCell {
-  seconds: number | null;
-  caches: string;
-  guard: string | null;
-  expected: string | null;
-  actual: string | null;
-  collectives: string[];
-}
-
-/** One compile over all ranks; `cells` are those of the shown ranks, null for a rank without it. */
+/** A compile over all ranks, see `compilediag.diagnosis.ranks.rank_rows.GraphRow`: `ranks` have it, `missed` do not,
+ *  the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it. */
 export interface RankGraph {
   order: number;
   compile_id: string | null;
@@ -244,49 +328,25 @@ export interface RankGraph {
   cells: (RankCell | null)[];
 }
 
-export interface RankDifference {
-  kind: string;
-  sentence: string;
-  evidence: number[];
-  order: number;
+/** A compile on one rank. */
+export interface RankCell {
+  seconds: number | null;
+  caches: string;
+  guard: string | null;
+  expected: string | null;
+  actual: string | null;
+  collectives: string[];
 }
 
-/** `loaded`: the ranks whose rows the session has; empty if it has the rows of all ranks. */
-export interface Ranks {
+/** The page "vLLM"; `count` and `compiles` are total numbers. */
+export interface VllmParts {
   count: number;
-  loaded: number[];
-  shown: number[];
-  group_count: number;
-  graph_count: number;
-  differences: RankDifference[];
-  ranks: RankSummary[];
-  groups: RankGroup[];
-  graphs: RankGraph[];
+  compiles: number;
+  parts: VllmPart[];
 }
 
-/** A range of sizes that vLLM compiles for; `seconds` are those of all pieces. */
-export interface VllmRange {
-  start: number | null;
-  end: number | null;
-  is_cudagraph_size: boolean;
-  seconds: number | null;
-}
-
-/** A piece of a graph with a cell for each range; the cell is null if the piece was not compiled for that range. */
-export interface VllmPiece {
-  name: string;
-  graph_ops: number | null;
-  seconds: number | null;
-  cells: ({ seconds: number | null } | null)[];
-}
-
-export interface VllmText {
-  event_id: number;
-  name: string;
-  size: number | null;
-}
-
-/** A part of a model on the ranks that compile it alike; all seconds are those of the slowest, `rank`. */
+/** A part of a model on the ranks that compile it in the same way; all seconds are those of the slowest of them,
+ *  `rank`. `config` has the columns of `vllm_configs`. */
 export interface VllmPart {
   ranks: number[];
   rank: number | null;
@@ -300,64 +360,768 @@ export interface VllmPart {
   texts: VllmText[];
 }
 
-/** What vLLM compiled; `count` is the number of all parts. */
-export interface VllmParts {
-  count: number;
-  compiles: number;
-  parts: VllmPart[];
+/** A range of sizes; `seconds` are those of all pieces, None if none ended. */
+export interface VllmRange {
+  start: number | null;
+  end: number | null;
+  is_cudagraph_size: boolean;
+  seconds: number | null;
 }
 
-/** What is new since the last patch; with `reset`, everything. A large patch comes in parts with one `seq`. */
-export interface Patch {
-  seq: number;
-  reset?: boolean;
-  part?: number;
-  meta?: Meta;
-  totals?: Record<string, any>;
-  observed?: Record<string, boolean>;
+/** A piece with a cell for each range; the cell is None if the piece was not compiled for that range. */
+export interface VllmPiece {
+  name: string;
+  graph_ops: number | null;
+  seconds: number | null;
+  cells: (VllmCell | null)[];
+}
+
+/** A piece for a range. */
+export interface VllmCell {
+  seconds: number | null;
+}
+
+/** A text of the session. */
+export interface VllmText {
+  event_id: number;
+  name: string;
+  size: number | null;
+}
+
+/** A table of a plug-in, or of a comparison. */
+export interface Panel {
+  columns: string[];
+  rows: ((string | number | boolean | null)[])[];
+  note: string | null;
+  from?: number[];
+  sort?: [string, number];
+  name: string;
+  label: string;
+}
+
+export interface StoredText {
+  z?: string;
+  cut?: boolean;
+  same?: number;
+  in?: number;
+  slice?: [number, number];
+}
+
+export interface Delta {
+  "="?: any;
+  t?: [number, string];
+  k?: Record<string, Delta>;
+  x?: string[];
+  l?: ([number, number | Delta] | DeltaItems)[];
+}
+
+export interface DeltaItems {
+  "=": any[];
+}
+
+/** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */
+export interface PackedPatch {
+  columns?: Record<string, Column[]>;
   feeds?: Record<string, string[]>;
   made_of?: Record<string, string>;
-  now?: Flight[];
+  meta?: Meta;
+  totals?: TotalsDict;
+  observed?: Record<string, boolean>;
+  now?: RunningCompile[];
   findings?: Finding[];
-  plan?: Plan | null;
-  /** Rule -> its example. */
+  plan?: Plan;
   examples?: Record<string, Example>;
-  /** Rule -> the page of torch's documentation about it. */
   torch_docs?: Record<string, Link>;
   ranks?: Ranks;
   vllm?: VllmParts;
   panels?: Panel[];
-  columns?: Record<string, Column[]>;
   rows?: Record<string, Cells[]>;
   texts?: Record<string, StoredText>;
-  /** Part -> what changes in it. */
   changes?: Record<string, Delta>;
-  /** What changes in documents of functions, by their ids. */
-  documents?: [id: number, change: Delta][];
-}
-
-/** How a value changes: see `patch_deltas.py`. */
-export interface Delta {
-  "="?: any;
-  t?: [kept: number, rest: string];
-  k?: Record<string, Delta>;
-  x?: string[];
-  l?: ([start: number, countOrChange: number | Delta] | { "=": any[] })[];
-}
-
-/** The patch of a report: a number in one of the `packed` columns of a table is a position in `strings`. */
-export interface PackedPatch extends Patch {
+  documents?: [number, Delta][];
+  seq: number;
+  reset?: boolean;
+  part?: number;
   strings?: string[];
   packed?: Record<string, number[]>;
 }
 
-/** Where the reader is. */
-export interface Place {
-  page?: "dashboard" | "explorer" | "ranks" | "vllm";
-  function?: number;
-  guard?: string;
-  tree?: number;
-  other?: number;
-  event?: number;
-  events?: number[];
+/** All of one function in one process. */
+export interface FunctionDocument {
+  rank: number | null;
+  pid: number | null;
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  compiles: number;
+  recompiles: number;
+  lost_s: number | null;
+  eager: EagerCalls | null;
+  once: CalledOnce | null;
+  entries: EntryDocument[];
+  rows: RecompileDocument[];
+  guards: GuardDocument[];
+}
+
+/** The calls of a function that ran eagerly. */
+export interface EagerCalls {
+  calls: number;
+  total_s: number;
+  mean_s: number | null;
+}
+
+/** The entries that were called once: how many, and the s of those whose compile was recorded. */
+export interface CalledOnce {
+  count: number;
+  seconds: number;
+}
+
+/** A cache entry. `event` is None for one that was compiled before the watch. */
+export interface EntryDocument {
+  event: number | null;
+  compile_id: string | null;
+  made_at: number | null;
+  seconds: number | null;
+  tree: number | null;
+  order: number | null;
+  failed: GuardCount[];
+  calls: number | null;
+  mean_s: number | null;
+  won_s: number | null;
+  break_even: number | null;
+  time: number | null;
+  guard_count: number | null;
+  guard_latency_us: number | null;
+}
+
+/** How often a guard failed in an entry: at so many recompiles, and torch's own last count. */
+export type GuardCount = [guard: number, recompiles: number, fail_count: number | null, expected: string | null];
+
+/** A recompile. `made`, `closest` and the first item of each of `cells` are numbers of entries; `others` is how many
+ *  of those checked have no cell, because only the closest are analyzed. */
+export interface RecompileDocument {
+  event: number;
+  made: number | null;
+  closest: number | null;
+  guard: number | null;
+  cells: [number, FailedGuard[]][];
+  time: number;
+  compile_id: string | null;
+  expected: string | null;
+  now: string | null;
+  entries_checked: number | null;
+  others: number;
+  lost_s: number | null;
+}
+
+/** A guard that failed in an entry at a recompile; `guard` is its number in the document. */
+export type FailedGuard = [guard: number, is_first: boolean, fail_count: number | null, expected: string | null];
+
+/** A guard that failed: where it was made, the values that it saw, and what failed together with it. */
+export interface GuardDocument {
+  with: [number, number][];
+  alone: number;
+  verdict: string | null;
+  key: string;
+  source: string | null;
+  name: string;
+  kinds: string[];
+  texts: string[];
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  around: [number, string][] | null;
+  framework: string | null;
+  framework_code: string | null;
+  stack: string | null;
+  hint: string | null;
+  values: ([string, number | null])[];
+  points: [number, number, boolean][];
+  recompiles: number;
+  lost_s: number | null;
+}
+
+/** The document of a function as it is sent. */
+export interface PackedDocument {
+  rank: number | null;
+  pid: number | null;
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  compiles: number;
+  recompiles: number;
+  lost_s: number | null;
+  eager: EagerCalls | null;
+  once: CalledOnce | null;
+  entries: [string[], any[][]];
+  rows: [string[], any[][]];
+  guards: [string[], any[][]];
+}
+
+// Rows: docs/tables.md says what each column means. Times are Unix milliseconds. A missing value is null.
+
+export interface CompilesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  trigger: string | null;
+  is_recompile: boolean | null;
+  attempt: number | null;
+  outcome: string | null;
+  dynamo_s: number | null;
+  aot_s: number | null;
+  inductor_s: number | null;
+  codegen_s: number | null;
+  triton_s: number | null;
+  guard_count: number | null;
+  guard_latency_us: number | null;
+  graph_ops: number | null;
+  graph_nodes: number | null;
+  graph_inputs: number | null;
+  cache_size: number | null;
+  backend: string | null;
+  fail_type: string | null;
+  fail_reason: string | null;
+  on_failure: string | null;
+  limit: string | null;
+  limit_value: number | null;
+  limit_argument: boolean | null;
+  region: number | null;
+  restart_reasons: Json | null;
+  user_file: string | null;
+  user_line: number | null;
+  stack: string | null;
+  blocks: Json | null;
+}
+
+export interface RecompilesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  region: number | null;
+  closest_compile_id: string | null;
+  closest_compile_key: string | null;
+  guard_source: string | null;
+  guard_kind: string | null;
+  expected: string | null;
+  actual: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  reason: string | null;
+  entries_checked: number | null;
+  entries_analyzed: number | null;
+  guards_failed: number | null;
+  lost_s: number | null;
+}
+
+export interface GuardFailuresRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  entry_compile_id: string | null;
+  entry_compile_key: string | null;
+  guard_source: string | null;
+  guard_kind: string | null;
+  expected: string | null;
+  actual: string | null;
+  is_first: boolean | null;
+  fail_count: number | null;
+  guard: string | null;
+  user_file: string | null;
+  user_line: number | null;
+}
+
+export interface RefusedCallsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  refused_by: string | null;
+  ran: string | null;
+  count: number | null;
+  guard_source: string | null;
+  guard_kind: string | null;
+  expected: string | null;
+  actual: string | null;
+  reason: string | null;
+  entries_checked: number | null;
+  closest_compile_id: string | null;
+  closest_compile_key: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  set_file: string | null;
+  set_line: number | null;
+  stack: string | null;
+}
+
+export interface CacheLookupsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  cache: string | null;
+  tier: string | null;
+  action: string | null;
+  outcome: string | null;
+  key: string | null;
+  reason: string | null;
+  exception_type: string | null;
+  guard: string | null;
+  taken_s: number | null;
+  saved_s: number | null;
+  forward_saved_s: number | null;
+  backward_saved_s: number | null;
+  bytes: number | null;
+  kernels: number | null;
+  counted_again: Json | null;
+  files: number | null;
+  forward_key: string | null;
+  backward_key: string | null;
+  nearest_key: string | null;
+  nearest_session: string | null;
+  key_diff: Json | null;
+  explained: string[] | null;
+  part_of: number;
+}
+
+export interface AutotuneRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  run_id: string | null;
+  tuner: string | null;
+  stage: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  op: string | null;
+  inputs: Json | null;
+  choice: string | null;
+  choice_kind: string | null;
+  parameters: Json | null;
+  time_ms: number | null;
+  is_winner: boolean | null;
+  fail_reason: string | null;
+  device: string | null;
+  benchmark_s: number | null;
+  precompile_s: number | null;
+  compile_s: number | null;
+  threads: number | null;
+  in_subprocess: boolean | null;
+  tuner_pid: number | null;
+  from_cache: string | null;
+  part_of: number;
+}
+
+export interface CudagraphsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  action: string | null;
+  function_id: number | null;
+  graph_id: number | null;
+  parent_id: number | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  mode: string | null;
+  backend: string | null;
+  duration_ms: number | null;
+  mismatch: string | null;
+  input: string | null;
+  reason: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  count: number | null;
+  counted: boolean | null;
+  sizes: string | null;
+  copied_inputs: number | null;
+  partitions: number | null;
+  captured_parts: number | null;
+  nodes: number | null;
+  pool_bytes: number | null;
+  device: string | null;
+  part_of: number;
+}
+
+export interface KernelsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  name: string | null;
+  language: string | null;
+  where: string | null;
+  worker_pid: number | null;
+  outcome: string | null;
+  fail_reason: string | null;
+}
+
+export interface GraphBreaksRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  reason: string | null;
+  break_id: string | null;
+  explanation: string | null;
+  hints: Json | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+}
+
+export interface PhasesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  name: string | null;
+  parent: string | null;
+  depth: number | null;
+}
+
+export interface ArtifactsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  name: string | null;
+  size: number | null;
+  digest: string | null;
+  stack: string | null;
+}
+
+export interface DynamicDecisionsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  source: string | null;
+  dim: string | null;
+  reason: string | null;
+  cached: string | null;
+  new: string | null;
+}
+
+export interface StacksRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  stack: string | null;
+  caller: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  code: string | null;
+  call: string | null;
+  parameters: Json | null;
+  assigned: Json | null;
+}
+
+export interface SymbolicShapesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  action: string | null;
+  symbol: string | null;
+  source: string | null;
+  expression: string | null;
+  value: string | null;
+  range: string | null;
+  reason: string | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  user_stack: string | null;
+  torch_stack: string | null;
+}
+
+export interface ExportProblemsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  problem: string | null;
+  op: string | null;
+  expression: string | null;
+  result: string | null;
+  reason: string | null;
+  symbols: Json | null;
+  values: Json | null;
+  derivation: Json | null;
+  user_file: string | null;
+  user_line: number | null;
+  user_code: string | null;
+  user_stack: string | null;
+  torch_stack: string | null;
+}
+
+export interface CollectivesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  position: number | null;
+  op: string | null;
+  outputs: Json | null;
+  estimate_us: number | null;
+}
+
+export interface CallsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  ran: string | null;
+  count: number | null;
+  timed: number | null;
+  total_s: number | null;
+  min_s: number | null;
+  first_s: number | null;
+}
+
+export interface VllmConfigsRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  model: string | null;
+  part: string | null;
+  mode: string | null;
+  backend: string | null;
+  cudagraph_mode: string | null;
+  compile_sizes: Json | null;
+  range_ends: Json | null;
+  splitting_ops: Json | null;
+  custom_ops: Json | null;
+  enabled_passes: Json | null;
+  inductor_passes: Json | null;
+  inductor_partition: boolean | null;
+  dynamic_shapes: string | null;
+  evaluates_guards: boolean | null;
+  origin: string | null;
+}
+
+export interface VllmCompilesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  duration_s: number | null;
+  part: string | null;
+  piece: string | null;
+  position: number | null;
+  pieces: number | null;
+  range_start: number | null;
+  range_end: number | null;
+  is_cudagraph_size: boolean | null;
+  graph_ops: number | null;
+}
+
+export interface RankMembersRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  like: number | null;
+  digest: string | null;
+  compiles: number | null;
+  compile_s: number | null;
+  step_s: Json | null;
+  logs: Json | null;
+}
+
+export interface SourcesRow {
+  event_id: number;
+  time: number;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  name: string | null;
+  status: string | null;
+  reason_code: string | null;
+  reason: string | null;
+  events: number | null;
+  dropped: number | null;
+  overhead_s: number | null;
+}
+
+export interface CacheGroupsRow {
+  event_id: number;
+  time: number;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  cache: string | null;
+  tier: string | null;
+  last: string | null;
+  why: string | null;
+  reasons: string[];
+  hits: number | null;
+  misses: number | null;
+  bypassed: number | null;
+  stored: number | null;
+  failed: number | null;
+  other: number | null;
+  saved_s: number | null;
+  taken_s: number | null;
+  is_own: boolean | null;
+}
+
+export interface TuningsRow {
+  event_id: number;
+  time: number;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  rank: number | null;
+  pid: number | null;
+  compile_id: string | null;
+  compile_key: string | null;
+  tuner: string | null;
+  op: string | null;
+  inputs: string[];
+  device: string | null;
+  winner: string | null;
+  winner_kind: string | null;
+  winner_ms: number | null;
+  next_choice: string | null;
+  next_ms: number | null;
+  extern_ms: number | null;
+  margin_next: number | null;
+  margin_extern: number | null;
+  choices: number | null;
+  timed: number | null;
+  failed: number | null;
+  fail_reasons: string[];
+  benchmark_s: number | null;
+  precompile_s: number | null;
+  spent_s: number | null;
+  saved_ms: number | null;
+  break_even: number | null;
+  from_cache: string | null;
+  order: number[];
+}
+
+export interface GraphFunctionsRow {
+  event_id: number;
+  time: number;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  rank: number | null;
+  pid: number | null;
+  mode: string | null;
+  backend: string | null;
+  state: string | null;
+  warmups: number | null;
+  captured: number | null;
+  rerecorded: number | null;
+  skipped: number | null;
+  replays: number | null;
+  eager: number | null;
+  reason: string | null;
+  mismatch: string | null;
+  input: string | null;
+  capture_ms: number | null;
+  pool_bytes: number | null;
+}
+
+/** Table -> its row. */
+export interface RowTypes {
+  compiles: CompilesRow;
+  recompiles: RecompilesRow;
+  guard_failures: GuardFailuresRow;
+  refused_calls: RefusedCallsRow;
+  cache_lookups: CacheLookupsRow;
+  autotune: AutotuneRow;
+  cudagraphs: CudagraphsRow;
+  kernels: KernelsRow;
+  graph_breaks: GraphBreaksRow;
+  phases: PhasesRow;
+  artifacts: ArtifactsRow;
+  dynamic_decisions: DynamicDecisionsRow;
+  stacks: StacksRow;
+  symbolic_shapes: SymbolicShapesRow;
+  export_problems: ExportProblemsRow;
+  collectives: CollectivesRow;
+  calls: CallsRow;
+  vllm_configs: VllmConfigsRow;
+  vllm_compiles: VllmCompilesRow;
+  rank_members: RankMembersRow;
+  sources: SourcesRow;
+  cache_groups: CacheGroupsRow;
+  tunings: TuningsRow;
+  graph_functions: GraphFunctionsRow;
 }

@@ -6,7 +6,7 @@ import { formatClock, formatDate, formatSeconds } from "./format.js";
 const ABSENT = "not recorded";
 
 /**
- * @param {Meta} meta
+ * @param {Partial<Meta>} meta
  * @returns {[string, string | null][]}
  */
 function listFacts(meta) {
@@ -20,19 +20,19 @@ function listFacts(meta) {
   ];
 }
 
-/** @param {Meta} meta */
+/** @param {Partial<Meta>} meta */
 function describeTime({ started_ms: start, stopped_ms: stop }) {
   if (!start) return null;
   return stop ? `${formatDate(start)} to ${formatClock(stop)} (${formatSeconds((stop - start) / 1000)})` : formatDate(start);
 }
 
-/** @param {Meta} meta */
+/** @param {Partial<Meta>} meta */
 function describeVersions({ torch, python, compilediag }) {
   const known = [torch && `torch ${torch}`, python && `Python ${python}`, compilediag && `compilediag ${compilediag}`];
   return known.filter(Boolean).join(", ") || null;
 }
 
-/** @param {Meta} meta */
+/** @param {Partial<Meta>} meta */
 export function makeReportHeader(meta) {
   const cells = listFacts(meta).map(([name, value]) => {
     const text = make("dd", value === null ? "is-absent" : "", value ?? ABSENT);

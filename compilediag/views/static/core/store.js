@@ -2,7 +2,8 @@
 import { applyDelta } from "./deltas.js";
 import { formatValue } from "./format.js";
 /** @import { KernelRequests } from "./kernel-requests.js" */
-/** @import { Cells, Column, Example, Finding, Flight, Get, Link, Meta, Panel, Patch, Plan, Ranks, RowOf, StoredText, VllmParts } from "./page-types" */
+/** @import { Cells, Column, Example, Finding, RunningCompile, Link, Meta, Panel, Patch, Plan, Ranks, StoredText, VllmParts } from "./page-types" */
+/** @import { Get, RowOf } from "./types" */
 
 const SILENCE_MS = 8000; // the kernel sends something every two seconds while it can
 const SEARCHED_CHARS = 500; // characters of one value that the search sees
@@ -139,7 +140,7 @@ export class Store {
     /** @type {number | null} */
     this.seq = null;
     this.part = Infinity;
-    /** @type {Meta} */
+    /** @type {Partial<Meta>} */
     this.meta = {};
     /** @type {Record<string, any>} */
     this.totals = {};
@@ -149,7 +150,7 @@ export class Store {
     this.feeds = {};
     /** @type {Record<string, string>} derived table -> the table whose rows it sums up */
     this.made_of = {};
-    /** @type {Flight[]} */
+    /** @type {RunningCompile[]} */
     this.now = [];
     /** @type {Record<string, any>} the parts that deltas change, as they came last */
     this.latest = {};
@@ -309,7 +310,7 @@ export class Store {
     for (const panel of panels) {
       const table = this.table(panel.name);
       table.clear();
-      table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: i ? "text" : "id" })));
+      table.setColumns(["id", ...panel.columns].map((label, i) => ({ label, name: `c${i}`, type: i ? "text" : "id", doc: "" })));
       table.upsert(panel.rows.map((cells, i) => [-1 - i, ...cells]));
     }
   }

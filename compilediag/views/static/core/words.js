@@ -1,6 +1,9 @@
-// What torch calls its phases, and the words for it. Strict JSON, because Python reads it as well (compilediag/words.py).
+// Written by `make docs` (docs/make_words.py) from compilediag/events/words.py; a test holds the two together.
 
-/** @type {{ phases: Record<string, string>, patterns: string[][] }} name -> words; [pattern of names, words] */
+/**
+ * `phases` and `codes` of the tables: name -> words. `patterns`: [pattern of the names of phases, words].
+ * @type {{ phases: Record<string, string>, patterns: string[][], codes: Record<string, string> }}
+ */
 export const WORDS = {
   "phases": {
     "backend_compile": "backend",
@@ -50,5 +53,19 @@ export const WORDS = {
       "^(_recursive_\\w+_passes|pass\\..*)$",
       "Inductor graph passes"
     ]
-  ]
+  ],
+  "codes": {
+    "fx_graph": "FX graph",
+    "aot_autograd": "AOTAutograd",
+    "dynamo_code": "Dynamo code",
+    "py_code": "Python code",
+    "cpp_code": "C++ code",
+    "cuda_code": "CUDA code",
+    "triton_code": "Triton code",
+    "triton_bundle": "Triton bundle",
+    "triton_template": "Triton template",
+    "pgo": "PGO",
+    "saved": "stored",
+    "written": "file written"
+  }
 };

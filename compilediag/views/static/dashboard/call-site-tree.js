@@ -3,8 +3,8 @@ import { countHostFrames, makeFrame, makeRun, splitRuns } from "../core/call-sta
 import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatAmount, formatCount, formatFunction, formatSeconds, formatTimes, lookUp } from "../core/format.js";
 /** @import { CallStacks, Frame } from "../core/call-stacks.js" */
-/** @import { Cells, Get } from "../core/page-types" */
-/** @import { CompilesRow } from "../core/rows" */
+/** @import { Cells, CompilesRow } from "../core/page-types" */
+/** @import { Get } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Filter } from "./filter.js" */
 

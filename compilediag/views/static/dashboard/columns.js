@@ -2,7 +2,8 @@
 import { formatCount, formatFunction, formatInUnit, formatPlace, formatValue, MISSING, oneLine } from "../core/format.js";
 /** @import { CompiledFunction } from "../core/compile-groups.js" */
 /** @import { Unit } from "../core/format.js" */
-/** @import { Cells, Get } from "../core/page-types" */
+/** @import { Cells } from "../core/page-types" */
+/** @import { Get } from "../core/types" */
 /** @import { Table } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 

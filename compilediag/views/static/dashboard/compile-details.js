@@ -14,8 +14,8 @@ import {
 import { writeChange } from "./columns.js";
 import { PHASE_MEANINGS, phaseKind, phaseLabel } from "./phases.js";
 import { writeSymbol } from "./tabs.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { CollectivesRow, CompilesRow, DynamicDecisionsRow, GraphBreaksRow, KernelsRow, PhasesRow, SymbolicShapesRow } from "../core/page-types" */
 
 /** @type {[keyof CompilesRow, string, string][]} column, label, color */
 const PARTS = [

@@ -12,8 +12,8 @@ import {
   formatTimes,
   MISSING,
 } from "../core/format.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { CudagraphsRow, GraphFunctionsRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { CudagraphsRow, GraphFunctionsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**

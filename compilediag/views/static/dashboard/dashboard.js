@@ -24,7 +24,8 @@ import { TabRows } from "./tab-rows.js";
 import { allTabs, SEARCHED, TABS } from "./tabs.js";
 import { TimelineLanes } from "./timeline-lanes.js";
 import { Timeline } from "./timeline.js";
-/** @import { Cells, Place } from "../core/page-types" */
+/** @import { Cells } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { Choices } from "./dashboard-memory.js" */
 /** @import { Target } from "./detail-pane.js" */

@@ -7,7 +7,8 @@ import { fitColumns } from "./column-widths.js";
 import { sortKey, tabName, writeCell } from "./columns.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
 /** @import { Unit } from "../core/format.js" */
-/** @import { Cells, Sort } from "../core/page-types" */
+/** @import { Cells } from "../core/page-types" */
+/** @import { Sort } from "../core/types" */
 /** @import { Table } from "../core/store.js" */
 /** @import { Tab, TabColumn } from "./tab-types" */
 

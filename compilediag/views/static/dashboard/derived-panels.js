@@ -3,7 +3,7 @@ import { GRAPH_PANEL } from "./cudagraph-details.js";
 import { LOOKUP_PANEL } from "./lookup-details.js";
 import { TUNING_PANEL } from "./tuning-details.js";
 /** @import { Child } from "../core/dom.js" */
-/** @import { Get } from "../core/page-types" */
+/** @import { Get } from "../core/types" */
 
 /**
  * @template Row, Part

@@ -15,7 +15,8 @@ import { makeCause, makeFailures, makeReason, makeRefusal } from "./recompile-de
 import { makeTuningLine } from "./tuning-details.js";
 /** @import { CompileGroups } from "../core/compile-groups.js" */
 /** @import { Child } from "../core/dom.js" */
-/** @import { Cells, Get, Place, } from "../core/page-types" */
+/** @import { Cells } from "../core/page-types" */
+/** @import { Get, Place } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { TracedGraph } from "./provenance-links.js" */
 

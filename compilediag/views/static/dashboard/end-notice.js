@@ -5,7 +5,7 @@ import { makeButton, setShown } from "../core/dom.js";
 import { formatFunction, formatSeconds } from "../core/format.js";
 import { setHint } from "../core/hints.js";
 import { recall, remember } from "../core/memory.js";
-/** @import { Flight } from "../core/page-types" */
+/** @import { RunningCompile } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
 const LONG_S = 10; // compiles of at least so many s
@@ -16,7 +16,7 @@ export class EndNotice {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** @type {Map<string, Flight>} key -> compile in flight */
+    /** @type {Map<string, RunningCompile>} key -> compile in flight */
     this.before = new Map();
     this.isOn = recall(NAME) === true;
     this.button = makeButton("cdiag-button", "Notify", () => void this.toggle());
@@ -47,7 +47,7 @@ export class EndNotice {
     this.before = now;
   }
 
-  /** @param {Flight} flight */
+  /** @param {RunningCompile} flight */
   noteEnd(flight) {
     const seconds = (this.store.kernelNow() - flight.started_ms) / 1000;
     if (!this.isOn || seconds < LONG_S) return;

@@ -5,7 +5,8 @@ import { setHint } from "../core/hints.js";
 import { formatAmount, formatCount, formatPlace, formatSeconds, oneLine } from "../core/format.js";
 import { Fold } from "./code-block.js";
 import { ExampleFold } from "./example-view.js";
-/** @import { Finding, Place } from "../core/page-types" */
+/** @import { Finding } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Store } from "../core/store.js" */
 
 const FIRST = 3; // findings that are shown before "show all"

@@ -3,7 +3,7 @@ import { make, makeButton, setShown, setText } from "../core/dom.js";
 import { formatFunction, formatPlace, formatSeconds } from "../core/format.js";
 import { setHint } from "../core/hints.js";
 import { phaseKind, phaseLabel, PHASE_MEANINGS } from "./phases.js";
-/** @import { Flight } from "../core/page-types" */
+/** @import { RunningCompile } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 
 const TICK_MS = 250;
@@ -11,8 +11,8 @@ const TICK_MS = 250;
 /** One compile in flight, as elements. */
 class FlightLine {
   /**
-   * @param {Flight} flight
-   * @param {(flight: Flight) => void} onPick
+   * @param {RunningCompile} flight
+   * @param {(flight: RunningCompile) => void} onPick
    */
   constructor(flight, onPick) {
     this.flight = flight;
@@ -68,7 +68,7 @@ function describePhase(phase, phases) {
 export class InFlightPanel {
   /**
    * @param {Store} store
-   * @param {(flight: Flight) => void} onPick
+   * @param {(flight: RunningCompile) => void} onPick
    */
   constructor(store, onPick) {
     this.store = store;
@@ -100,7 +100,7 @@ export class InFlightPanel {
 
   /**
    * @param {string} key
-   * @param {Flight} flight
+   * @param {RunningCompile} flight
    */
   setFlight(key, flight) {
     const known = this.lines.get(key);

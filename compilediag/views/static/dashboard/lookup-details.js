@@ -10,8 +10,8 @@ import {
   formatOutcome,
   formatSeconds,
 } from "../core/format.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { CacheGroupsRow, CacheLookupsRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { CacheGroupsRow, CacheLookupsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /**

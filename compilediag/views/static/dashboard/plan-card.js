@@ -40,6 +40,9 @@ export class PlanCard {
     this.patch = new CodeBlock("copy the patch", "diff");
     this.patchFold = new Fold(this.patch.node);
     this.patchFold.setTitle("Patch");
+    this.specs = make("div", "");
+    /** @type {Map<string, SpecView>} */
+    this.specViews = new Map();
     this.unresolved = make("ul", "cdiag-reasons cdiag-unresolved");
     this.unresolvedFold = new Fold(this.unresolved);
     this.costs = make("ul", "cdiag-costs");
@@ -48,7 +51,7 @@ export class PlanCard {
     this.costViews = new Map();
     this.notes = make("div", "cdiag-plan-notes");
     const head = make("div", "cdiag-plan-head", this.title, this.headline, this.outcome);
-    const rest = [this.together, this.patchFold.node, this.unresolvedFold.node, this.costsFold.node, this.notes];
+    const rest = [this.together, this.patchFold.node, this.specs, this.unresolvedFold.node, this.costsFold.node, this.notes];
     this.node = make("section", "cdiag-plan", head, this.steps, this.more, ...rest);
     this.node.setAttribute("aria-label", "plan");
   }
@@ -75,6 +78,7 @@ export class PlanCard {
     this.code.show(plan.code);
     setShown(this.patchFold.node, Boolean(plan.patch));
     this.patch.show(plan.patch ?? "");
+    this.paintSpecs(plan);
     this.paintUnresolved(plan);
     this.paintCosts(plan);
     setSentences(this.notes, "p", plan.notes);
@@ -102,6 +106,22 @@ export class PlanCard {
     setShown(this.steps, steps.length > 0);
     setShown(this.more, steps.length > FIRST);
     setText(this.more, this.showsAll ? "show fewer steps" : `show all ${formatCount(steps.length)} steps`);
+  }
+
+  /**
+   * Specifications that can replace steps.
+   * @param {Plan} plan
+   */
+  paintSpecs({ specs }) {
+    const keys = makeKeys(specs.map(({ title }) => [title]));
+    this.specViews = new Map(keys.map((key) => [key, this.specViews.get(key) ?? new SpecView()]));
+    arrange(this.specs, specs.map((spec, i) => {
+      const view = /** @type {SpecView} */ (this.specViews.get(keys[i]));
+      view.code.show(spec.code);
+      view.fold.setTitle(spec.title.replace(/:$/, ""));
+      return view.fold.node;
+    }));
+    setShown(this.specs, specs.length > 0);
   }
 
   /**
@@ -136,6 +156,14 @@ export class PlanCard {
   setPicked(label) {
     this.picked = label;
     this.paint();
+  }
+}
+
+/** A specification below its title, folded. */
+class SpecView {
+  constructor() {
+    this.code = new CodeBlock("copy this specification");
+    this.fold = new Fold(this.code.node);
   }
 }
 

@@ -4,7 +4,8 @@ import { formatAmount, formatCount, oneLine } from "../core/format.js";
 import { CodeBlock, Fold } from "./code-block.js";
 import { ExampleFold } from "./example-view.js";
 /** @import { Child } from "../core/dom.js" */
-/** @import { Link, Place, PlanStep } from "../core/page-types" */
+/** @import { Link, PlanStep } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Store } from "../core/store.js" */
 
 /** @typedef {{label: string, evidence: number[]}} Picked what is selected: its name, and event ids */

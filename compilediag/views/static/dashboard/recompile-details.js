@@ -4,8 +4,8 @@ import { make, makeButton } from "../core/dom.js";
 import { explain } from "../core/glossary.js";
 import { makeTerm } from "../core/hints.js";
 import { formatAmount, formatCode, formatPlace, formatSeconds, formatTimes, lookUp, MISSING } from "../core/format.js";
-/** @import { Get, Place } from "../core/page-types" */
-/** @import { GuardFailuresRow, RecompilesRow, RefusedCallsRow } from "../core/rows" */
+/** @import { Get, Place } from "../core/types" */
+/** @import { GuardFailuresRow, RecompilesRow, RefusedCallsRow } from "../core/page-types" */
 
 /** @type {Record<string, string>} what ran instead of compiled code */
 const RAN = {

@@ -1,6 +1,6 @@
 // The types of the tabs: a table of rows, or a panel of a plug-in, with its columns.
 import type { CompiledFunction } from "../core/compile-groups.js";
-import type { Get, RowOf, Sort } from "../core/page-types";
+import type { Get, RowOf, Sort } from "../core/types";
 
 /** A column shows one value (`name`) or a text made of several (`text`). */
 export interface TabColumn<Row = Record<string, any>> {

@@ -2,8 +2,8 @@
 import { formatAmount, formatCode, formatOutcome, formatPlace, formatRange, formatSizes, formatTimes, formatValue } from "../core/format.js";
 import { CHANGE, COMPILE, countColumn, FUNCTION, GUARD, LINE, secondsColumn, TIME, writeChange, writeChoices } from "./columns.js";
 import { panelTabs } from "./panel-tabs.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { CacheGroupsRow, CompilesRow, ExportProblemsRow, RowTypes, SymbolicShapesRow, TuningsRow } from "../core/page-types" */
 /** @import { Store } from "../core/store.js" */
 /** @import { Tab } from "./tab-types" */
 

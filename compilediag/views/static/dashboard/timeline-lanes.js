@@ -3,8 +3,8 @@ import { lookUp } from "../core/format.js";
 import { describeFunction, keyOfFlight } from "../core/compile-groups.js";
 import { phaseKind } from "./phases.js";
 /** @import { CompiledFunction, CompileGroups } from "../core/compile-groups.js" */
-/** @import { Cells, Flight, Get } from "../core/page-types" */
-/** @import { CudagraphsRow } from "../core/rows" */
+/** @import { Cells, CudagraphsRow, RunningCompile } from "../core/page-types" */
+/** @import { Get } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 
 /** @import { Range } from "./timeline-view.js" */
@@ -21,7 +21,7 @@ import { phaseKind } from "./phases.js";
  */
 /** @typedef {{start: number, end: number, depth: number, kind: string, name: string, key: string | null}} PhaseBar */
 /** @typedef {{at: number, shape: string, label: string, key: string | null, saved: number | null}} Mark */
-/** @typedef {{start: number, key: string | null, flight: Flight}} FlightBar */
+/** @typedef {{start: number, key: string | null, flight: RunningCompile}} FlightBar */
 /**
  * @typedef {object} Lane
  * @property {string} name
@@ -146,7 +146,7 @@ export class TimelineLanes {
     this.byFunction.forEach((lane) => lane.bars.sort((a, b) => a.start - b.start));
   }
 
-  /** @param {Flight[]} flights */
+  /** @param {RunningCompile[]} flights */
   addFlights(flights) {
     for (const flight of flights) {
       const lane = this.laneOf(describeFunction(flight.function, flight.file, flight.line));

@@ -21,7 +21,7 @@ export class TimelineState {
 
   /**
    * Takes over what was remembered, once the session is known.
-   * @param {Meta} meta
+   * @param {Partial<Meta>} meta
    */
   restore(meta) {
     const name = nameOfSession(meta, "timeline");

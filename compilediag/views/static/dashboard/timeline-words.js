@@ -1,8 +1,8 @@
 // What the timeline says in words: the lines of its tooltip, and what a compile was.
 import { formatAmount, formatClock, formatPlace, formatSeconds, lookUp } from "../core/format.js";
 import { PHASE_WORDS, phaseLabel } from "./phases.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { CompilesRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { CompilesRow } from "../core/page-types" */
 /** @import { FlightBar, Lane, Mark } from "./timeline-lanes.js" */
 
 const MOST_PHASES = 8; // lines of a tooltip

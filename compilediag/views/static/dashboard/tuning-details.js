@@ -3,8 +3,8 @@ import { buildSome, joinKnown, longText, makeBar, makeFacts, makeSection, whenKn
 import { make, makeButton } from "../core/dom.js";
 import { formatAmount, formatCode, formatMilliseconds, formatSeconds, formatShare, formatValue, lookUp } from "../core/format.js";
 import { makeDifference } from "./lookup-details.js";
-/** @import { Get } from "../core/page-types" */
-/** @import { AutotuneRow, TuningsRow } from "../core/rows" */
+/** @import { Get } from "../core/types" */
+/** @import { AutotuneRow, TuningsRow } from "../core/page-types" */
 /** @import { DerivedPanel } from "./derived-panels.js" */
 
 /** @type {Record<string, string>} kind of a choice -> the color of its bar */

@@ -1,5 +1,6 @@
 // The documents that the kernel makes of each function, and the guard trees, put together again. Nothing is computed here.
-/** @import { Cells, Place } from "../core/page-types" */
+/** @import { Cells } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Store, Table } from "../core/store.js" */
 /** @import { FunctionDocument, GuardTree, PackedDocument, PackedList, TreeLine } from "./document-types" */
 

@@ -6,7 +6,7 @@ import { FunctionList } from "./function-list.js";
 import { makeFunctionPage } from "./function-page.js";
 import { makeGuardPage } from "./guard-page.js";
 import { GuardTreePage } from "./guard-tree-page.js";
-/** @import { Place } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { Trail } from "../core/place.js" */
 /** @import { Store } from "../core/store.js" */
 /** @import { FunctionContext, FunctionDocument } from "./document-types" */

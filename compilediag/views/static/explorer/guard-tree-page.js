@@ -5,7 +5,7 @@ import { formatAmount, formatCount, formatMicroseconds, formatSeconds } from "..
 import { splitQuery } from "../core/query.js";
 import { makeUpLink } from "./explorer-blocks.js";
 import { diffNumbers } from "./sequence-diff.js";
-/** @import { Place } from "../core/page-types" */
+/** @import { Place } from "../core/types" */
 /** @import { FunctionContext, GuardTree, TreeLine } from "./document-types" */
 
 /** @typedef {{line: TreeLine, sign: " " | "-" | "+", text: string}} ShownLine `text` is what the search looks in */
