@@ -20,7 +20,7 @@ from variants import VARIANTS
 import compilediag
 from compilediag.session import Session
 from compilediag.views.model import ViewModel
-from compilediag.views.patch_pump import Pump
+from compilediag.views.patches import Pump
 
 #: Recompiles around each number of entries.
 WINDOW = 8

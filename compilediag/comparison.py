@@ -108,7 +108,7 @@ class Diff:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the differences as one offline HTML file. CompilediagError if it can't be written."""
-        from .views.diff_page import DiffPage
+        from .views.report import DiffPage
 
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
         page = DiffPage((before, after), self.totals(), self.changes, self.gaps(), self.summary())

@@ -272,7 +272,7 @@ class Session(TableProperties):
 
         CompilediagError if anywidget is not installed; `%compilewatch explore` then prints it as text.
         """
-        from .views.explorer.explorer_widget import make_explorer
+        from .views.dashboard import make_explorer
 
         return make_explorer(self.data, finding)
 
@@ -281,7 +281,7 @@ class Session(TableProperties):
         "cudagraphs", "cudagraphs_captures", "cudagraphs_coverage" or "cudagraphs_skips". CompilediagError for any
         other name.
         """
-        from .views.figures.catalog import make_figure
+        from .views.figures import make_figure
 
         return make_figure(self.data, name)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from compilediag.events import BY_TABLE
 from compilediag.storage.tables import table_columns
 from compilediag.views import page_types
-from compilediag.views.group_tables import COLUMNS, MADE_OF
+from compilediag.views.page_rows import COLUMNS, MADE_OF
 
 HEADER = """\
 // Written by `make docs` (docs/make_page_types.py) from compilediag/views/page_types.py and the columns of the tables;

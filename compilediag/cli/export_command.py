@@ -47,7 +47,8 @@ class ExportCommand:
             print(f"compilediag: wrote {session.export(args.output, args.format, redact)}", file=sys.stderr)
             return 0
         from compilediag.document import escape_unprintable
-        from compilediag.views.markdown import make_markdown
+
+        from ..views.export import make_markdown
 
         sys.stdout.write(escape_unprintable(make_markdown(session.data, bool(redact))))
         return 0

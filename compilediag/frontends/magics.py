@@ -29,7 +29,7 @@ from ..events import Recompile
 from ..files import HTML_PAGE, check_output
 from ..formatting import format_bytes
 from ..session import Session
-from ..views.explorer.explorer_text import format_explorer
+from ..views.explorer_text import format_explorer
 from ..views.summary import format_headline, format_status
 from ..views.totals import TotalsDict, compute_totals
 from ..watch import current, notice, start, stop, stop_all

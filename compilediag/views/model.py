@@ -6,35 +6,63 @@ browser applies patches to an empty page; the report is a page with one patch in
 
 from __future__ import annotations
 
+import base64
+import math
 import threading
 import time
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, map_collected, sum_calls
+from .. import plugins
+from ..decode.records.record_kinds import GUARD_TREE
+from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, fix_code, map_collected, sum_calls
+from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import make_plan
-from ..events import Compile
+from ..diagnosis.torch_docs import find_torch_page
+from ..events import Artifact, Compile
 from ..program import describe_command
-from .artifact_texts import TextBudget, make_tree_rows
-from .explorer.documents import ExplorerDocuments
-from .explorer.source_lines import SourceLines
-from .group_tables import MADE_OF, add_group_tables, get_group_columns
-from .page_columns import EXPLAINED, PART_OF, get_all_event_columns, to_ms
-from .page_plan import (
-    describe_examples,
-    describe_findings,
-    describe_plan,
-    describe_torch_docs,
-    leave_out_planned,
+from ..storage.table_properties import TableProperties
+from ..storage.texts import deflate, inflate
+from ..unpacking import unpack_start
+from .explorer import ExplorerDocuments, SourceLines
+from .page_rows import (
+    EXPLAINED,
+    MADE_OF,
+    PART_OF,
+    News,
+    PageRows,
+    add_group_tables,
+    get_all_event_columns,
+    get_group_columns,
+    to_ms,
 )
-from .page_rows import News, PageRows
-from .page_types import PageColumn, PageMeta, PagePatch, PageRow, PatchParts, RunningCompile, StoredText
-from .plugin_panels import make_panels
+from .page_types import (
+    Cell,
+    PageColumn,
+    PageExample,
+    PageFinding,
+    PageLink,
+    PageMeta,
+    PagePanel,
+    PagePatch,
+    PagePlan,
+    PageRow,
+    PanelTable,
+    PatchParts,
+    RunningCompile,
+    StoredText,
+)
 from .rank_page import make_rank_page
 from .redaction import RedactedData, Redactor, redact_plan
 from .totals import Totals
 from .vllm_page import make_vllm_page
 
 if TYPE_CHECKING:
+    from ..diagnosis import Finding
+    from ..diagnosis.plan import Plan
     from ..storage.data import SessionData
 
 #: Version of the patch format.
@@ -217,12 +245,12 @@ class _DiagnosedParts:
         plan, findings = make_plan(self._data, causes), diagnose(data, None if self._redactor else causes)
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)
-            findings = leave_out_planned(findings, plan)
+            findings = _leave_out_planned(findings, plan)
         self.parts = {
-            "findings": describe_findings(findings, plan),
-            "plan": describe_plan(plan, self._redactor is not None),
-            "examples": describe_examples(findings, plan),
-            "torch_docs": describe_torch_docs(findings, plan),
+            "findings": _describe_findings(findings, plan),
+            "plan": _describe_plan(plan, self._redactor is not None),
+            "examples": _describe_examples(findings, plan),
+            "torch_docs": _describe_torch_docs(findings, plan),
         }
         whole = None if self._redactor is None else self._data
         if ranks := make_rank_page(data, self._data.state == "watching", whole):
@@ -285,3 +313,166 @@ def _get_columns() -> dict[str, list[PageColumn]]:
     for table in MADE_OF.values():
         columns[table].append(PART_OF)
     return {**columns, **get_group_columns()}
+
+
+# Findings and plan
+
+
+def _describe_plan(plan: Plan, is_redacted: bool) -> PagePlan:
+    """The plan as plain values. A redacted plan has no patch, because that contains lines of the user's files."""
+    return cast(PagePlan, {**plan.to_dict(), "patch": None if is_redacted else plan.patch()})
+
+
+def _describe_findings(findings: Sequence[Finding], plan: Plan) -> list[PageFinding]:
+    """The findings as plain values; each with the number of the step that fixes it."""
+    return [_describe_finding(finding, plan.find_step(finding), plan.has_cost(finding)) for finding in findings]
+
+
+def _describe_examples(findings: Iterable[Finding], plan: Plan) -> dict[str, PageExample]:
+    """Rule -> its worked example, for the rules of these findings and of the plan's steps."""
+    examples = load_examples()
+    rules = _list_rules(findings, plan)
+    return {rule: cast(PageExample, asdict(examples[rule])) for rule in rules if rule in examples}
+
+
+def _describe_torch_docs(findings: Iterable[Finding], plan: Plan) -> dict[str, PageLink]:
+    """Rule -> the page of torch's documentation about it, for the rules of these findings and of the plan's steps."""
+    pages = {rule: find_torch_page(rule) for rule in _list_rules(findings, plan)}
+    return {rule: {"title": page.title, "url": page.url} for rule, page in pages.items() if page is not None}
+
+
+def _list_rules(findings: Iterable[Finding], plan: Plan) -> list[str]:
+    return sorted({finding.rule for finding in findings} | {step.rule for step in plan.steps})
+
+
+def _leave_out_planned(findings: Sequence[Finding], plan: Plan) -> list[Finding]:
+    """The findings of a redacted page: without those of recompiles that the plan explains.
+
+    Rules see redacted rows. Without values, the recompiles of one cause cannot be joined.
+    """
+    evidence = (*(step.evidence for step in plan.steps), *(cause.evidence for cause in plan.unresolved))
+    planned = {event for events in evidence for event in events}
+    return [f for f in findings if f.rule == "recompile_limit" or not f.evidence or not planned.issuperset(f.evidence)]
+
+
+def _describe_finding(finding: Finding, step: int | None, is_cost: bool) -> PageFinding:
+    return {
+        "rule": finding.rule,
+        "title": finding.title,
+        "seconds_recoverable": finding.seconds_recoverable,
+        "is_expected": finding.is_expected,
+        "count": finding.count,
+        "suggestion": finding.suggestion,
+        "fix": fix_code(finding.fix),
+        "function": finding.function,
+        "file": finding.file,
+        "line": finding.line,
+        "evidence": list(finding.evidence),
+        "values": [str(value) for value in finding.details],
+        "step": step,
+        "is_cost": is_cost,
+    }
+
+
+# Panels of plug-ins: tables that the page shows in tabs of their own
+
+#: Larger panels are cut, and a note says so.
+MAX_ROWS, MAX_COLUMNS, MAX_CHARS = 5_000, 20, 2_000
+
+
+def make_panels(data: TableProperties) -> list[PagePanel]:
+    """The panels of all plug-ins. `data` has the DataFrames of the session, redacted if need be."""
+    return [_make_panel(plugin, data) for plugin in plugins.list_plugins("panels")]
+
+
+def _make_panel(plugin: plugins.Plugin, data: TableProperties) -> PagePanel:
+    table: PanelTable | None = plugin.call(validate_panel, data)
+    failed: PanelTable = {"columns": [], "rows": [], "note": f"{plugin.subject}: {plugin.reason}"}
+    table = table or failed
+    return {"name": f"panel:{plugin.name}", "label": plugin.name.replace("_", " "), **table}
+
+
+def validate_panel(result: Any) -> PanelTable:
+    """The result of a plug-in as a table, cut to the limits. ValueError or TypeError if it is no table."""
+    columns = [str(name)[:100] for name in result["columns"]][:MAX_COLUMNS]
+    if not columns or isinstance(result["columns"], str):
+        raise ValueError("a panel needs a list of columns")
+    rows = [_convert_row(row, len(columns)) for row in islice(result["rows"], MAX_ROWS + 1)]
+    is_cut = len(rows) > MAX_ROWS
+    return {"columns": columns, "rows": rows[:MAX_ROWS], "note": f"the first {MAX_ROWS} rows" if is_cut else None}
+
+
+def _convert_row(row: Iterable[Any], width: int) -> list[Cell]:
+    cells = [_convert_cell(cell) for cell in islice(row, width)]
+    return cells + [None] * (width - len(cells))
+
+
+def _convert_cell(cell: Any) -> Cell:
+    if hasattr(cell, "item") and getattr(cell, "ndim", 0) == 0:
+        cell = cell.item()  # A number of numpy, as DataFrames have it.
+    if cell is None or isinstance(cell, bool | int):
+        return cell
+    if isinstance(cell, float):
+        return cell if math.isfinite(cell) else None
+    text = str(cell)
+    return None if text in ("<NA>", "NaT") else text[:MAX_CHARS]
+
+
+# Texts of artifacts, which stay compressed, as the session stores them
+
+#: A text beyond the budget is cut to so many characters.
+CUT_CHARS = 4_000
+#: Bytes of a guard tree, and of all that are added at once.
+MAX_TREE, MAX_TREES = 16 << 20, 512 << 20
+
+
+class TextBudget:
+    """Bounds the texts of a page to `size` bytes of base64."""
+
+    def __init__(self, size: int):
+        self._size = self._free = size
+
+    def make_texts(self, bodies: Mapping[int, bytes]) -> dict[str, StoredText]:
+        """The texts of these artifacts, the short ones first; beyond the budget only their beginnings, beyond twice
+        the budget none. A text that several artifacts have is there once.
+        """
+        texts: dict[str, StoredText] = {}
+        first: dict[bytes, int] = {}
+        for event_id, body in sorted(bodies.items(), key=lambda item: (len(item[1]), item[0])):
+            if body in first:
+                texts[str(event_id)] = {"same": first[body]}
+            elif self._free > -self._size:
+                is_cut = len(body) * 4 // 3 > self._free
+                encoded = base64.b64encode(_cut(body) if is_cut else body).decode()
+                self._free -= len(encoded)
+                texts[str(event_id)] = {"z": encoded, "cut": is_cut}
+                first[body] = event_id
+        return texts
+
+
+def make_tree_rows(
+    artifacts: Sequence[Artifact], bodies: Mapping[int, bytes], explorer: ExplorerDocuments
+) -> list[list[Any]]:
+    """The rows of the guard trees among the artifacts. A tree is left out if it is damaged, which is reported where its
+    text is shown, or larger than any that torch writes.
+    """
+    rows, free = [], MAX_TREES
+    for artifact in artifacts:
+        body = bodies.get(artifact.event_id or 0)
+        if artifact.name == GUARD_TREE and body is not None and free > 0:
+            try:
+                tree = inflate(body, MAX_TREE)
+            except (zlib.error, UnicodeDecodeError):
+                free -= MAX_TREE
+                continue
+            free -= len(tree)
+            rows.append(explorer.add_tree(artifact, tree))
+    return rows
+
+
+def _cut(body: bytes) -> bytes:
+    """The first characters of a deflated text; nothing of a damaged one."""
+    try:
+        return deflate(unpack_start(body, 4 * CUT_CHARS).decode(errors="ignore")[:CUT_CHARS].encode())
+    except zlib.error:
+        return deflate(b"")

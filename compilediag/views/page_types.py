@@ -580,7 +580,7 @@ class PackedDocument(FunctionHead):
 StoredText = TypedDict(
     "StoredText", {"z": str, "cut": bool, "same": int, "in": int, "slice": tuple[int, int]}, total=False
 )
-#: How a value changes: see `patch_deltas`.
+#: How a value changes: see `patches`.
 DeltaItems = TypedDict("DeltaItems", {"=": list[Any]})
 DeltaStep: TypeAlias = "tuple[int, int | Delta] | DeltaItems"
 Delta = TypedDict(
@@ -596,7 +596,7 @@ class PatchParts(TypedDict, total=False):
     `observed`: table -> whether all of its sources recorded. `feeds`: table -> its sources. `made_of`: group table ->
     the table of the events that it sums up. `texts`: event id of an artifact -> its text. `examples`: rule -> its
     example, for the rules of the findings and of the plan; `torch_docs` in the same way: the page about it. `changes`
-    and `documents`, the latter by the ids of functions: see `patch_deltas`.
+    and `documents`, the latter by the ids of functions: see `patches`.
     """
 
     columns: dict[str, list[PageColumn]]

@@ -3,24 +3,126 @@
 Searching, filtering and sorting happen in the browser, so they work while the kernel is busy. The traits that the
 browser reads are documented at the top of `static/widget.js`.
 
-What a notebook shows and saves for the widget is in `notebook_output.py`.
+The output of a widget in a notebook is first the live widget, then, once the watch has ended, its record (`record.py`).
 """
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
+import time
 import uuid
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
+from ..errors import CompilediagError
+from ..files import make_absolute
+from ..interrupts import pass_on
 from . import esm, page_json
+from .export import export_session
 from .model import ViewModel
-from .notebook_output import NotebookOutput, is_kernel
-from .page_exports import answer_export
-from .patch_pump import Pump
+from .patches import Pump
 from .record import WidgetTexts
+from .report import write_report
+
+if TYPE_CHECKING:
+    from ..storage.data import SessionData
+
+
+#: Format that a page asks for -> the end of the name of what is written; "" for a folder.
+ENDINGS = {"html": ".html", "markdown": ".md", "csv": "", "parquet": "", "perfetto": ".json"}
+
+
+def answer_export(data: SessionData, message: Mapping[str, Any]) -> dict[str, Any]:
+    """Write what a page asks for, in the kernel's folder; the answer has the path, or the error in one line."""
+    answer = {"type": "answer", "request": message.get("request")}
+    try:
+        return {**answer, "path": str(_write(data, str(message.get("format"))))}
+    except (CompilediagError, OSError) as error:
+        pass_on(error)
+        return {**answer, "error": str(error)}
+    except Exception as error:  # The page waits for an answer.
+        pass_on(error)
+        return {**answer, "error": f"{type(error).__name__}: {error}"}
+
+
+def _write(data: SessionData, format: str) -> Path:
+    if format not in ENDINGS:
+        raise CompilediagError(f"unknown format {format!r}: use one of {', '.join(ENDINGS)}")
+    write: Callable[[Path], Path] = lambda path: export_session(data, path, format)  # noqa: E731
+    if format == "html":
+        write = lambda path: write_report(data, path)  # noqa: E731
+    return write(_choose_path(str(data.meta.get("title") or "session"), format))
+
+
+def _choose_path(title: str, format: str) -> Path:
+    """A name that is free: `train-20261122-143000.html`, `train-20261122-143000-csv`."""
+    stem = re.sub(r"\W+", "-", Path(title).stem).strip("-")[:60] or "session"
+    name = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}" + ("" if ENDINGS[format] else f"-{format}")
+    folder = make_absolute(".")
+    candidates = (folder / f"{name}{f'-{n}' if n else ''}{ENDINGS[format]}" for n in range(1000))
+    return next(path for path in candidates if not path.exists())
+
+
+#: Hosts show this type before any other, and an error if the widget is gone.
+_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def is_kernel() -> bool:
+    """True in a kernel, whose outputs can be replaced; false in a terminal."""
+    return getattr(_find_shell(), "kernel", None) is not None
+
+
+class NotebookOutput:
+    """One output. `view` is the MIME bundle of the widget itself, without any text."""
+
+    def __init__(self, view: dict[str, Any]):
+        self._view = view
+        self._handle: Any = None
+
+    def show(self, texts: dict[str, str]) -> None:
+        """Show the widget, or `texts` where widgets cannot be shown."""
+        self._display({**self._view, **texts})
+
+    def finish(self, record: dict[str, str]) -> None:
+        """Show a record; it replaces the output that is there.
+
+        The widget leaves the saved output, because a host would show its own error for it once the kernel is gone.
+        The living page finds the record in the host's document and takes its place there (`static/record-pages.js`).
+        """
+        self._display({**(self._view if _needs_view() else {}), **record})
+
+    def _display(self, bundle: dict[str, Any]) -> None:
+        from IPython.display import display
+
+        if not is_kernel():
+            display({"text/plain": bundle["text/plain"]}, raw=True)
+        elif self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+
+def _needs_view() -> bool:
+    """True for hosts where the page cannot take the record's place.
+
+    Colab shows outputs in frames that only a widget view fills. VS Code loads widgets when it sees a view, and shows
+    the other types by itself if the widget is gone.
+    """
+    names = getattr(_find_shell(), "user_ns", {})
+    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in names
+
+
+def _find_shell() -> Any:
+    """The IPython of this process; None if there is none."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return get_ipython() if get_ipython is not None else None
+
 
 #: Bytes of base64 for the texts of artifacts in the state that a notebook stores; the longest are cut.
 STORED_TEXTS = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from compilediag.views.dashboard import make_dashboard
 from compilediag.views.page_json import dumps
-from compilediag.views.patch_pump import QUIET_S, Pump, split_patch
+from compilediag.views.patches import QUIET_S, Pump, split_patch
 from tests.browser.conftest import MOST_MS
 
 

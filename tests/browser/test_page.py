@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from compilediag.events import Collective, Compile, ExportProblem, StackFrame, SymbolicShape
-from compilediag.views.patch_pump import split_patch
+from compilediag.views.patches import split_patch
 from tests.browser.conftest import BEGIN_NS, expect_totals, expect_value, open_tab, read_totals
 
 HOSTILE = [

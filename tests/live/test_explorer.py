@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.explorer.explorer_text import format_explorer
+from compilediag.views.explorer_text import format_explorer
 from compilediag.views.model import ViewModel
 from tests.unit.session_builder import unpack_document
 

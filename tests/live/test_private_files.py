@@ -32,7 +32,7 @@ WRITE = """
 import threading
 import torch
 import compilediag as cd
-from compilediag.views.page_exports import ENDINGS, answer_export
+from compilediag.views.widget import ENDINGS, answer_export
 
 root, log = Path(sys.argv[1]), sys.argv[2]
 mask = os.umask(0)

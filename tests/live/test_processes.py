@@ -11,7 +11,7 @@ import pytest
 import compilediag as cd
 from compilediag import sources
 from compilediag.views.model import ViewModel
-from compilediag.views.patch_pump import Pump
+from compilediag.views.patches import Pump
 
 FORK = """
 import json, multiprocessing, os, sys, time

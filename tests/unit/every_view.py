@@ -9,8 +9,8 @@ from compilediag.errors import CompilediagError
 from compilediag.events import BY_TABLE
 from compilediag.logs.folders import FollowedFiles
 from compilediag.session import load
-from compilediag.views.explorer.explorer_text import format_explorer
-from compilediag.views.figures.catalog import FIGURES
+from compilediag.views.explorer_text import format_explorer
+from compilediag.views.figures import FIGURES
 from compilediag.views.live_status import JobReader, answer_hung_or_compiling, describe_activity
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps

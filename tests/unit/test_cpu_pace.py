@@ -2,16 +2,16 @@
 
 import pytest
 
-from compilediag.views import patch_pump
-from compilediag.views.patch_pump import LONGEST_S, MOST_SAVED_S, SHARE, CpuPace
+from compilediag.views import patches
+from compilediag.views.patches import LONGEST_S, MOST_SAVED_S, SHARE, CpuPace
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """[the time, the CPU time of this thread], which stand still."""
     now = [100.0, 5.0]
-    monkeypatch.setattr(patch_pump.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(patch_pump.time, "thread_time", lambda: now[1])
+    monkeypatch.setattr(patches.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(patches.time, "thread_time", lambda: now[1])
     return now
 
 

@@ -8,8 +8,8 @@ import pytest
 from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_line, split_tree
 from compilediag.document import to_text
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
-from compilediag.views.explorer.explorer_text import describe_functions, format_explorer
-from compilediag.views.explorer.function_entries import LEFT_OUT, MAX_ITEMS
+from compilediag.views.explorer import LEFT_OUT, MAX_ITEMS
+from compilediag.views.explorer_text import describe_functions, format_explorer
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from tests.unit.session_builder import SECOND, saved, unpack_document

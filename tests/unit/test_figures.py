@@ -12,11 +12,7 @@ from compilediag.diagnosis.rules.cudagraph_functions import make_functions_frame
 from compilediag.errors import CompilediagError
 from compilediag.events import Phase
 from compilediag.events.words import PHASES
-from compilediag.views.figures.catalog import FIGURES
-from compilediag.views.figures.compile_figures import OUTCOMES
-from compilediag.views.figures.cudagraph_figures import ACTIONS, CALLS
-from compilediag.views.figures.figure_style import find_axis_end
-from compilediag.views.figures.tuning_figures import KINDS
+from compilediag.views.figures import ACTIONS, FIGURES, GRAPH_CALLS, KINDS, OUTCOMES, find_axis_end
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled, graph, lookup, sizes, tuning
 
@@ -197,7 +193,7 @@ def test_colors_can_be_read_on_light_and_dark_backgrounds(session, name):
 
 
 def test_every_color_of_an_outcome_and_an_action_is_readable():
-    colors = [*OUTCOMES.values(), *(color for _, color in (*ACTIONS.values(), *CALLS.values())), *KINDS.values()]
+    colors = [*OUTCOMES.values(), *(color for _, color in (*ACTIONS.values(), *GRAPH_CALLS.values())), *KINDS.values()]
     assert min(compute_contrast(color, back) for color in colors for back in ("#ffffff", "#111111")) >= 3
 
 

@@ -14,7 +14,7 @@ import compilediag as cd
 from compilediag.events import Compile
 from compilediag.recording import Recorder
 from compilediag.views.model import ViewModel
-from compilediag.views.patch_pump import Pump
+from compilediag.views.patches import Pump
 
 from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, sizes

@@ -13,8 +13,8 @@ from compilediag.document import BREAK_PAGE, format_block, format_sentence, form
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList
 from compilediag.formatting import format_line
-from compilediag.views.explorer.explorer_text import format_explorer
-from compilediag.views.markdown import MAX_SIZE, make_markdown
+from compilediag.views.explorer_text import format_explorer
+from compilediag.views.export import MAX_SIZE, make_markdown
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.tables_builder import changes, compiled, refused, sizes
 

@@ -21,9 +21,9 @@ from compilediag.events import (
     SourceStatus,
 )
 from compilediag.storage.tables import table_columns
-from compilediag.views.group_tables import COLUMNS, MADE_OF
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
+from compilediag.views.page_rows import COLUMNS, MADE_OF
 from compilediag.views.totals import compute_totals
 from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.tables_builder import FORWARD, add_keys, graph, kernel, lookup, refused, tuning

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compilediag.views.page_exports import ENDINGS, answer_export
+from compilediag.views.widget import ENDINGS, answer_export
 from tests.unit.session_builder import saved
 from tests.unit.tables_builder import compiled
 

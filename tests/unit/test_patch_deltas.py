@@ -10,7 +10,7 @@ import pytest
 from compilediag.events import Compile, GuardFailure, Phase, Recompile
 from compilediag.views import esm, model, page_json
 from compilediag.views.model import ViewModel
-from compilediag.views.patch_deltas import DOCUMENTS, GROWING, PatchDeltas, find_delta
+from compilediag.views.patches import DOCUMENTS, GROWING, PatchDeltas, find_delta
 
 from .session_builder import SECOND, put, recording
 

@@ -8,7 +8,7 @@ import pytest
 import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
-from compilediag.views.plugin_panels import MAX_ROWS, make_panels, validate_panel
+from compilediag.views.model import MAX_ROWS, make_panels, validate_panel
 from tests.unit.sample_plugin import on_the_path
 from tests.unit.tables_builder import compiled, tables
 

@@ -8,7 +8,7 @@ import pytest
 from compilediag.events import BY_TABLE, Artifact, SourceStatus, StackFrame, columns
 from compilediag.session import load
 from compilediag.storage.tables import table_columns
-from compilediag.views.markdown import make_markdown
+from compilediag.views.export import make_markdown
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from compilediag.views.redaction import (

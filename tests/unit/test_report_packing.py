@@ -7,8 +7,7 @@ import zlib
 
 from compilediag.events import Artifact, Compile, GuardFailure, Recompile
 from compilediag.views.model import ViewModel
-from compilediag.views.report import TEXT_BUDGET, render_report
-from compilediag.views.report_packing import pack_patch
+from compilediag.views.report import TEXT_BUDGET, pack_patch, render_report
 from tests.unit.session_builder import saved
 
 FILE = "/home/ada/project/training/model.py"

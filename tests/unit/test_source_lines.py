@@ -5,7 +5,7 @@ import os
 import pytest
 
 from compilediag.source_files import MAX_BYTES
-from compilediag.views.explorer.source_lines import SourceLines
+from compilediag.views.explorer import SourceLines
 
 CODE = [f"line_{n} = {n}" for n in range(1, 21)]
 

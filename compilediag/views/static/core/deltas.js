@@ -1,4 +1,4 @@
-// Makes the new value of a part of the page from the old one and what changed; `patch_deltas.py` explains the format.
+// Makes the new value of a part of the page from the old one and what changed; `patches.py` explains the format.
 /** @import { Delta } from "./page-types" */
 
 /**

@@ -19,7 +19,7 @@ export function readPageData() {
 }
 
 /**
- * The patch of a report, as compilediag/views/report_packing.py packs it: a cell can be the number of a text.
+ * The patch of a report, as compilediag/views/report.py packs it: a cell can be the number of a text.
  * @param {PackedPatch} packed
  * @returns {Patch}
  */

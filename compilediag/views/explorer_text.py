@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from ...diagnosis import explain_gaps
-from ...document import Block, Items, Section, escape_unprintable, shorten_items, to_text
-from ...formatting import format_amount, format_count, format_function, format_line, format_place, format_seconds
-from ...storage.data import SessionData
-from ..page_types import EntryDocument, FunctionDocument, GuardDocument, RecompileDocument
-from .documents import make_documents
+from ..diagnosis import explain_gaps
+from ..document import Block, Items, Section, escape_unprintable, shorten_items, to_text
+from ..formatting import format_amount, format_count, format_function, format_line, format_place, format_seconds
+from ..storage.data import SessionData
+from .explorer import make_documents
+from .page_types import EntryDocument, FunctionDocument, GuardDocument, RecompileDocument
 
 #: Functions, and items of each of their lists, that are shown; the rest is counted.
 MAX_FUNCTIONS, MAX_LINES = 8, 12

@@ -1,0 +1,710 @@
+"""The explorer's documents: of each function its entries, its recompiles against them, and its guards.
+
+Every number that the explorer shows is computed here; the browser and the text form only render. Events come in any
+order. A document is made of all events of its function, so it is made again whenever one of them comes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypedDict, TypeVar, cast
+
+from ..decode.guards.guard_text import parse_guard
+from ..decode.guards.guard_tree_text import ObjectNames, TreeLine, describe_guard, parse_tree_line, split_tree
+from ..diagnosis.rules.break_even import CallTally, EntryWorth
+from ..events import ANOTHER_OBJECT, Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
+from ..formatting import format_expression, format_names
+from ..notebook_cells import read_cell
+from ..source_files import SourceReader, split_lines
+from .page_rows import to_ms
+from .page_types import (
+    CalledOnce,
+    Company,
+    EagerCalls,
+    EntryDocument,
+    FailedGuard,
+    FunctionDocument,
+    GuardCount,
+    GuardDescription,
+    GuardDocument,
+    PackedDocument,
+    PackedList,
+    RecompileDocument,
+)
+
+#: rank, pid, file, line and name of a function.
+FunctionKey = tuple[int | None, int | None, str | None, int | None, str | None]
+PlacedEvent = Compile | Recompile | Calls
+
+
+class ExplorerDocuments:
+    """The documents of a session's functions, brought up to date as events come.
+
+    `has_every_guard`: all failing guards of all entries were recorded (detail="full"), not only those of the closest
+    entry. `lines` reads the user's code; None leaves it out.
+    """
+
+    def __init__(self, has_every_guard: bool, lines: SourceLines | None):
+        self._has_every_guard = has_every_guard
+        self._lines = lines
+        self._functions: dict[FunctionKey, _FunctionEvents] = {}
+        self._by_compile: dict[str, _FunctionEvents] = {}
+        self._failures: dict[str, list[GuardFailure]] = defaultdict(list)
+        self._costs = _CompileIndex()
+        self._tree_lines: dict[str, SharedTreeLines] = defaultdict(SharedTreeLines)
+        self._counted_pids: set[int | None] = set()
+
+    def add(self, event: Event) -> None:
+        """Take an event. A recompile may come again, when its seconds are known."""
+        if isinstance(event, Compile):
+            self._add_compile(event)
+        elif isinstance(event, Recompile):
+            function = self._find_function(event)
+            function.recompiles[event.event_id or 0] = event
+            self._remember(event, function)
+        elif isinstance(event, GuardFailure) and event.compile_key is not None:
+            self._failures[event.compile_key].append(event)
+            self._mark_changed(event.compile_key)
+        elif isinstance(event, Calls):
+            self._find_function(event).calls.append(event)
+        elif isinstance(event, SourceStatus) and event.name == "calls" and event.status == "active":
+            # In a process whose calls are counted, an entry without any was never called.
+            self._counted_pids.add(event.pid)
+
+    def add_tree(self, artifact: Artifact, text: str) -> list[Any]:
+        """The row of an entry's guard tree: [event id, key of its lines, the lines that are new, runs of lines]."""
+        if artifact.compile_key is not None:
+            self._costs.add_tree(artifact)
+            self._mark_changed(artifact.compile_key)
+        frame = f"{artifact.rank}|{artifact.pid}|{(artifact.compile_id or '').rpartition('/')[0]}"
+        fresh, runs = self._tree_lines[frame].add_tree(text)
+        return [artifact.event_id, frame, fresh, runs]
+
+    def take_changed(self) -> list[list[Any]]:
+        """[id, packed document] of each function that changed since the last call."""
+        changed = [function for function in self._functions.values() if function.is_changed]
+        return [[function.id, _pack_document(self._make_document(function))] for function in changed]
+
+    def make_all(self) -> list[FunctionDocument]:
+        """The documents of all functions."""
+        return [self._make_document(function) for function in self._functions.values()]
+
+    def _add_compile(self, event: Compile) -> None:
+        self._costs.add_compile(event)
+        if event.trigger == "lazy_backward":
+            if event.compile_key is not None:
+                self._mark_changed(event.compile_key)
+            return
+        function = self._find_function(event)
+        function.compiles.append(event)
+        self._remember(event, function)
+
+    def _find_function(self, event: PlacedEvent) -> _FunctionEvents:
+        key = (event.rank, event.pid, event.file, event.line, event.function)
+        function = self._functions.setdefault(key, _FunctionEvents(key, event.event_id or 0))
+        function.id = min(function.id, event.event_id or 0)
+        function.is_changed = True
+        return function
+
+    def _remember(self, event: Compile | Recompile, function: _FunctionEvents) -> None:
+        if event.compile_key is not None:
+            self._by_compile.setdefault(event.compile_key, function)
+
+    def _mark_changed(self, compile_key: str) -> None:
+        if compile_key in self._by_compile:
+            self._by_compile[compile_key].is_changed = True
+
+    def _make_document(self, function: _FunctionEvents) -> FunctionDocument:
+        function.is_changed = False
+        entries, guards = FunctionEntries(function.compiles), GuardList()
+        recompiles = sorted(function.recompiles.values(), key=lambda event: (event.time_ns, event.event_id or 0))
+        rows = [self._make_row(event, entries, guards) for event in keep_latest(recompiles)]
+        row_documents = [row.document for row in rows]
+        calls = FunctionCalls(function.calls, entries, function.pid in self._counted_pids)
+        entry_documents = entries.make_documents(row_documents, self._costs, calls)
+        lost = [event.lost_s for event in recompiles if event.lost_s is not None]
+        rank, pid, file, line, name = function.key
+        return {
+            "rank": rank,
+            "pid": pid,
+            "file": file,
+            "line": line,
+            "function": name,
+            "compiles": len(function.compiles),
+            "recompiles": len(recompiles),
+            "lost_s": sum(lost) if lost else None,
+            "eager": calls.describe_eager(),
+            "once": calls.find_called_once(entry_documents),
+            "entries": entry_documents,
+            "rows": row_documents,
+            "guards": guards.make_documents(rows, entry_documents, self._has_every_guard, self._lines),
+        }
+
+    def _make_row(self, event: Recompile, entries: FunctionEntries, guards: GuardList) -> GridRow:
+        """One line of the grid: in each entry the guards that failed, each once."""
+        failed: dict[int, dict[int, FailedGuard]] = {}
+        actual: dict[int, str | None] = {}
+        for failure in self._failures.get(event.compile_key or "", ()):
+            guard = guards.add(failure)
+            entry = entries.find(failure.entry_compile_key, failure.entry_compile_id)
+            actual.setdefault(guard, failure.actual)
+            cell = FailedGuard(guard, bool(failure.is_first), failure.fail_count, failure.expected)
+            failed.setdefault(entry, {}).setdefault(guard, cell)
+        main = guards.add(event) if event.guard_source or event.guard_kind else None
+        has_closest = bool(event.closest_compile_id or event.closest_compile_key)
+        return GridRow(
+            {
+                "event": event.event_id or 0,
+                "made": entries.find_made(event.compile_key),
+                "closest": entries.find(event.closest_compile_key, event.closest_compile_id) if has_closest else None,
+                "guard": main,
+                "cells": [(entry, list(found.values())) for entry, found in failed.items()],
+                "time": to_ms(event.time_ns),
+                "compile_id": event.compile_id,
+                "expected": event.expected,
+                "now": event.actual,
+                "entries_checked": event.entries_checked,
+                "others": _count_others(event),
+                "lost_s": event.lost_s,
+            },
+            actual,
+        )
+
+
+def _count_others(event: Recompile) -> int:
+    """The entries that were checked but not analyzed."""
+    checked = event.entries_checked or 0
+    return checked - (checked if event.entries_analyzed is None else event.entries_analyzed)
+
+
+class _FunctionEvents:
+    """All events of one function in one process."""
+
+    def __init__(self, key: FunctionKey, event_id: int):
+        self.key = key
+        self.id = event_id
+        self.compiles: list[Compile] = []
+        self.recompiles: dict[int, Recompile] = {}
+        self.calls: list[Calls] = []
+        self.is_changed = True
+
+    @property
+    def pid(self) -> int | None:
+        return self.key[1]
+
+
+class _CompileIndex:
+    """The seconds and guard trees of compiles, by compile key."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._first: dict[str, int | None] = {}
+        self._trees: dict[str, int] = {}
+
+    def add_compile(self, event: Compile) -> None:
+        key = event.compile_key
+        if key is None:
+            return
+        if event.trigger != "lazy_backward":
+            self._first.setdefault(key, event.event_id)
+        if event.duration_s is not None:
+            self._seconds[key] = self._seconds.get(key, 0.0) + event.duration_s
+
+    def add_tree(self, event: Artifact) -> None:
+        if event.compile_key is not None:
+            self._trees[event.compile_key] = max(event.event_id or 0, self._trees.get(event.compile_key, 0))
+
+    def get_seconds(self, compile: Compile) -> float | None:
+        """The s of a frame's compile with its backward; of another compile that belongs to it, its own s."""
+        if compile.compile_key is None or self._first.get(compile.compile_key) != compile.event_id:
+            return compile.duration_s
+        return self._seconds.get(compile.compile_key)
+
+    def get_tree(self, compile: Compile) -> int | None:
+        return None if compile.compile_key is None else self._trees.get(compile.compile_key)
+
+
+def make_documents(data: Rows, has_every_guard: bool) -> list[FunctionDocument]:
+    """The documents of a session without the user's code and guard trees."""
+    documents = ExplorerDocuments(has_every_guard, None)
+    for kind in (SourceStatus, Compile, Recompile, GuardFailure, Calls):
+        for event in data.rows(kind):
+            documents.add(event)
+    return documents.make_all()
+
+
+#: The lists of a document, which are sent as column names and rows.
+LISTS = ("entries", "rows", "guards")
+
+
+def _pack_document(document: FunctionDocument) -> PackedDocument:
+    """A document for the page: each list as the names of its columns, once, and its rows."""
+    lists = {part: _pack_list(document[part]) for part in LISTS}  # type: ignore[literal-required]
+    return cast(PackedDocument, {**document, **lists})
+
+
+def _pack_list(items: list[dict[str, Any]]) -> PackedList:
+    return (list(items[0]), [list(item.values()) for item in items]) if items else ([], [])
+
+
+# The cache entries of one function: those compiled during the watch, and older ones that failed or were called
+
+#: A document holds so many of the latest entries and recompiles; torch stops at 256 entries of one code object.
+MAX_ITEMS = 256
+#: Of more items so many are left out at once: their positions are in all other items, which a page gets again then.
+LEFT_OUT = 64
+
+T = TypeVar("T")
+
+
+class CompileCosts(Protocol):
+    """What is known of all compiles of a session."""
+
+    def get_seconds(self, compile: Compile) -> float | None:
+        """The s of a compile, with its backward."""
+
+    def get_tree(self, compile: Compile) -> int | None:
+        """The event id of the guard tree of the entry that it made."""
+
+
+def keep_latest(items: Sequence[T]) -> Sequence[T]:
+    """The latest items of a function, at most `MAX_ITEMS`."""
+    begin = -(-max(0, len(items) - MAX_ITEMS) // LEFT_OUT) * LEFT_OUT
+    return items[begin:]
+
+
+def _has_entry(compile: Compile) -> bool:
+    """True if a compile made an entry: also one that only has guards, because its graph is empty."""
+    return compile.outcome in ("ok", None) or (compile.outcome == "empty" and bool(compile.guard_count))
+
+
+class FunctionEntries:
+    """Numbers the entries of a function, the compiled ones first, in order of time."""
+
+    def __init__(self, compiles: Iterable[Compile]):
+        made = [compile for compile in compiles if _has_entry(compile)]
+        made.sort(key=lambda compile: (compile.time_ns, compile.event_id or 0))
+        self._compiles: list[Compile | None] = list(keep_latest(made))
+        self._compile_ids = [compile.compile_id for compile in keep_latest(made)]
+        self._by_key = {c.compile_key: at for at, c in enumerate(self._compiles) if c and c.compile_key is not None}
+        self._older: dict[tuple[str | None, str | None], int] = {}
+
+    def find(self, compile_key: str | None, compile_id: str | None) -> int:
+        """The number of an entry. One that was not compiled here is older than the watch, and is added."""
+        number = self._by_key.get(compile_key) if compile_key is not None else None
+        if number is not None:
+            return number
+        number = self._older.setdefault((compile_key, compile_id), len(self._compiles))
+        if number == len(self._compiles):
+            self._compiles.append(None)
+            self._compile_ids.append(compile_id)
+        return number
+
+    def find_made(self, compile_key: str | None) -> int | None:
+        """The number of the entry that a compile made; None if it made none, or is not done."""
+        return None if compile_key is None else self._by_key.get(compile_key)
+
+    def make_documents(
+        self, rows: Sequence[RecompileDocument], costs: CompileCosts, calls: FunctionCalls
+    ) -> list[EntryDocument]:
+        """The documents of all entries; `rows` are the function's recompiles in order of time."""
+        made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
+        order, failed = _find_lookup_order(rows, len(self._compiles)), _count_failures(rows)
+        documents: list[EntryDocument] = []
+        for number, compile in enumerate(self._compiles):
+            seconds = costs.get_seconds(compile) if compile else None
+            documents.append(
+                {
+                    "event": compile.event_id if compile else None,
+                    "compile_id": self._compile_ids[number],
+                    "made_at": made_at.get(number),
+                    "seconds": seconds,
+                    "tree": costs.get_tree(compile) if compile else None,
+                    "order": order.get(number),
+                    "failed": failed.get(number, []),
+                    **calls.describe(number, seconds),
+                    "time": to_ms(compile.time_ns) if compile else None,
+                    "guard_count": compile.guard_count if compile else None,
+                    "guard_latency_us": compile.guard_latency_us if compile else None,
+                }
+            )
+        return documents
+
+
+class _CallColumns(TypedDict):
+    """Calls of an entry, the s of one, the s that they took less than eager ones, and when the compile pays off."""
+
+    calls: int | None
+    mean_s: float | None
+    won_s: float | None
+    break_even: int | None
+
+
+class FunctionCalls:
+    """The calls of a function's entries, and those that ran eagerly; all None if calls were not counted."""
+
+    def __init__(self, events: Iterable[Calls], entries: FunctionEntries, are_counted: bool):
+        self._are_counted = are_counted
+        self._eager = CallTally()
+        self._compiled: dict[int, CallTally] = defaultdict(CallTally)
+        for event in events:
+            is_eager = event.ran == "eager"
+            tally = self._eager if is_eager else self._compiled[entries.find(event.compile_key, event.compile_id)]
+            tally.add(event)
+
+    def describe(self, entry: int, paid_s: float | None) -> _CallColumns:
+        """The columns of an entry that cost `paid_s`, see `EntryWorth`."""
+        if not self._are_counted:
+            return {"calls": None, "mean_s": None, "won_s": None, "break_even": None}
+        tally = self._compiled.get(entry, CallTally())
+        worth = EntryWorth(paid_s, tally.calls, tally.mean_s, self._eager.mean_s)
+        return {
+            "calls": worth.calls,
+            "mean_s": worth.mean_s,
+            "won_s": worth.won_s,
+            "break_even": worth.break_even,
+        }
+
+    def describe_eager(self) -> EagerCalls | None:
+        """The calls that ran eagerly."""
+        if not self._are_counted:
+            return None
+        return {"calls": self._eager.calls, "total_s": self._eager.total_s, "mean_s": self._eager.mean_s}
+
+    def find_called_once(self, entries: Iterable[EntryDocument]) -> CalledOnce | None:
+        """The entries that were called once."""
+        if not self._are_counted:
+            return None
+        once = [entry for entry in entries if entry["calls"] == 1]
+        return {"count": len(once), "seconds": sum(entry["seconds"] or 0.0 for entry in once)}
+
+
+def _find_lookup_order(rows: Sequence[RecompileDocument], count: int) -> Mapping[int, int]:
+    """Entry -> its turn (from 1) at a lookup: the order at the last recompile, after the entry that it made."""
+    if any(row["others"] for row in rows[-1:]):
+        return {}  # Entries that were not analyzed have unknown positions between the others.
+    order = [entry for row in rows[-1:] for entry, _ in row["cells"]]
+    newest = [row["made"] for row in rows[-1:] if row["made"] is not None]
+    if not rows and count == 1:
+        newest = [0]
+    return {entry: turn for turn, entry in enumerate(dict.fromkeys([*newest, *order]), 1)}
+
+
+@dataclass
+class _FailureCount:
+    expected: str | None
+    recompiles: int = 0
+    fail_count: int | None = None
+
+
+def _count_failures(rows: Iterable[RecompileDocument]) -> Mapping[int, list[GuardCount]]:
+    """Entry -> the guards that failed in it."""
+    counts: dict[int, dict[int, _FailureCount]] = defaultdict(dict)
+    for row in rows:
+        for entry, failures in row["cells"]:
+            for failure in failures:
+                count = counts[entry].setdefault(failure.guard, _FailureCount(failure.expected))
+                count.recompiles += 1
+                count.fail_count = failure.fail_count if failure.fail_count is not None else count.fail_count
+    return {
+        entry: [GuardCount(guard, c.recompiles, c.fail_count, c.expected) for guard, c in by_guard.items()]
+        for entry, by_guard in counts.items()
+    }
+
+
+# Its guards: their values over time, the user's line, and what failed together with each of them
+
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?")
+_HINT = re.compile(r"\(HINT: (.*)\)\s*$", re.S)
+_STACK = "User stack trace:\n"
+#: Texts of one guard that are shown: they differ only in the values.
+MAX_TEXTS = 6
+#: Guards of these kinds need a bound or a set, not one value.
+_KINDS_WITHOUT_VALUE = frozenset({"symbolic_shape"})
+
+
+@dataclass
+class GridRow:
+    """A recompile as a line of the grid, with what each guard saw at it."""
+
+    document: RecompileDocument
+    actual: dict[int, str | None] = field(default_factory=dict)
+
+    def has_failed(self, guard: int) -> bool:
+        """True if the guard failed in an entry, or was the reason for the recompile."""
+        return guard in self.actual or self.document["guard"] == guard
+
+    @property
+    def has_every_entry(self) -> bool:
+        """False if the failing guards of some checked entries are not known."""
+        return len(self.document["cells"]) == (self.document["entries_checked"] or 0)
+
+    def has_failed_everywhere(self, guard: int) -> bool:
+        """True if the guard failed in every entry of the recompile that is recorded."""
+        return all(any(f.guard == guard for f in found) for _, found in self.document["cells"])
+
+
+class GuardList:
+    """The guards that failed, numbered in the order of appearance. All checks of one source are one guard."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._guards: list[_GuardHistory] = []
+
+    def add(self, event: GuardFailure | Recompile) -> int:
+        """Take the guard that an event names; its number."""
+        text = event.guard if isinstance(event, GuardFailure) else None
+        key = event.guard_source or f"{event.guard_kind or 'other'}: {text or ''}"[:200]
+        number = self._numbers.setdefault(key, len(self._guards))
+        if number == len(self._guards):
+            self._guards.append(_GuardHistory(key))
+        self._guards[number].add(event)
+        return number
+
+    def make_documents(
+        self, rows: list[GridRow], entries: list[EntryDocument], has_every_guard: bool, lines: SourceLines | None
+    ) -> list[GuardDocument]:
+        """The documents of all guards. `lines` reads the user's code; None leaves it out."""
+        names = [guard.name for guard in self._guards]
+        return [
+            {
+                **guard.describe(lines),
+                **_collect_values(number, guard, rows, entries),
+                **_find_company(number, rows, names, has_every_guard),
+                "recompiles": sum(row.has_failed(number) for row in rows),
+                "lost_s": _sum_lost(number, rows),
+            }
+            for number, guard in enumerate(self._guards)
+        ]
+
+
+class _GuardHistory:
+    """One guard, from all events that name it."""
+
+    def __init__(self, key: str):
+        self.key = key
+        self.source: str | None = None
+        self.kinds: dict[str, None] = {}
+        self.texts: dict[str, None] = {}
+        self.user_file: str | None = None
+        self.user_line: int | None = None
+        self.user_code: str | None = None
+        self.reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        return format_expression(self.source) if self.source else next(iter(self.kinds)).replace("_", " ")
+
+    def add(self, event: GuardFailure | Recompile) -> None:
+        self.source = self.source or event.guard_source
+        self.kinds.setdefault(event.guard_kind or "other")
+        if event.user_file is not None and self.user_line is None:
+            self.user_file, self.user_line = event.user_file, event.user_line
+        if isinstance(event, Recompile):
+            self.user_code = self.user_code or event.user_code
+            self.reason = self.reason or event.reason
+        elif event.guard:
+            self.texts.setdefault(event.guard)
+
+    def describe(self, lines: SourceLines | None) -> GuardDescription:
+        # The longest text has torch's comment.
+        parsed = parse_guard(max(self.texts, key=len)) if self.texts else None
+        # Only torch's line is known if the guard was made in its own code.
+        framework = parsed if parsed and parsed.user_file and self.user_file is None else None
+        code = self.user_code or (parsed.user_code if parsed and framework is None else None)
+        names = ObjectNames()
+        return {
+            "key": self.key,
+            "source": self.source,
+            "name": self.name,
+            "kinds": list(self.kinds),
+            "texts": [describe_guard(text, names) for text in list(self.texts)[:MAX_TEXTS]],
+            "user_file": self.user_file,
+            "user_line": self.user_line,
+            "user_code": code if lines else None,
+            "around": lines.read_around(self.user_file, self.user_line, code) if lines else None,
+            "framework": f"{framework.user_file}:{framework.user_line}" if framework else None,
+            "framework_code": framework.user_code if framework else None,
+            "stack": (self.reason or "").partition(_STACK)[2].rstrip() or None,
+            "hint": next((found[1] for text in self.texts if (found := _HINT.search(text))), None),
+        }
+
+
+class _Values(TypedDict):
+    """[text, number or None] of each value; [step, value, whether a call brought it] of each point in time."""
+
+    values: list[tuple[str, float | None]]
+    points: list[tuple[int, int, bool]]
+
+
+def _collect_values(
+    number: int, guard: _GuardHistory, rows: list[GridRow], entries: Iterable[EntryDocument]
+) -> _Values:
+    """The values of a guard over time. Step 0 is the value that the first entry needs, step n the n-th recompile."""
+    values = _ValueList()
+    points: list[tuple[int, int, bool]] = []
+    if not _KINDS_WITHOUT_VALUE.issuperset(guard.kinds):
+        first_entries = (entry for entry in entries if entry["made_at"] is None)
+        needs = (need.expected for entry in first_entries for need in entry["failed"] if need.guard == number)
+        first = next(needs, None)
+        if first is not None:
+            points.append((0, values.add(first, is_new=False), False))
+    for step, row in enumerate(rows, 1):
+        actual = row.actual.get(number)
+        if actual is not None:
+            is_new = row.has_failed_everywhere(number)
+            points.append((step, values.add(actual, is_new and row.has_every_entry, is_new), True))
+    return {"values": values.listed, "points": points}
+
+
+class _ValueList:
+    """The values that a guard saw, each once. Different objects that look the same get different names if possible."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._objects: Counter[str] = Counter()
+        self.listed: list[tuple[str, float | None]] = []
+
+    def add(self, text: str, is_new: bool, may_be_new: bool = False) -> int:
+        """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one. If
+        only `may_be_new` is true, that is not known, and the value keeps its text.
+        """
+        label = text.removesuffix(ANOTHER_OBJECT)
+        if label != text and not is_new and may_be_new:
+            label = text
+        elif label != text:
+            self._objects[label] += is_new
+            label = f"{label} #{self._objects[label] + 1}" if is_new else f"{label}, an earlier one"
+        if label not in self._numbers:
+            self._numbers[label] = len(self.listed)
+            number = float(label) if _NUMBER.fullmatch(label) else None
+            self.listed.append((label, number if number is not None and math.isfinite(number) else None))
+        return self._numbers[label]
+
+
+def _sum_lost(number: int, rows: Iterable[GridRow]) -> float | None:
+    """Seconds of the recompiles that this guard was the reason for."""
+    lost = [row.document["lost_s"] for row in rows if row.document["guard"] == number]
+    known = [seconds for seconds in lost if seconds is not None]
+    return sum(known) if known else None
+
+
+def _find_company(number: int, rows: Iterable[GridRow], names: Sequence[str], has_every_guard: bool) -> Company:
+    """Which guards failed with this one, and what fixing this one alone would have prevented.
+
+    `alone` counts the recompiles at which this was the only failing guard of some entry.
+    """
+    failed = [row for row in rows if number in row.actual]
+    beside: Counter[int] = Counter(guard for row in failed for guard in row.actual if guard != number)
+    smallest = [_find_smallest_company(number, row, has_every_guard) for row in failed]
+    alone = sum(others == frozenset() for others in smallest)
+    counts = Counter(others for others in smallest if others)
+    usual = min(counts, key=lambda others: (-counts[others], len(others), sorted(others)), default=frozenset())
+    verdict = _judge(alone, len(failed), [names[guard] for guard in sorted(usual)])
+    return {"with": list(beside.most_common()), "alone": alone, "verdict": verdict}
+
+
+def _find_smallest_company(number: int, row: GridRow, has_every_guard: bool) -> frozenset[int] | None:
+    """The fewest other guards that failed together with this one in an entry; None if no entry shows it.
+
+    Only the closest entry shows it if the failing guards of the others were not all recorded.
+    """
+    closest = row.document["closest"]
+    companies = [
+        _exclude(number, found)
+        for entry, found in row.document["cells"]
+        if any(f.guard == number for f in found) and (has_every_guard or entry == closest)
+    ]
+    return min(companies, key=lambda others: (len(others), sorted(others)), default=None)
+
+
+def _exclude(number: int, found: Iterable[FailedGuard]) -> frozenset[int]:
+    return frozenset(f.guard for f in found if f.guard != number)
+
+
+def _judge(alone: int, failed: int, others: Sequence[str]) -> str | None:
+    """What fixing this guard alone would have prevented, in a sentence; None if that is not known."""
+    if not failed:
+        return None
+    recompiles = {1: "the only recompile", 2: "both recompiles"}.get(failed, f"all {failed} recompiles")
+    if alone == failed:
+        return f"Fixing this guard alone would have prevented {recompiles} at which it failed."
+    if not others:
+        return None
+    also = format_names(others)
+    if alone == 0:
+        return f"Fixing this guard alone would not have helped: {also} also failed in every entry that it failed in."
+    return (
+        f"Fixing this guard alone would have prevented {alone} of the {failed} recompiles at which it failed; "
+        f"at the others, {also} also failed."
+    )
+
+
+# The lines around the user's line
+
+#: Lines that are shown before and after the line itself.
+AROUND = 4
+_CELL = re.compile(r"Cell In\[(\d{1,9})\]")
+_MAX_CHARS = 300
+
+
+class SourceLines:
+    """Reads the program's Python files, and cells of this notebook if the session was recorded in it (`is_own`).
+
+    A session does not keep files. What it names may have changed since, and a session from elsewhere may name any
+    file. So lines are shown only if `SourceReader` reads the file, and the whole line still has the text that torch
+    recorded.
+    """
+
+    def __init__(self, is_own: bool):
+        self._is_own = is_own
+        self._reader = SourceReader(is_own)
+        self._files: dict[str, list[str] | None] = {}
+
+    def read_around(self, file: str | None, line: int | None, code: str | None) -> list[tuple[int, str]] | None:
+        """(number, text) of the lines around a line, in order; None if they cannot be verified."""
+        if file is None or line is None or not code:
+            return None
+        if file not in self._files:
+            self._files[file] = self._read(file)
+        lines = self._files[file]
+        if lines is None or not 1 <= line <= len(lines) or lines[line - 1].strip() != code.strip():
+            return None
+        first, last = max(1, line - AROUND), min(len(lines), line + AROUND)
+        return [(number, lines[number - 1][:_MAX_CHARS]) for number in range(first, last + 1)]
+
+    def _read(self, file: str) -> list[str] | None:
+        if cell := _CELL.fullmatch(file):
+            return read_cell(int(cell[1])) if self._is_own else None
+        text = self._reader.find(file)
+        return None if text is None else [line.rstrip("\r\n") for line in split_lines(text)]
+
+
+# Guard trees
+
+
+class SharedTreeLines:
+    """The lines of the guard trees of one frame, numbered; a tree is runs of these lines."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names = ObjectNames()
+
+    def add_tree(self, text: str) -> tuple[list[TreeLine], list[list[int]]]:
+        """The lines that are new with this tree, and the tree as runs: [first line, number of lines]."""
+        fresh: list[TreeLine] = []
+        runs: list[list[int]] = []
+        for line in split_tree(text):
+            number = self._numbers.get(line)
+            if number is None:
+                number = self._numbers[line] = len(self._numbers)
+                fresh.append(parse_tree_line(line, self._names))
+            if runs and sum(runs[-1]) == number:
+                runs[-1][1] += 1
+            else:
+                runs.append([number, 1])
+        return fresh, runs

@@ -1,1 +1,0 @@
-"""The guard-failure explorer: one document per function, shown in the browser or as text."""

@@ -1,1 +1,0 @@
-"""Plotly figures of a session."""
