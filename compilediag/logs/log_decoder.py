@@ -12,11 +12,9 @@ from typing import Any
 
 from .. import plugins
 from ..decode.records.attempts import CompileAttempt
-from ..decode.records.kept_texts import Item
-from ..decode.records.log_clock import LogClock, read_absolute_ns
-from ..decode.records.log_process import LogProcess
+from ..decode.records.log_process import Item, LogProcess
 from ..decode.records.record_kinds import TIMED
-from ..decode.records.trace_log import Record, Unread
+from ..decode.records.trace_log import LogClock, Record, Unread, read_absolute_ns
 from ..events import Artifact, Event
 from .log_files import LogFile
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..decode.records.kept_texts import Item, PackedText
+from ..decode.records.log_process import Item, PackedText
 from ..decode.records.trace_log import Record, Unread, compute_md5, read_records
 from ..errors import CompilediagError
 from ..events import KINDS, Artifact, Event, SourceStatus, list_sources

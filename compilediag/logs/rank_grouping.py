@@ -1,7 +1,7 @@
 """The logs of a job, grouped by what their ranks compiled: one rank of each group is read, the others are counted.
 
 What a rank compiled is a digest, found without a session: only the records that decide what was compiled are parsed
-(`decode/records/deciding_records.py`), by the decoder that reads logs into sessions, and the steps are those that ranks
+(`decode/records/packed_records.py`), by the decoder that reads logs into sessions, and the steps are those that ranks
 are compared by. So ranks with equal digests have no divergence. Per rank, the scan keeps the seconds of each compile.
 """
 
@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..decode.rank_steps import EXECUTION, digest_guard_failures, digest_steps, find_steps, read_graph_names
-from ..decode.records.deciding_records import is_deciding
+from ..decode.records.packed_records import is_deciding
 from ..decode.records.trace_log import read_records
 from ..errors import CompilediagError
 from ..events import CacheLookup, Collective, Compile, Event, GraphBreak, GuardFailure, RankMember, Recompile, RowList

@@ -9,7 +9,7 @@ import types
 from collections import OrderedDict
 from typing import Any, TypedDict
 
-from ..decode.cache_keys.nearest_key import KeyHistory
+from ..decode.cache_keys import KeyHistory
 from ..decode.call_stacks import CallStacks
 from ..decode.records.cache_records import CacheStore, LookUp
 from .dynamo import torch_api

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.nearest_key import (
+from compilediag.decode.cache_keys import (
     MAX_NOTED,
     MAX_SETTINGS,
     MAX_UNSAVED,
@@ -155,7 +155,7 @@ class Past:
 
 
 def test_a_key_of_an_earlier_session_says_when_and_where():
-    from compilediag.decode.cache_keys.key_components import parse_components
+    from compilediag.decode.cache_keys import parse_components
 
     own, settings = parse_components(["[a] a: 1", "[b] inductor_config[x]: True"])
     past = Past(("old", {**own, **settings}, "yesterday, train.py"))
@@ -174,7 +174,7 @@ def test_a_key_of_an_earlier_session_says_when_and_where():
 
 
 def test_earlier_sessions_are_asked_at_the_first_miss_and_get_the_keys_of_hits_together():
-    from compilediag.decode.cache_keys.key_components import parse_components
+    from compilediag.decode.cache_keys import parse_components
 
     past = Past(("old", parse_components(["[a] a: 1"])[0], "yesterday"), ("k1", {}, "yesterday"))
     history = KeyHistory(past)

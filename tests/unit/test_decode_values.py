@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilediag.decode.guards.entry_values import read_guard_values
+from compilediag.decode.records.recompile_reasons import read_guard_values
 
 
 def leaves(*codes):

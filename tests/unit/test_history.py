@@ -11,8 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from compilediag.decode.cache_keys.key_components import Component
-from compilediag.decode.cache_keys.nearest_key import CacheKey, KeyOwner
+from compilediag.decode.cache_keys import CacheKey, Component, KeyOwner
 from compilediag.program import program_name
 from compilediag.sources.caches import key_history as history
 from compilediag.sources.caches.key_history import StoredKeys, default_path

@@ -2,21 +2,19 @@
 
 import pytest
 
-from compilediag.decode.cache_keys.key_components import (
+from compilediag.decode.cache_keys import (
     CODE_CHARS,
-    TEXT_CHARS,
-    describe_component,
-    parse_components,
-    shorten,
-    split_outside_brackets,
-)
-from compilediag.decode.cache_keys.key_differences import (
     MAX_ALIGNED,
     MAX_DIFFERENCES,
     MAX_LINES,
+    TEXT_CHARS,
     VALUE_CHARS,
+    describe_component,
     describe_differences,
     measure_distance,
+    parse_components,
+    shorten,
+    split_outside_brackets,
 )
 
 #: As torch 2.13 writes the fake tensor of an input.

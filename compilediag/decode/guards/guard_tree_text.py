@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .cpp_names import parse_class_name
-from .guard_text import parse_user_line, split_comment
+from .guard_forms import parse_class_name
+from .guard_text import format_tensor_check, parse_user_line, split_comment
 from .path import format_source, scan_source
-from .tensor_text import format_tensor_check
 
 _LINE = re.compile(r"((?:\| )*)\+- ")
 _MANAGER = re.compile(r"((?:KeyManager: |ValueManager: )?\w*GuardManager)(?:: source=(.*))?", re.S)

@@ -1,7 +1,8 @@
 """Files that TORCH_TRACE wrote, as records: a prefix and a line of JSON, then lines of payload, each after a tab.
 
 Reading streams: one block of the file and one record are in memory. What is not a record, or only part of one, is
-reported (`Unread`, `Record.damage`), and reading continues.
+reported (`Unread`, `Record.damage`), and reading continues. `LogClock` has the time of a record: its prefix is local
+time without a year, and some records have an absolute time too.
 torch/_logging/_internal.py defines the format (TorchLogsFormatter, trace_structured); read at torch 2.4, 2.11 and 2.13.
 """
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from .record_kinds import find_compile_id, find_kind
@@ -286,3 +289,121 @@ def _separate(first: Record, second: Record) -> None:
 def compute_md5(data: bytes) -> str:
     """Return the digest that torch names a payload by."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+#: Names that are remembered.
+MAX_NAMES = 200_000
+
+
+class FileNames(dict[int, str]):
+    """The names of files by the numbers that torch writes instead of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._completed: dict[str, str] = {}
+
+    def add(self, text: object, number: object) -> None:
+        """Remember a name as torch logs it."""
+        if isinstance(text, str) and isinstance(number, int) and len(self) < MAX_NAMES:
+            self[number] = text
+            self._completed.clear()
+
+    def complete(self, path: str | None) -> str | None:
+        """Return the whole path of a file whose name a guard shortens.
+
+        torch removes the folders that a path shares with its own, and one more character for the slash: where they
+        share none, that is the first letter.
+        """
+        if path is None:
+            return None
+        if path not in self._completed:
+            whole = (name for name in self.values() if name.endswith(f"/{path}") or name[2:] == path)
+            self._completed[path] = path if path.startswith("/") else next(whole, path)
+        return self._completed[path]
+
+
+SECOND = 1_000_000_000
+#: Time zones are quarters of an hour apart.
+QUARTER = 900 * SECOND
+HALF_YEAR = 180 * 86_400 * SECOND
+
+
+class LogClock:
+    """Converts stamps to nanoseconds since 1970, given the first records of a log.
+
+    If none of them has an absolute time, the year is that of the file's last change, and the zone is UTC.
+    """
+
+    def __init__(self, records: Sequence[Record], changed_ns: int):
+        self._year = _find_year(changed_ns)
+        self._offset = 0
+        self._last = 0
+        self._second = ("", 0)
+        for record in records:
+            absolute = read_absolute_ns(record)
+            if absolute is not None:
+                self._align(record.stamp, absolute)
+                return
+        if records and self.convert(records[0].stamp) > changed_ns + 86_400 * SECOND:
+            self._year -= 1
+        self._last, self._second = 0, ("", 0)
+
+    def _align(self, stamp: str, absolute: int) -> None:
+        self._year = _find_year(absolute)
+        difference = absolute - self.convert(stamp)
+        if abs(difference) > HALF_YEAR:  # Local time and UTC were in different years.
+            self._year += 1 if difference > 0 else -1
+            self._second = ("", 0)
+            difference = absolute - self.convert(stamp)
+        self._offset = round(difference / QUARTER) * QUARTER
+        self._last, self._second = 0, ("", 0)
+
+    def convert(self, stamp: str) -> int:
+        """Return the time of a stamp, `1121 13:54:23.654000`. Half a year before the last one means a new year."""
+        whole = stamp[:-7]
+        if whole != self._second[0]:
+            self._second = (whole, self._convert_second(whole))
+            if self._second[1] < self._last - HALF_YEAR:
+                self._year += 1
+                self._second = (whole, self._convert_second(whole))
+            self._last = self._second[1]
+        return self._second[1] + int(stamp[-6:]) * 1000
+
+    def _convert_second(self, whole: str) -> int:
+        month, day, hour, minute, second = (int(whole[at : at + 2]) for at in (0, 2, 5, 8, 11))
+        try:
+            moment = datetime(self._year, month, day, hour, minute, second, tzinfo=UTC)
+        except ValueError:  # A damaged prefix, or the 29th of February of another year.
+            return self._last
+        return int(moment.timestamp()) * SECOND + self._offset
+
+
+def _find_year(ns: int) -> int:
+    return datetime.fromtimestamp(ns // SECOND, UTC).year
+
+
+def read_absolute_ns(record: Record) -> int | None:
+    """Return the absolute time at which a record was written; None if it has none."""
+    metadata = record.metadata
+    if "chromium_event" in metadata and record.size:
+        try:
+            return check_range(record.parse_event()["ts"] * 1000)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+    metrics = metadata.get("compilation_metrics")
+    if isinstance(metrics, dict):
+        try:
+            end_us = metrics.get("end_time_us")
+            return check_range(
+                end_us * 1000
+                if end_us is not None
+                else (metrics["start_time"] + metrics["entire_frame_compile_time_s"]) * SECOND
+            )
+        except (TypeError, KeyError):
+            return None
+    return None
+
+
+def check_range(ns: float) -> int | None:
+    """Return `ns` if it is a time of this century, else None."""
+    return int(ns) if math.isfinite(ns) and 946_684_800 * SECOND < ns < 4_102_444_800 * SECOND else None

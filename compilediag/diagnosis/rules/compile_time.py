@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...decode.records.timed_events import CPU_CHECK
+from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import Phase, Rows
 from ...formatting import format_seconds
 from ..compile_cost import CompileCost

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ...decode.records.timed_events import CPU_CHECK
+from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import Compile, KernelCompile, Phase, Rows
 from ...formatting import format_amount, format_function, format_line, format_seconds, format_share
 from ..compile_cost import CompileCost

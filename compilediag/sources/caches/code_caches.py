@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ... import clock
-from ...decode.records.timed_events import CPU_CHECK
+from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, KernelCompile, Phase
 from ..compile_context import AttemptColumns, OwnerColumns
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ... import clock, own_log
-from ...decode.cache_keys.key_components import Component, Components
-from ...decode.cache_keys.nearest_key import CacheKey, KeyHistory, KeyOwner
+from ...decode.cache_keys import CacheKey, Component, Components, KeyHistory, KeyOwner
 from ...errors import CompilediagError
 from ...events import SourceStatus
 from ...files import make_absolute

@@ -10,16 +10,18 @@ from types import FrameType
 from typing import Any, TypedDict
 
 from ... import clock
-from ...decode.records.compilation_metrics import AOT_COMPILE, make_compile, read_static_sources
-from ...decode.records.graph_break_text import parse_graph_break
-from ...decode.records.timed_events import (
+from ...decode.records.compilation_metrics import (
+    AOT_COMPILE,
     ATTEMPT_PREFIX,
     AUTOMATIC_DYNAMIC,
     clean_compile_id,
     is_phase_kept,
+    make_compile,
     make_dynamic_decision,
     make_phase,
+    read_static_sources,
 )
+from ...decode.records.graph_break_text import parse_graph_break
 from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
 from ...events import Compile
 from ..compile_context import code_columns

@@ -24,9 +24,8 @@ from ...decode.guards.failed_guards import (
     make_first_failure,
     make_recompile_events,
 )
-from ...decode.guards.guard_text import parse_guard
+from ...decode.guards.guard_text import TensorCheck, parse_guard
 from ...decode.guards.path import NotConstant, parse_expression, read_constant, scan_source
-from ...decode.guards.tensor_text import TensorCheck
 from ..guards.guard_scope import GuardScope, count_mismatches, read_properties
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.guard_walk import complete

@@ -16,11 +16,9 @@ from typing import Any
 
 import torch
 
-from ...decode.guards.cpp_names import compare_dispatch_keys, parse_class_name
-from ...decode.guards.guard_forms import format_dim_ranges
-from ...decode.guards.guard_text import ParsedGuard, split_comment
+from ...decode.guards.guard_forms import compare_dispatch_keys, format_dim_ranges, parse_class_name
+from ...decode.guards.guard_text import ParsedGuard, TensorCheck, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
-from ...decode.guards.tensor_text import TensorCheck
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...interrupts import pass_on
 from ..hooks.threads import is_torch_file

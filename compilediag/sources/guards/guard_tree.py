@@ -24,8 +24,7 @@ from typing import Any
 
 from ...decode.bounded_text import bound_text
 from ...decode.guards.failed_guards import FailingGuard
-from ...decode.guards.guard_text import ParsedGuard, parse_guard
-from ...decode.guards.tensor_text import TensorCheck
+from ...decode.guards.guard_text import ParsedGuard, TensorCheck, parse_guard
 from . import torch_api
 from .guard_scope import GuardScope, find_user_line
 from .guard_walk import (

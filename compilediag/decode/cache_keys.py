@@ -1,0 +1,536 @@
+"""Why a cache missed: the components of the key, compared with the nearest earlier key of the same function.
+
+torch writes a key's components as lines, `[digest] name: text`, 540 to 640 of them, of which nine in ten are
+configuration (`torch/_inductor/codecache.py: FxGraphCachePickler.debug_lines`). Only the digest decides whether two
+components are the same: a text may hold an address, or leave out the values of a graph's constants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import re
+import zlib
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from ..events import CacheLookup
+
+#: Characters kept of a text, and of source code.
+TEXT_CHARS, CODE_CHARS = 1_000, 60_000
+#: Lines that are parsed once, and their longest; torch has about 650 settings.
+MOST_SETTINGS, SETTING_CHARS = 4_096, 2_000
+LINE = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]*): (?P<text>.*)", re.DOTALL)
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+TENSOR = re.compile(r"TensorMetadata(?:AndValues)?\((?:tensor_metadata=TensorMetadata\()?")
+#: What `split_outside_brackets` looks at: a string, which may have no end, or one character.
+MARK = re.compile(r"""'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[,()\[\]{}]""", re.DOTALL)
+#: Tensors whose texts are formatted once.
+MOST_TENSORS = 1_024
+#: Prefixes of configuration; most keys of a session share all of it.
+SETTING = ("inductor_config", "autograd_config[")
+#: The graph, and other source code in a key.
+GRAPH, CODE = "gm", ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
+#: Components that are bytes only; the values of `autograd_config` are components of their own.
+OPAQUE = {"autograd_config"}
+#: Defaults of a tensor's fields.
+USUAL = {
+    "layout": "torch.strided",
+    "storage_offset": "0",
+    **dict.fromkeys(
+        ("requires_grad", "is_quantized", "is_conj", "is_neg", "is_inference", "is_sparse"),
+        "False",
+    ),
+}
+#: Fields of a tensor that follow from others.
+DERIVED = {"memory_format", "storage_bytes", "is_coalesced", "dense_dim", "sparse_dim"}
+#: Names of the parts of the tuple that is the configuration in AOTAutograd's key.
+AOT_CONFIG = (
+    "num_params_buffers",
+    "keep_inference_input_mutations",
+    "is_export",
+    "no_tangents",
+    "dynamic_shapes",
+    "arg_pos_to_source",
+    "static_input_indices",
+    "enable_log",
+    "pre_dispatch",
+    "precompile_backend_id",
+)
+
+
+class Component(NamedTuple):
+    """One component; `digest` is torch's, None if torch has none."""
+
+    digest: str | None
+    text: str
+
+    def same_as(self, other: Component) -> bool:
+        if self.digest is not None and other.digest is not None:
+            return self.digest == other.digest
+        return self.text == other.text
+
+
+Components = dict[str, Component]
+
+
+def parse_components(lines: Iterable[str]) -> tuple[Components, Components]:
+    """Parse the lines that a key is hashed from; return those that are configuration, nine in ten, on their own."""
+    found: Components = {}
+    settings: Components = {}
+    for line in lines:
+        setting = _recall_setting(line) if len(line) <= SETTING_CHARS else _parse_setting(line)
+        if setting is not None:
+            settings[setting[0]] = setting[1]
+        elif (match := LINE.match(line)) is not None:
+            digest, name, text = match.groups()
+            found.update(make_components(name, digest, text))
+    return found, settings
+
+
+@functools.lru_cache(MOST_SETTINGS)
+def _recall_setting(line: str) -> tuple[str, Component] | None:
+    """Return one object per setting: hundreds of new objects per key would slow down garbage collection."""
+    return _parse_setting(line)
+
+
+def _parse_setting(line: str) -> tuple[str, Component] | None:
+    """Return the name and the component of a line if it is configuration."""
+    match = LINE.match(line)
+    if match is None or not match["name"].startswith(SETTING):
+        return None
+    return match["name"], Component(match["digest"], shorten(match["text"]))
+
+
+@functools.lru_cache(MOST_SETTINGS)
+def make_setting(name: str, text: str) -> Component:
+    """Return one object per setting that torch does not write itself."""
+    return make_components(name, None, text).get(name, Component(None, ""))
+
+
+def make_components(name: str, digest: str | None, text: str) -> Components:
+    """Make what is stored of a component: short, without addresses; the parts of an unnamed tuple get names."""
+    if name in OPAQUE:
+        return {}
+    if name == "aot_config":
+        parts = split_outside_brackets(text.removeprefix("(").removesuffix(")"))
+        if len(parts) == len(AOT_CONFIG):
+            return {
+                f"aot_config[{n}]": Component(None, shorten(part)) for n, part in zip(AOT_CONFIG, parts, strict=True)
+            }
+    if name.startswith(CODE):
+        return {name: Component(digest, shorten(text, CODE_CHARS))}
+    if text.startswith("TensorMetadata"):
+        text = _recall_tensor(text) if len(text) <= SETTING_CHARS else _format_tensor(text)
+    elif text.startswith("('") and text.endswith("',)"):
+        text = text[2:-3]  # A symbolic number, as its reducer writes it.
+    elif "0x" in text:
+        text = ADDRESS.sub("", text)
+    return {name: Component(digest, shorten(text))}
+
+
+def parse_tensor_fields(text: str) -> dict[str, str]:
+    """Return the fields of a tensor's text, by name; empty for any other text."""
+    parts = [part.partition("=") for part in text.split("; ")]
+    return {name: value for name, equals, value in parts if equals} if text.startswith("dtype=") else {}
+
+
+def describe_component(text: str) -> str:
+    """Format the text of a component: `float32 [2, 3], stride [3, 1], cpu` for a tensor."""
+    tensor = parse_tensor_fields(text)
+    if not tensor:
+        return text
+    head = f"{tensor.pop('dtype')} {tensor.pop('shape', '?')}, stride {tensor.pop('stride', '?')}"
+    rest = [tensor.pop("device", "?"), *(f"{name} {value}" for name, value in tensor.items())]
+    return ", ".join([head, *rest])
+
+
+def split_outside_brackets(text: str) -> list[str]:
+    """Split a text at the commas that are outside brackets and strings."""
+    parts, depth, begin = [], 0, 0
+    for mark in MARK.finditer(text):
+        char = mark[0]
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[begin : mark.start()].strip())
+            begin = mark.end()
+    last = text[begin:].strip()
+    return [*parts, last] if last else parts
+
+
+def shorten(text: str, limit: int = TEXT_CHARS) -> str:
+    """Return the text, or the start of a longer one with a checksum, so that two different texts stay different."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 40]}... ({len(text)} characters, {zlib.crc32(text.encode(errors='replace')):08x})"
+
+
+def _format_tensor(text: str) -> str:
+    """Format `TensorMetadata(dtype=torch.float32, shape=torch.Size([2]), ...)` as `dtype=float32; shape=[2]; ...`."""
+    inner = TENSOR.sub("", text, count=1).rstrip(")")
+    said = (part.partition("=") for part in split_outside_brackets(inner))
+    kept = [(name, value) for name, _, value in said if value not in ("", USUAL.get(name)) and name not in DERIVED]
+    return "; ".join(f"{name}={_format_setting(value)}" for name, value in kept)
+
+
+_recall_tensor = functools.lru_cache(MOST_TENSORS)(_format_tensor)
+
+
+def _format_setting(value: str) -> str:
+    """Format a value without the names of torch's classes."""
+    value = value.removeprefix("torch.Size(").removeprefix("torch.")
+    if value.startswith("device("):
+        device = re.findall(r"type='(\w+)'(?:, index=(\d+))?", value)
+        return ":".join(part for part in device[0] if part) if device else value
+    if value.startswith("("):
+        return f"[{value.strip('()').rstrip(',')}]"
+    return value.removesuffix(")") if value.startswith("[") else value
+
+
+#: A value in a difference is cut to this many characters.
+VALUE_CHARS = 200
+#: Differences shown, and lines shown of one graph.
+MAX_DIFFERENCES, MAX_LINES = 24, 4
+#: Longest graphs, in lines, that are aligned; longer ones are compared line by line.
+MAX_ALIGNED = 1_000
+ABSENT = "(absent)"
+INPUT = "example_inputs["
+#: Code that frees a value which is not used again; it ends a line of a graph.
+FREED = re.compile(r";  (?:\w+ = )+None$")
+#: The order of differences: what the user sets or passes comes before what follows from it.
+ORDER = ("inductor_config", "autograd_config", "fx_kwargs", "aot_config", "example_inputs", "constant", *CODE)
+
+
+def measure_distance(then: Components, now: Components) -> float:
+    """Return how far two keys are apart: components that differ, plus the share of lines of each graph that does."""
+    then = _align_inputs(then, now)
+    names = _find_differing(then, now)
+    return len(names) + sum(_measure_share(then.get(n), now.get(n)) for n in names if n.startswith(CODE))
+
+
+def describe_differences(then: Components, now: Components) -> list[str]:
+    """Return the differences between two keys, the causes first."""
+    then = _align_inputs(then, now)
+    names = sorted(_find_differing(then, now), key=_find_place)
+    texts = [text for name in names for text in _describe_difference(name, then.get(name), now.get(name), names)]
+    more = len(texts) - MAX_DIFFERENCES
+    return texts if more <= 0 else [*texts[:MAX_DIFFERENCES], f"and {more} more"]
+
+
+def _find_differing(then: Components, now: Components) -> list[str]:
+    found = [name for name in {**then, **now} if not _is_same(then.get(name), now.get(name))]
+    # The digest of a graph covers its constants: if it is the same, they made no difference.
+    return found if GRAPH in found else [name for name in found if not name.startswith("constant[")]
+
+
+def _align_inputs(then: Components, now: Components) -> Components:
+    """Return `then` with its inputs numbered as in `now`, if one was added or removed (a size that became dynamic)."""
+    before, after = _find_inputs(then), _find_inputs(now)
+    if len(before) == len(after) or max(len(before), len(after)) > MAX_ALIGNED:
+        return then
+    old_texts, new_texts = ([component.text for component in inputs.values()] for inputs in (before, after))
+    old, new = list(before), list(after)
+    names: dict[str, str] = {}
+    matcher = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False)
+    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
+        if kind in ("equal", "replace"):  # Sizes come before the tensors that have them, so the ends match.
+            names.update(zip(reversed(old[i1:i2]), reversed(new[j1:j2]), strict=False))
+    return {names.get(name, name.replace("[", "[old ") if name in before else name): c for name, c in then.items()}
+
+
+def _find_inputs(key: Components) -> Components:
+    return {name: component for name, component in key.items() if name.startswith(INPUT)}
+
+
+def _is_same(old: Component | None, new: Component | None) -> bool:
+    return old is not None and new is not None and (old is new or old.same_as(new))
+
+
+def _find_place(name: str) -> tuple[int, int]:
+    place = next((place for place, head in enumerate(ORDER) if name.startswith(head)), -1)
+    number = re.search(r"\d+", name) if name.startswith(INPUT) else None
+    return place, int(number[0]) if number else 0
+
+
+def _describe_difference(name: str, old: Component | None, new: Component | None, names: list[str]) -> list[str]:
+    if old is None or new is None:
+        return [f"{name}: {_format_value(old)} -> {_format_value(new)}"]
+    if old.text == new.text:
+        return _describe_hidden(name, names)
+    if name.startswith(CODE):
+        return _describe_lines(name, old.text, new.text)
+    before, after = parse_tensor_fields(old.text), parse_tensor_fields(new.text)
+    if before and after:
+        changed = [field for field in {**before, **after} if before.get(field) != after.get(field)]
+        return [f"{name} {field}: {_format_field(before, field)} -> {_format_field(after, field)}" for field in changed]
+    return [f"{name}: {' -> '.join(_show_difference(describe_component(old.text), describe_component(new.text)))}"]
+
+
+def _describe_hidden(name: str, names: list[str]) -> list[str]:
+    """Describe a component with the same text and another digest."""
+    if name == GRAPH:
+        # The digest of a graph covers its constants, its code does not; small ones are components of their own.
+        return [] if any(n.startswith("constant[") for n in names) else ["graph: same code, other constants"]
+    return [f"{name}: same text, other content"]
+
+
+def _format_field(tensor: dict[str, str], name: str) -> str:
+    return tensor.get(name) or USUAL.get(name, ABSENT).removeprefix("torch.")
+
+
+def _format_value(component: Component | None) -> str:
+    return ABSENT if component is None else _shorten_value(describe_component(component.text))
+
+
+def _shorten_value(value: str) -> str:
+    return value if len(value) <= VALUE_CHARS else value[: VALUE_CHARS - 3] + "..."
+
+
+def _show_difference(old: str, new: str) -> tuple[str, str]:
+    """Return two values; of long ones the part that differs."""
+    if max(len(old), len(new)) <= VALUE_CHARS:
+        return old, new
+    same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    begin = max(same - VALUE_CHARS // 4, 0)
+    head = "..." if begin else ""
+    return head + _shorten_value(old[begin:]), head + _shorten_value(new[begin:])
+
+
+# Graphs
+
+
+def _split_code(text: str) -> list[str]:
+    """Return the lines of a graph's code from its `def`, without comments, empty lines and code that frees values."""
+    lines = [FREED.sub("", line.strip()) for line in text.split("\n")]
+    begin = next((i for i, line in enumerate(lines) if line.startswith("def ")), 0)
+    return [line for line in lines[begin:] if line and not line.startswith("#")]
+
+
+def _describe_lines(name: str, old: str, new: str) -> list[str]:
+    """Describe the lines of code that differ, numbered from the `def`, which is line 1."""
+    label = "graph" if name == GRAPH else name
+    before, after = _split_code(old), _split_code(new)
+    pairs = _pair_lines(before, after)
+    texts = [
+        f"{label} line {at}: {_shorten_value(a or ABSENT)} -> {_shorten_value(b or ABSENT)}"
+        for at, a, b in pairs[:MAX_LINES]
+    ]
+    if len(pairs) > MAX_LINES:
+        texts.append(f"{label}: {len(pairs) - MAX_LINES} more of {len(after)} lines differ")
+    return texts or [f"{label}: the first {len(after)} lines are the same, later lines are not stored"]
+
+
+def _pair_lines(before: list[str], after: list[str]) -> list[tuple[int, str | None, str | None]]:
+    """Return (line number in the new graph, old line, new line) of each line that differs."""
+    if max(len(before), len(after)) > MAX_ALIGNED:
+        both = zip(before, after, strict=False)
+        return [(at, a, b) for at, (a, b) in enumerate(both, 1) if a != b]
+    found: list[tuple[int, str | None, str | None]] = []
+    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        for step in range(max(i2 - i1, j2 - j1)):
+            old = before[i1 + step] if i1 + step < i2 else None
+            new = after[j1 + step] if j1 + step < j2 else None
+            found.append((j1 + step + 1, old, new))
+    return found
+
+
+def _measure_share(old: Component | None, new: Component | None) -> float:
+    """Return the share of lines that two codes do not have in common, 0 to 1."""
+    if old is None or new is None:
+        return 1.0
+    before, after = (Counter(component.text.split("\n")) for component in (old, new))
+    lines = max(before.total(), after.total(), 1)
+    return 1 - (before & after).total() / lines
+
+
+#: Keys remembered for one function, cache and direction.
+REMEMBERED = 32
+#: Functions remembered, keys whose components wait for their look-up, and configurations that keys share.
+MAX_FUNCTIONS, MAX_NOTED, MAX_SETTINGS = 1_024, 16, 256
+#: Keys of hits that wait until they are kept for later sessions.
+MAX_UNSAVED = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyOwner:
+    """What a key belongs to. Only keys of the same owner are compared."""
+
+    cache: str
+    function: str
+    file: str | None
+    line: int | None
+    #: A function has one key for its forward and another for its backward.
+    backward: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheKey:
+    """A key with its components; `seen` says when and where, if an earlier session had it.
+
+    `settings` are the components that are configuration: nine in ten, and the same object in keys that share them.
+    """
+
+    key: str
+    own: Components
+    settings: Components
+    seen: str | None = None
+
+    def distance(self, other: CacheKey) -> float:
+        """Return how far two keys are apart, see `measure_distance`."""
+        own = measure_distance(self.own, other.own)
+        return own if self.settings is other.settings else own + measure_distance(self.settings, other.settings)
+
+    def differences(self, other: CacheKey) -> list[str]:
+        """Return how `other` differs from this key."""
+        if self.settings is other.settings:
+            return describe_differences(self.own, other.own)
+        return describe_differences({**self.own, **self.settings}, {**other.own, **other.settings})
+
+
+class PastKeys(Protocol):
+    """The keys of earlier sessions: name, components, when and where it was seen; the oldest first."""
+
+    problem: str | None
+
+    def earlier(self, owner: KeyOwner) -> Iterable[tuple[str, Components, str]]: ...
+    def remember(self, keys: Sequence[tuple[KeyOwner, CacheKey]]) -> None: ...
+
+
+class KnownKeys:
+    """The keys of one owner, the oldest first: those of this session, and of earlier ones once a miss asks for them."""
+
+    def __init__(self) -> None:
+        self.keys: deque[CacheKey] = deque(maxlen=REMEMBERED)
+        self.has_past = False
+
+    def add_past(self, earlier: Iterable[CacheKey]) -> None:
+        own = {key.key for key in self.keys}
+        self.keys = deque([*(key for key in earlier if key.key not in own), *self.keys], maxlen=REMEMBERED)
+        self.has_past = True
+
+    def add(self, key: CacheKey) -> bool:
+        """Add a key as the latest; return True if it is new in this session."""
+        same = [k for k in self.keys if k.key == key.key]
+        for k in same:
+            self.keys.remove(k)
+        self.keys.append(key)
+        return all(k.seen for k in same)
+
+
+class KeyHistory:
+    """The latest keys of each function; it compares a missed key with the nearest of them.
+
+    If the same key was seen before and misses all the same, it is the nearest one and has no differences: its entry was
+    deleted or never saved. A guard miss is not compared, because its entry was found. Earlier sessions are read at the
+    first miss of a function, because most look-ups of a second run are hits.
+    """
+
+    def __init__(self, past: PastKeys | None = None, torch_version: str | None = None) -> None:
+        self._past = past
+        #: torch writes this component as bytes: a hash of its sources.
+        self._version = {} if torch_version is None else {"torch_version": torch_version}
+        self._owners: OrderedDict[KeyOwner, KnownKeys] = OrderedDict()
+        self._unsaved: list[tuple[KeyOwner, CacheKey]] = []
+        self._noted: OrderedDict[str, Components] = OrderedDict()
+        self._noted_settings: tuple[Mapping[str, str] | None, Components] = (None, {})
+        #: The ids of settings, most of which are the same objects in all keys, -> those settings.
+        self._settings: dict[tuple[int, ...], Components] = {}
+
+    @property
+    def problem(self) -> str | None:
+        """Why the keys of earlier sessions are not available; None if they are, or if nobody asked for them."""
+        return self._past.problem if self._past is not None else None
+
+    def note(self, key: str, texts: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
+        """Remember components of a key, by name, that its look-up will not have.
+
+        `settings` are those that are configuration; pass the same object as long as the configuration has not changed.
+        """
+        if settings is not None and self._noted_settings[0] is not settings:
+            self._noted_settings = settings, {name: make_setting(name, text) for name, text in settings.items()}
+        known = self._noted_settings[1] if settings else {}
+        self._noted[key] = {**self._noted.get(key, {}), **_make_all(texts), **known}
+        while len(self._noted) > MAX_NOTED:
+            self._noted.popitem(last=False)
+
+    def compare(self, lookup: CacheLookup, lines: Iterable[str]) -> CacheLookup:
+        """Return `lookup` with the nearest earlier key of its function, if it missed; remember its own key.
+
+        `lines` are the components as torch writes them, `[digest] name: text`, as far as it does.
+        """
+        if lookup.key is None:
+            return lookup
+        own, settings = parse_components(lines)
+        noted = self._noted.get(lookup.key)
+        if noted is not None:
+            own, settings = _separate({**own, **settings, **noted})
+        if not (own or settings) or lookup.function is None:
+            return lookup
+        own.update({n: own[n]._replace(text=text) for n, text in self._version.items() if n in own})
+        owner, key = _make_owner(lookup, own), self._make_key(lookup.key, own, settings)
+        known = self._find_known(owner)
+        if lookup.outcome == "miss":
+            if not known.has_past:
+                known.add_past(self._find_past(owner))
+            lookup = _with_nearest(lookup, key, known.keys)
+        if known.add(key) and self._past is not None:
+            self._unsaved.append((owner, key))
+            if lookup.outcome == "miss" or len(self._unsaved) >= MAX_UNSAVED:
+                self.save()
+        return lookup
+
+    def save(self) -> None:
+        """Keep the keys of hits for later sessions too; those of misses are kept at once."""
+        if self._past is not None and self._unsaved:
+            self._past.remember(self._unsaved)
+            self._unsaved = []
+
+    def _make_key(self, name: str, own: Components, settings: Components, seen: str | None = None) -> CacheKey:
+        if len(self._settings) >= MAX_SETTINGS:
+            self._settings.clear()
+        return CacheKey(name, own, self._settings.setdefault(tuple(map(id, settings.values())), settings), seen)
+
+    def _find_known(self, owner: KeyOwner) -> KnownKeys:
+        known = self._owners.setdefault(owner, KnownKeys())
+        self._owners.move_to_end(owner)
+        if len(self._owners) > MAX_FUNCTIONS:
+            self._owners.popitem(last=False)
+        return known
+
+    def _find_past(self, owner: KeyOwner) -> list[CacheKey]:
+        """Return the keys of earlier sessions, the oldest first."""
+        earlier = self._past.earlier(owner) if self._past is not None else ()
+        return [self._make_key(key, *_separate(found), seen) for key, found, seen in earlier]
+
+
+def _separate(found: Components) -> tuple[Components, Components]:
+    """Return the components that are no configuration, and those that are."""
+    settings = {name: component for name, component in found.items() if name.startswith(SETTING)}
+    return {name: component for name, component in found.items() if name not in settings}, settings
+
+
+def _make_all(texts: Mapping[str, str]) -> Components:
+    return {n: c for name, text in texts.items() for n, c in make_components(name, None, text).items()}
+
+
+def _make_owner(lookup: CacheLookup, own: Components) -> KeyOwner:
+    direction = own.get("fx_kwargs[is_backward]", Component(None, "False"))
+    return KeyOwner(lookup.cache or "", lookup.function or "", lookup.file, lookup.line, direction.text == "True")
+
+
+def _with_nearest(lookup: CacheLookup, now: CacheKey, known: Iterable[CacheKey]) -> CacheLookup:
+    """Return `lookup` with the nearest known key and the differences. Of equally near keys the latest counts."""
+    candidates = list(reversed(list(known)))
+    same = [k for k in candidates if k.key == now.key]
+    nearest = same[0] if same else min(candidates, key=now.distance, default=None)
+    if nearest is None:
+        return lookup
+    differences = [] if same else nearest.differences(now)
+    return dataclasses.replace(lookup, nearest_key=nearest.key, nearest_session=nearest.seen, key_diff=differences)

@@ -1,1 +1,0 @@
-"""Cache keys: their components, and why two keys differ."""
