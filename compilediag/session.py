@@ -219,7 +219,8 @@ class Session(TableProperties):
         from .diagnosis import diagnose
         from .diagnosis.finding import FindingList
 
-        return FindingList(diagnose(self.data))
+        with self.settled():
+            return FindingList(diagnose(self.data))
 
     def explain_miss(self, event_id: int) -> str:
         """Explain why a lookup in `cache_lookups` missed: the nearest earlier key, and what differs.

@@ -5,16 +5,15 @@ The rules of plug-ins (docs/plugins.md) add theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from .. import plugins
 from ..events import Rows
-from .causes.cause import Cause
-from .causes.grouping import find_causes
 from .causes.limit_findings import find_limits
 from .causes.recompile_findings import find_recompiles
 from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
+from .evidence import Evidence, kept
 from .finding import SEVERITIES, Finding, make_rank_key
 from .rules.autotune_rules import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
@@ -38,7 +37,6 @@ __all__ = [
     "diagnose",
     "explain_gaps",
     "explain_miss",
-    "find_causes",
     "find_gaps",
     "fix_code",
     "map_collected",
@@ -47,29 +45,31 @@ __all__ = [
 ]
 
 
-def diagnose(data: Rows, causes: Sequence[Cause] | None = None) -> list[Finding]:
+def diagnose(data: Rows) -> list[Finding]:
     """Find what to change, most seconds lost first; the same rows always give the same list.
 
-    A program that compiled each function once, without graph breaks, has no findings. `causes`: what `find_causes`
-    gave for `data`, if the caller has it already.
+    A program that compiled each function once, without graph breaks, has no findings.
     """
-    recompiles = find_recompiles(find_causes(data) if causes is None else causes)
-    findings = [
-        *find_limits(data, recompiles),
-        *add_empty_compiles(data, recompiles),
-        *find_failures(data),
-        *find_refused_calls(data),
-        *find_rank_problems(data),
-        *find_entries_used_once(data),
-        *find_graph_breaks(data),
-        *find_cache_problems(data),
-        *find_tuning_problems(data),
-        *find_cudagraph_problems(data),
-        *find_export_problems(data),
-        *find_missing_data(data),
-        *_call_plugins(data),
+    return sorted([*_find_problems(data), *_call_plugins(data)], key=make_rank_key)
+
+
+@kept
+def _find_problems(evidence: Evidence) -> list[Finding]:
+    """The findings of our own rules."""
+    return [
+        *find_limits(evidence),
+        *add_empty_compiles(evidence, find_recompiles(evidence)),
+        *find_failures(evidence),
+        *find_refused_calls(evidence),
+        *find_rank_problems(evidence),
+        *find_entries_used_once(evidence),
+        *find_graph_breaks(evidence),
+        *find_cache_problems(evidence),
+        *find_tuning_problems(evidence),
+        *find_cudagraph_problems(evidence),
+        *find_export_problems(evidence),
+        *find_missing_data(evidence),
     ]
-    return sorted(findings, key=make_rank_key)
 
 
 def _call_plugins(data: Rows) -> list[Finding]:

@@ -1,19 +1,185 @@
-"""What rules read from events: their numbers in a session, their places, sums of their seconds."""
+"""What rules read: the rows of one state of a session, what is made of them, their numbers, places and seconds."""
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
+import weakref
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
-from typing import Protocol, TypedDict, TypeGuard, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple, Protocol, TypedDict, TypeGuard, TypeVar
 
-from ..events import Event
+from ..events import Compile, Event, Rows, StackFrame
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+E = TypeVar("E", bound=Event)
 
 #: function, file and line.
 Place = tuple[str | None, str | None, int | None]
+#: What can be read of a session: the rows of a kind, or an attribute.
+Fact = type[Event] | str
+#: Frames of one stack at most.
+MAX_DEPTH = 1_000
+
+
+class Evidence:
+    """The rows of one state of a session, and what functions make of them: indexes, causes, findings, the plan.
+
+    What a function that is decorated with `kept` makes is made once. It is made again only when what it read has
+    changed, so the causes of recompiles stay as they are when a cache lookup is added. The evidence of the latest state
+    of a session is kept as long as the session is in use, and does not keep the session alive. What is kept must not
+    refer to the evidence itself.
+    """
+
+    def __init__(self, data: Rows, earlier: Evidence | None = None, changed: Set[Fact] = frozenset()):
+        self._data: Rows = weakref.proxy(data)
+        self._facts: dict[Fact, Any] = {}
+        self._made: dict[Hashable, _Made] = {}
+        if earlier is not None:
+            self._facts = {fact: value for fact, value in earlier._facts.copy().items() if fact not in changed}
+            made = earlier._made.copy().items()
+            self._made = {name: known for name, known in made if known.facts.isdisjoint(changed)}
+
+    @classmethod
+    def of(cls, data: Rows) -> Evidence:
+        """The evidence of a session as it is now: the same object until something that was read changes."""
+        if isinstance(data, Evidence):
+            return data
+        known = _latest.get(data)
+        if known is None:
+            known = _latest[data] = cls(data)
+        elif changed := known._find_changed():
+            known = _latest[data] = cls(data, known, changed)
+        return known
+
+    def _find_changed(self) -> frozenset[Fact]:
+        """What of the facts that were read is another now."""
+        return frozenset(fact for fact, value in self._facts.copy().items() if self._fetch(fact) != value)
+
+    def _fetch(self, fact: Fact) -> Any:
+        return getattr(self._data, fact, None) if isinstance(fact, str) else self._data.rows(fact)
+
+    def _read(self, fact: Fact) -> Any:
+        _note_read((fact,))
+        if fact not in self._facts:
+            self._facts[fact] = self._fetch(fact)
+        return self._facts[fact]
+
+    def keep(self, make: Callable[[Evidence], T]) -> T:
+        """What a function makes of this evidence: it is called once."""
+        return self._keep(make, lambda: make(self))
+
+    def _keep(self, name: Hashable, make: Callable[[], T]) -> T:
+        known = self._made.get(name)
+        if known is None:
+            _reading.facts.append(set())
+            try:
+                value = make()
+            finally:
+                facts = _reading.facts.pop()
+            known = self._made[name] = _Made(value, frozenset(facts))
+        _note_read(known.facts)
+        return known.value  # type: ignore[no-any-return]
+
+    def rows(self, kind: type[E]) -> Sequence[E]:
+        """The events of one kind in the order of their `event_id`."""
+        return self._read(kind)  # type: ignore[no-any-return]
+
+    def by_compile(self, kind: type[E]) -> Mapping[str | None, Sequence[E]]:
+        """The events of one kind by their compile key, each key in the order of its first event."""
+        return self._keep(("by_compile", kind), lambda: group_by(self.rows(kind), lambda row: row.compile_key))
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Facts about the whole session; empty for rows that have none."""
+        meta = self._read("meta")
+        return meta if isinstance(meta, Mapping) else {}
+
+    @property
+    def state(self) -> str | None:
+        """watching, stopped, lost or loaded; None for rows that are no session."""
+        return self._read("state")  # type: ignore[no-any-return]
+
+    @property
+    def is_ours(self) -> bool:
+        """True if this process recorded the session."""
+        return bool(self._read("is_ours"))
+
+    @property
+    def artifact(self) -> Callable[[int], str] | None:
+        """Reads the text of an artifact by its event id; None for rows that have no texts."""
+        return getattr(self._data, "artifact", None)
+
+    @property
+    def stacks(self) -> Stacks:
+        """The recorded call stacks."""
+        return self.keep(_read_stacks)
+
+
+class _Made(NamedTuple):
+    """What a function made, and what it read."""
+
+    value: Any
+    facts: frozenset[Fact]
+
+
+class _Reading(threading.local):
+    """What each function that runs in this thread has read so far, the innermost function last."""
+
+    def __init__(self) -> None:
+        self.facts: list[set[Fact]] = []
+
+
+_reading = _Reading()
+#: The evidence of the latest state of each session.
+_latest: weakref.WeakKeyDictionary[Rows, Evidence] = weakref.WeakKeyDictionary()
+
+
+def _note_read(facts: Iterable[Fact]) -> None:
+    if _reading.facts:
+        _reading.facts[-1].update(facts)
+
+
+def kept(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
+    """Keep what a function makes of a session, see `Evidence`. What it returns is shared and must not be modified."""
+
+    @functools.wraps(make)
+    def get(data: Rows) -> T:
+        return Evidence.of(data).keep(make)
+
+    return get
+
+
+class Stacks:
+    """The recorded call stacks, in which each frame is a row that names its caller, and the stack of each compile."""
+
+    def __init__(self, frames: Iterable[StackFrame], compiles: Iterable[Compile]):
+        self._frames = {row.stack: row for row in frames}
+        # A backward that is compiled later is another row of the same compile, without a stack.
+        self._by_compile = {row.compile_key: row.stack for row in compiles if row.compile_key and row.stack}
+
+    def find(self, compile_key: str | None) -> str | None:
+        """The key of the stack in which something was compiled; None if it is not recorded."""
+        return self._by_compile.get(compile_key or "")
+
+    def walk(self, stack: str | None) -> Iterator[StackFrame]:
+        """The frames of the stack with this key, innermost first; none if it is not recorded. In a damaged file frames
+        can be each other's callers: each is there once.
+        """
+        seen: set[str | None] = set()
+        while len(seen) < MAX_DEPTH and stack not in seen:
+            frame = self._frames.get(stack or "")
+            if frame is None:
+                return
+            yield frame
+            seen.add(stack)
+            stack = frame.caller
+
+
+def _read_stacks(evidence: Evidence) -> Stacks:
+    return Stacks(evidence.rows(StackFrame), evidence.rows(Compile))
 
 
 class PlacedEvent(Protocol):

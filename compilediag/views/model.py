@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import plugins
 from ..decode.records.record_kinds import GUARD_TREE
-from ..diagnosis import FEEDS, CallTotals, diagnose, find_causes, fix_code, map_collected, sum_calls
+from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import make_plan
 from ..diagnosis.torch_docs import find_torch_page
@@ -241,8 +241,7 @@ class _DiagnosedParts:
         self._is_outdated = False
         data = self._data if self._redactor is None else RedactedData(self._data, self._redactor)
         self.calls = sum_calls(data)
-        causes = find_causes(self._data)
-        plan, findings = make_plan(self._data, causes), diagnose(data, None if self._redactor else causes)
+        plan, findings = make_plan(self._data), diagnose(data)
         if self._redactor is not None:
             plan = redact_plan(plan, self._redactor, data)
             findings = _leave_out_planned(findings, plan)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import plugins
-from ..diagnosis import Finding, diagnose, explain_gaps, find_causes, find_gaps, fix_code
+from ..diagnosis import Finding, diagnose, explain_gaps, find_gaps, fix_code
 from ..diagnosis.examples import load_examples
 from ..diagnosis.finding import locate_finding
 from ..diagnosis.plan import Plan, make_plan
@@ -50,10 +50,9 @@ class SessionResults:
 def collect_results(data: SessionData) -> SessionResults:
     """The totals, findings and plan of a session."""
     with data.settled():
-        causes = find_causes(data)
-        findings = [finding for finding in diagnose(data, causes) if finding.rule != "not_observed"]
+        findings = [finding for finding in diagnose(data) if finding.rule != "not_observed"]
         gaps = explain_gaps(data) | plugins.explain_failures()  # A plug-in that failed is known once it was asked.
-        return SessionResults(compute_totals(data), findings, make_plan(data, causes), gaps, find_gaps(data))
+        return SessionResults(compute_totals(data), findings, make_plan(data), gaps, find_gaps(data))
 
 
 def format_summary(data: SessionData, encoding: str | None = None) -> str:

@@ -8,7 +8,7 @@ import pytest
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes import grouping
 from compilediag.diagnosis.plan import make_plan
-from compilediag.events import KINDS, Compile, GuardFailure, Recompile, RowList, StackFrame
+from compilediag.events import KINDS, CacheLookup, Compile, GuardFailure, Recompile, RowList, StackFrame
 
 from .session_builder import SECOND, put, recording
 
@@ -70,35 +70,19 @@ def test_twice_the_recompiles_are_twice_the_work(shape, work):
     assert count_calls(work, many) < 2.4 * count_calls(work, few)
 
 
-class Read:
-    """Rows that note which kinds are read."""
-
-    def __init__(self, rows):
-        self._rows, self.kinds = rows, set()
-
-    def rows(self, kind):
-        self.kinds.add(kind)
-        return self._rows.rows(kind)
-
-
-def test_causes_are_found_from_the_rows_that_decide_whether_they_are_known():
-    read = Read(make_rows(40, 4))
-    grouping._find_causes(read)
-    assert read.kinds <= set(grouping._READ)
-
-
 def test_the_causes_of_one_state_are_found_once(tmp_path, monkeypatch):
     """A second question costs nothing until something is new, and then the answer has it."""
-    found = []
-    find = grouping._find_causes
-    monkeypatch.setattr(grouping, "_find_causes", lambda data: found.append(1) or find(data))
-    events = [event for kind in grouping._READ for event in make_rows(41, 4).rows(kind)]
+    found, draw = [], grouping.draw_graph
+    monkeypatch.setattr(grouping, "draw_graph", lambda *args: found.append(1) or draw(*args))
+    events = [event for kind in KINDS for event in make_rows(41, 4).rows(kind)]
     events = [dataclasses.replace(event, event_id=None) for event in events]
     events = [dataclasses.replace(event, lost_s=None) if isinstance(event, Recompile) else event for event in events]
     by_time = sorted(events, key=lambda event: event.time_ns)
     session, recorder, _ = recording(tmp_path, *by_time[:-3])
     session.plan(), session.findings(), session.summary()
     first = session.findings()
+    put(recorder, CacheLookup(time_ns=SECOND, cache="fx_graph", outcome="miss"))
+    session.plan(), session.findings(), session.summary()
     assert len(found) == 1
     put(recorder, *by_time[-3:])
     second = session.findings()

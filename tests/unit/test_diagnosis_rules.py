@@ -3,9 +3,10 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.causes.cause import get_value_type
 from compilediag.diagnosis.causes.recompile_findings import ADVISERS
 from compilediag.diagnosis.causes.source_paths import find_torch_source, normalize_source, split_property
-from compilediag.diagnosis.causes.value_advice import get_value_type, is_rising
+from compilediag.diagnosis.causes.value_advice import is_rising
 from compilediag.diagnosis.causes.value_uses import find_uses
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from compilediag.decode.calls.own_code import OwnCode
-from compilediag.diagnosis.causes.shape_evidence import OptionalConditions
 from compilediag.diagnosis.plan import make_plan
 from compilediag.diagnosis.plan.dynamic_specs import write_spec
 from compilediag.diagnosis.plan.spec_evidence import Slot, SpecEvidence, find_spec_evidence
@@ -118,7 +117,7 @@ def test_an_option_that_excludes_a_specification(option):
     assert write(f"@torch.compile({option})") is None
 
 
-def make_session(version="2.15.0", **shape):
+def make_session(version="2.15.0", frames=(), **shape):
     """A function whose first size went from 4 to 6, at the top level of a script, and became dynamic."""
     function = {"function": "step", "file": FILE, "line": 2}
     guard = "check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, size=[4, 3], stride=[3, 1])"
@@ -138,7 +137,7 @@ def make_session(version="2.15.0", **shape):
         SymbolicShape(**key, **symbol),
         *([SymbolicShape(**key, source="s0 = L['x'].size()[0]", **shape)] if shape else []),
     ]
-    data = tables(*rows)
+    data = tables(*rows, *frames)
     data.meta = {"torch_version": version}
     return data
 
@@ -165,11 +164,11 @@ def test_a_value_that_the_code_depends_on_is_not_specified():
 
 
 def test_a_condition_that_torch_drops_for_unbacked_sizes_is_none():
-    row = SymbolicShape(time_ns=0, action="guarded", expression="s0 < 16", torch_stack="t")
     stack = [
         StackFrame(time_ns=0, stack="o", function="conv", file="/lib/torch/_subclasses/fake_impls.py"),
         StackFrame(time_ns=0, stack="g", caller="o", function="_guard_or", file="/lib/torch/fx/symbolic_shapes.py"),
         StackFrame(time_ns=0, stack="t", caller="g", function="evaluate_expr", file="/lib/torch/fx/symbolic_shapes.py"),
     ]
-    assert row in OptionalConditions(tables(*stack))
-    assert row not in OptionalConditions(tables(*stack[:1]))
+    condition = {"action": "guarded", "expression": "s0 < 16", "torch_stack": "t"}
+    assert len(find_spec_evidence(make_session(frames=stack, **condition))) == 1
+    assert find_spec_evidence(make_session(frames=stack[:1], **condition)) == []

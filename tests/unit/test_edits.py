@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from compilediag.diagnosis.causes.call_sites import NamedSite, UserNames
 from compilediag.diagnosis.causes.edits import has_argument, insert_before, replace_argument
-from compilediag.diagnosis.causes.user_names import NamedSite, UserNames
 
 TENSOR = "torch.tensor({0})"
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from compilediag.diagnosis import diagnose, merge_fixes
 from compilediag.diagnosis.change import CodeChange, Edit
 from compilediag.diagnosis.plan import Plan, PlanStep, make_plan
-from compilediag.diagnosis.plan.candidates import merge_edits, order_changes
-from compilediag.diagnosis.plan.kept_recompiles import is_dynamic_change
+from compilediag.diagnosis.plan.candidates import is_dynamic_change, merge_edits, order_changes
 from compilediag.diagnosis.settings import merge_settings
 from tests.unit.tables_builder import changes, compiled, failure, recompile, sizes, tables
 

@@ -102,6 +102,40 @@ def test_what_a_call_at_a_graph_break_returned_has_the_name_of_its_variable():
         assert cause.name == name
 
 
+def test_a_value_that_the_user_names_is_one_cause_in_whatever_frame_it_recompiles():
+    """At the third length, the outer function has a dynamic entry already, and the inner one has not."""
+    outer = replace(frame("wrapper", "torch", "wrapper", MODEL, 1), parameters=["x"], call="forward(x)")
+    inner = replace(frame("forward", "wrapper", "forward", MODEL, 1), parameters=["ids"])
+    lengths = [
+        changed("wrapper", 101, ("x.size()[0]", "4", "6")),
+        changed("forward", 102, ("ids.size()[0]", "4", "6")),
+        changed("forward", 103, ("ids.size()[0]", "6", "9")),
+    ]
+    user, torch, _ = call("", 28, "y = wrapper(tokens)", "wrapper")
+    named = [user, replace(torch, stack="torch"), outer, inner]
+    assert describe(named, *lengths) == [("x.size()[0]", ("4", "6", "9"), 3)]
+
+
+def test_a_value_without_a_name_that_was_passed_on_once_is_passed_on_each_time():
+    found = describe(
+        stacks("wrapper", "forward"),
+        changed("wrapper", 101, ("x.size()[0]", "4", "6")),
+        changed("forward", 102, ("ids.size()[0]", "4", "6")),
+        changed("forward", 103, ("ids.size()[0]", "6", "9")),
+    )
+    assert found == [("x.size()[0]", ("4", "6", "9"), 3)]
+
+
+def test_a_relation_of_sizes_follows_from_the_size_that_changed():
+    relation = "x.size()[0], y.size()[0]"
+    rows = changed("forward", 101, (relation, "x.size()[0] == y.size()[0]", None), ("x.size()[0]", "4", "6"))
+    rows = [
+        replace(row, guard_kind="symbolic_shape") if getattr(row, "guard_source", None) == relation else row
+        for row in rows
+    ]
+    assert describe(stacks("forward"), rows) == [("x.size()[0]", ("4", "6"), 1)]
+
+
 def test_the_same_change_in_another_call_is_another_cause():
     """The second call begins when a function runs again."""
     found = describe(

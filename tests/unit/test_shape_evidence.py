@@ -4,7 +4,7 @@ import pytest
 
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.advice import count_usual
-from compilediag.diagnosis.causes.shape_evidence import evaluate_condition, format_condition
+from compilediag.diagnosis.causes.value_facts import evaluate_condition, format_condition
 from compilediag.events import RowList, SymbolicShape
 from tests.unit.tables_builder import compiled, failure, recompile, tables
 

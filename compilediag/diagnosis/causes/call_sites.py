@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypedDict
 
 from ...decode.call_stacks import Frame, is_torch_file
 from ...decode.calls.arguments import (
@@ -23,9 +23,9 @@ from ...decode.calls.call_text import MappingFailed, ObjectUse, ParsedCall, find
 from ...decode.calls.own_code import OwnCode
 from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torch_frames
 from ...decode.calls.value_path import ValuePath, format_sizes, parse_path, split_tensor_property
-from ...events import Compile, Rows, StackFrame
-from ...formatting import format_place, parse_resumed
-from ..stack_walk import StackWalk
+from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
+from ...formatting import format_expression, format_place, parse_resumed
+from ..evidence import Evidence, Place, find_first, get_place, kept
 
 #: Frames that Python makes for a comprehension, up to 3.11: the function around it is the user's.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
@@ -41,6 +41,10 @@ _EVALUATED_ONCE = (
     *(ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Slice, ast.BinOp, ast.UnaryOp),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
 )
+#: A size, and the function that it was guarded in.
+SizeAt = tuple[Place, str]
+#: Names that are looked up of one value: it has the same one at almost all of its calls.
+_MAX_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -72,58 +76,83 @@ class NamedValue:
     reason: str | None = None
 
 
-class _Step(NamedTuple):
-    """A frame outside torch, the parameters of its function, and torch's frames between its caller and it."""
+@dataclass(frozen=True)
+class NamedSite:
+    """A line of the user's own code that calls into a compiled function, and what guarded values are called there.
 
-    row: StackFrame
-    signature: Signature | None
-    torch_frames: tuple[Frame, ...]
+    `sources` are the values that the compiled code has there. `names` maps each to its value without a tensor's
+    property; only values that can be evaluated twice are in it.
+    """
 
-    @property
-    def function(self) -> str:
-        return self.row.function or ""
+    site: CallSite
+    names: Mapping[str, str] = field(default_factory=dict)
+    sources: frozenset[str] = frozenset()
 
-    @property
-    def where(self) -> str:
-        return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
+
+@dataclass(frozen=True)
+class UserNames:
+    """Where a cause is in the user's own code.
+
+    `site` is the line that calls into compiled code and `expression` the value there; without one, `reason` says why.
+    `sites` are all lines at which it recompiled, or at which the entries that it did not fit were compiled; the first
+    of the program first. `is_whole`: all values that changed with it are values of these lines, none is computed.
+    """
+
+    site: CallSite | None = None
+    expression: str | None = None
+    reason: str | None = None
+    sites: tuple[NamedSite, ...] = ()
+    is_whole: bool = False
+
+
+def merge_names(names: Sequence[UserNames]) -> UserNames:
+    """The names of causes that are one, at all of their lines."""
+    sites: dict[tuple[str, int], NamedSite] = {}
+    for one in (site for found in names for site in found.sites):
+        known = sites.setdefault((one.site.file, one.site.line), one)
+        sites[one.site.file, one.site.line] = replace(
+            known, names={**one.names, **known.names}, sources=known.sources | one.sources
+        )
+    return replace(names[0], sites=tuple(sites.values()), is_whole=all(one.is_whole for one in names))
 
 
 class CallSites:
-    """Finds the call sites of a session's compiles and the names of guarded values there.
+    """Finds the call sites of a session's compiles and the names of guarded values there. The same source in the same
+    stack has the same name.
 
     `my_code` has the folders, files and modules that are the user's own; empty if all are that are not torch's,
     Python's or an installed package's. Without it, the session's own setting counts.
     """
 
     def __init__(self, data: Rows, my_code: Sequence[str] = ()):
-        self._own = read_own_code(data, my_code)
-        self._walk = StackWalk(data)
-        compiles = data.rows(Compile)
-        self._stacks = {row.compile_key: row.stack for row in compiles if row.compile_key and row.stack}
-        self._paths: dict[str, tuple[StackFrame, ...]] = {}
-        self._names: dict[tuple[str, str], NamedValue] = {}
-
-    def is_own(self, file: str | None, function: str | None) -> bool:
-        """True for a function of the user's own code."""
-        return self._own.is_own(file, function)
+        evidence = Evidence.of(data)
+        self._own = read_own_code(evidence, my_code)
+        self._stacks = evidence.stacks
+        self._paths: dict[str, tuple[tuple[StackFrame, ...], int | None]] = {}
+        self._sites: dict[str, CallSite | None] = {}
+        self._names: dict[tuple[str | None, str], NamedValue] = {}
 
     def find(self, compile_key: str | None) -> CallSite | None:
         """The line of the user's own code that calls into compiled code; None if no such frame is recorded."""
-        path = self._get_path(compile_key)
-        at = self._find_place(path)
-        return None if at is None else _make_site(path, at)
+        stack = self._stacks.find(compile_key)
+        if stack is None:
+            return None
+        if stack not in self._sites:
+            path, at = self._get_path(stack)
+            self._sites[stack] = None if at is None else _make_site(path, at)
+        return self._sites[stack]
 
     def name(self, compile_key: str | None, source: str) -> NamedValue:
         """What a value of the compiled function is called at its call site; several sources are joined by commas."""
         if compile_key is None:
             return _fail("the compile is not recorded")
-        known = self._names.get((compile_key, source))
-        if known is None:
-            known = self._names[compile_key, source] = self._name_all(compile_key, source)
-        return known
+        stack = self._stacks.find(compile_key)
+        if (stack, source) not in self._names:
+            self._names[stack, source] = self._name_all(stack, source)
+        return self._names[stack, source]
 
-    def _name_all(self, compile_key: str, source: str) -> NamedValue:
-        found = [self._name_one(compile_key, part) for part in source.split(", ")]
+    def _name_all(self, stack: str | None, source: str) -> NamedValue:
+        found = [self._name_one(stack, part) for part in source.split(", ")]
         failed = next((value for value in found if value.expression is None), None)
         if failed or len(found) == 1:
             return failed or found[0]
@@ -133,9 +162,8 @@ class CallSites:
             all(value.is_duplicable for value in found),
         )
 
-    def _name_one(self, compile_key: str, source: str) -> NamedValue:
-        path = self._get_path(compile_key)
-        at = self._find_place(path)
+    def _name_one(self, stack: str | None, source: str) -> NamedValue:
+        path, at = self._get_path(stack)
         if at is None:
             return _fail("no frame of your own code calls it" if path else "its call stack is not recorded")
         try:
@@ -143,14 +171,14 @@ class CallSites:
         except MappingFailed as error:
             return _fail(str(error))
 
-    def _get_path(self, compile_key: str | None) -> tuple[StackFrame, ...]:
-        """The frames of a compile's stack, outermost first; the compiled one is the last."""
-        key = self._stacks.get(compile_key or "")
-        if key is None:
-            return ()
-        if key not in self._paths:
-            self._paths[key] = tuple(reversed([*self._walk.walk(key)]))
-        return self._paths[key]
+    def _get_path(self, stack: str | None) -> tuple[tuple[StackFrame, ...], int | None]:
+        """The frames of a stack, outermost first, of which the compiled one is the last, and the call site's place."""
+        if stack is None:
+            return (), None
+        if stack not in self._paths:
+            path = tuple(reversed([*self._stacks.walk(stack)]))
+            self._paths[stack] = path, self._find_place(path)
+        return self._paths[stack]
 
     def _find_place(self, path: Sequence[StackFrame]) -> int | None:
         """The place of the call site in a stack."""
@@ -160,6 +188,92 @@ class CallSites:
         named = [at for at in outside if self._own.matches(path[at].file)] if self._own.is_named else []
         places = [at for at in named or own if path[at].line is not None]
         return _leave_decorators(path, places)
+
+    # The values of recompiles
+
+    def find_key(self, row: Recompile) -> str | None:
+        """A text that is equal for guards on one expression at one line of the user's code; None without a name."""
+        site, value = self._find_value(row)
+        if site is None or not row.guard_source or value is None or value.expression is None:
+            return None
+        return f"{site.file}:{site.line}:{value.expression}"
+
+    def find_position(self, row: Recompile) -> int | None:
+        """Where the user's call has the value: the offset in its text; None if it is not there."""
+        site, value = self._find_value(row)
+        if site is None or not site.call or value is None or value.base is None:
+            return None
+        found = re.search(rf"(?<![\w.]){re.escape(value.base)}(?!\w)", site.call)
+        return found.start() if found else None
+
+    def find_names(
+        self, rows: Iterable[Recompile], members: Sequence[Recompile], others: Iterable[SizeAt]
+    ) -> UserNames:
+        """The names of a cause by its recompiles. `members` are recompiles by all values that are the same change, and
+        `others` the sizes of guards that failed beside it, each with its function.
+        """
+        found, reason, first = [*rows][:_MAX_ROWS], None, None
+        for row in found:
+            site, value = self._find_value(row)
+            if site is not None and value is not None and value.expression is not None:
+                is_whole = all(self.name(one.compile_key, one.guard_source or "").base for one in members)
+                expression = self._choose_expression(row, value)
+                return UserNames(site, expression, None, self._list_sites(found, {*others}), is_whole)
+            first, reason = first or site, reason or (value.reason if value is not None else None)
+        return UserNames(first, None, reason)
+
+    def _find_value(self, row: Recompile) -> tuple[CallSite | None, NamedValue | None]:
+        """The call site of a recompile, and its guarded value there."""
+        site = self.find(row.compile_key)
+        return site, self.name(row.compile_key, row.guard_source or "") if site is not None else None
+
+    def _choose_expression(self, row: Recompile, value: NamedValue) -> str | None:
+        """The value at the call, or in the compiled function: if that is the user's own, its parameter reads better
+        than a call such as `torch.randn(size, 16)`.
+        """
+        is_own = self._own.is_own(row.file, row.function)
+        return format_expression(row.guard_source or "") if is_own and "(" in (value.base or "") else value.expression
+
+    def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
+        """The lines with the names of the values there. A value is one of the function that it was guarded in."""
+        sources = others | {(get_place(row), row.guard_source or "") for row in rows}
+        found: dict[tuple[str, int], NamedSite] = {}
+        for place, key in ((get_place(row), key) for row in rows for key in (row.closest_compile_key, row.compile_key)):
+            site = self.find(key)
+            if site is not None:
+                known = found.get((site.file, site.line)) or NamedSite(site)
+                own = frozenset(source for at, source in sources if at == place and source) - known.sources
+                names = {**known.names, **self._list_names(key, own)}
+                found[site.file, site.line] = replace(known, names=names, sources=known.sources | own)
+        return tuple(found.values())
+
+    def _list_names(self, key: str | None, sources: Iterable[str]) -> dict[str, str]:
+        named = ((source, self.name(key, source)) for source in sources)
+        return {source: value.base for source, value in named if value.base is not None and value.is_duplicable}
+
+
+@kept
+def find_call_sites(evidence: Evidence) -> CallSites:
+    """The call sites of a session, by the user's own code as the session defines it."""
+    return CallSites(evidence)
+
+
+class CallFields(TypedDict):
+    """The fields of a finding that name the user's line."""
+
+    call_file: str | None
+    call_line: int | None
+
+
+def make_call_fields(site: CallSite | None) -> CallFields:
+    """A call site as fields of a finding."""
+    return {"call_file": site.file if site else None, "call_line": site.line if site else None}
+
+
+def find_call_fields(data: Rows, rows: Iterable[Compile | GraphBreak | RefusedCall]) -> CallFields:
+    """The user's line that calls what a finding is about: that of the first of these rows that has one."""
+    sites = find_call_sites(data)
+    return make_call_fields(find_first(sites.find(row.compile_key) for row in rows))
 
 
 def read_own_code(data: Rows, my_code: Sequence[str] = ()) -> OwnCode:
@@ -218,6 +332,22 @@ def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
 
 
 # From the compiled function to the call site
+
+
+class _Step(NamedTuple):
+    """A frame outside torch, the parameters of its function, and torch's frames between its caller and it."""
+
+    row: StackFrame
+    signature: Signature | None
+    torch_frames: tuple[Frame, ...]
+
+    @property
+    def function(self) -> str:
+        return self.row.function or ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
 
 
 def _make_steps(path: Sequence[StackFrame]) -> list[_Step]:

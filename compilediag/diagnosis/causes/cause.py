@@ -12,10 +12,9 @@ from ...decode.calls.call_text import find_result_name
 from ...events import Recompile
 from ...formatting import format_expression, format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
-from .call_sites import CallSite
-from .shape_evidence import ValueFacts
+from .call_sites import CallSite, UserNames
 from .source_paths import find_torch_source, is_size, is_stack_value
-from .user_names import UserNames
+from .value_facts import ValueFacts
 
 T = TypeVar("T")
 
@@ -25,6 +24,8 @@ MODES = ("global_state", "default_device", "mode_stack")
 ZERO_ONE = frozenset({"0", "1"})
 INTEGER = re.compile(r"-?\d{1,18}")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_WHOLE = re.compile(r"-?\d{1,40}")
+_FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
 #: torch's mark on the guard of a symbol that Python code needed as a number.
 EVALUATED = "in evaluate_expr"
 
@@ -39,6 +40,21 @@ def get_family(kind: str, source: str) -> str:
     if kind != "symbolic_shape" or "," in source:
         return kind
     return "tensor_size" if is_size(source) else "value"
+
+
+def get_value_type(value: str) -> str:
+    """bool, int, float, str, none, tensor or other: the type of the value that this text describes."""
+    if value in ("True", "False"):
+        return "bool"
+    if value == "None":
+        return "none"
+    if _WHOLE.fullmatch(value):
+        return "int"
+    if _FLOAT.fullmatch(value):
+        return "float"
+    if value.startswith("Tensor "):
+        return "tensor"
+    return "str" if value[:1] in ("'", '"') else "other"
 
 
 def list_unique(values: Iterable[T]) -> tuple[T, ...]:

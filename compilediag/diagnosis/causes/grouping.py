@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 from ...decode.guards.path import format_source
-from ...events import (
-    Compile,
-    DynamicDecision,
-    Event,
-    GraphBreak,
-    GuardFailure,
-    Recompile,
-    RefusedCall,
-    Rows,
-    StackFrame,
-    SymbolicShape,
-)
-from ..evidence import get_place, group_by
-from .call_instances import CallInstances
+from ...events import DynamicDecision, GuardFailure, Recompile
+from ..evidence import Evidence, get_place, group_by, kept
+from ..recipes import RECIPES
+from .call_sites import SizeAt, find_call_sites, merge_names
 from .cause import (
     EVALUATED,
     INTEGER,
@@ -32,62 +23,49 @@ from .cause import (
     Members,
     get_kind,
     get_moment,
+    get_value_type,
     list_unique,
 )
-from .data_flow import group_by_flow
-from .guard_changes import CauseKey, FailureIndex, GuardChange, list_guard_changes
-from .needed_versions import leave_needed
-from .root_changes import RootChanges
-from .shape_evidence import FactIndex, ValueFacts, merge_facts
-from .source_paths import find_torch_source, normalize_source
-from .tied_sizes import drop_tied_needs
-from .user_names import NameIndex, SizeAt, merge_names
+from .edits import get_user_value, parse_code
+from .guard_changes import CauseKey, GuardChange, find_base, list_closest_failures, list_failures, list_guard_changes
+from .root_changes import ChangeGraph, draw_graph
+from .source_paths import find_torch_source, is_size, is_stack_value, normalize_source
+from .value_facts import index_facts, merge_facts
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.
 _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
+#: What a line has that reads a size itself: a loop, a range, a view.
+_READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|numel|item|int)\b")
+#: The state of a torch optimizer, which its first step makes.
+_OPTIMIZER_STATE = re.compile(r"\bself\.state(?:\[|$)")
 
 
-#: The rows that causes are found from.
-_READ: tuple[type[Event], ...] = (
-    *(Recompile, GuardFailure, Compile, DynamicDecision),
-    *(StackFrame, SymbolicShape, GraphBreak, RefusedCall),
-)
-#: How many rows of one kind there are, and the first and the last of them: another one if rows were read again.
-_State = tuple[tuple[int, Event | None, Event | None], ...]
-#: The causes of the latest state of each session: its plan, its findings and its pages need the same ones.
-_kept: WeakKeyDictionary[Rows, tuple[_State, list[Cause]]] = WeakKeyDictionary()
+@kept
+def find_causes(evidence: Evidence) -> list[Cause]:
+    """Find the root causes of all recompiles, in order of first appearance."""
+    causes = [_add_facts(evidence, _make_cause(evidence, group)) for group in _group_changes(evidence)]
+    return leave_needed(_join_alike(causes))
 
 
-def find_causes(data: Rows) -> list[Cause]:
-    """Find the root causes of all recompiles, in order of first appearance. They are found once for the same rows."""
-    state = tuple(_describe_state(data.rows(kind)) for kind in _READ)
-    known = _kept.get(data)
-    if known is None or not all(map(_is_same, known[0], state)):
-        known = _kept[data] = state, _find_causes(data)
-    return known[1][:]
-
-
-def _describe_state(rows: Sequence[Event]) -> tuple[int, Event | None, Event | None]:
-    return (len(rows), rows[0], rows[-1]) if rows else (0, None, None)
-
-
-def _is_same(one: tuple[int, Event | None, Event | None], other: tuple[int, Event | None, Event | None]) -> bool:
-    return one[0] == other[0] and one[1] is other[1] and one[2] is other[2]
-
-
-def _find_causes(data: Rows) -> list[Cause]:
-    failures, decided = FailureIndex(data.rows(GuardFailure)), _find_dynamic_sizes(data)
-    names, facts = NameIndex(data), FactIndex(data)
-    groups = _group_changes(data, failures, names)
-    causes = [_make_cause(group, failures, decided, names) for group in groups]
-    known = [drop_tied_needs(replace(cause, facts=_find_facts(cause, facts))) for cause in causes]
-    return leave_needed(_join_alike(known))
-
-
-def _find_facts(cause: Cause, facts: FactIndex) -> ValueFacts:
+def _add_facts(evidence: Evidence, cause: Cause) -> Cause:
+    """The cause with what torch found out about its value."""
     beside = [source for kind, source in cause.also if kind in _SIZES]
-    return facts.find(cause.seen or cause.recompiles, cause.source, beside)
+    facts = index_facts(evidence).find(cause.seen or cause.recompiles, cause.source, beside)
+    return _drop_tied_needs(replace(cause, facts=facts))
+
+
+def _drop_tied_needs(cause: Cause) -> Cause:
+    """The cause without the line that fixed its size, if that line only calculates with several tensors.
+
+    torch makes the sizes of two tensors dynamic one after the other. In between, the one that is dynamic has to equal
+    the one that is not. If both are dynamic, none is fixed.
+    """
+    need = cause.facts.value_need
+    is_tied = any(kind == "tensor_size" for kind, _ in cause.members.guards)
+    if need is None or not is_tied or not need.code or _READS_SIZE.search(need.code):
+        return cause
+    return replace(cause, is_still_static=False, facts=replace(cause.facts, value_need=None, exclusions=()))
 
 
 @dataclass
@@ -109,32 +87,26 @@ class _Group:
         return tuple(change.row for number, change in changes.items() if (number in self.attributed) == is_own)
 
 
-def _group_changes(data: Rows, failures: FailureIndex, names: NameIndex) -> list[_Group]:
+def _group_changes(evidence: Evidence) -> list[_Group]:
     """The changes of all recompiles by their roots, in order of first appearance."""
-    recompiles = [list_guard_changes(row, failures) for row in sorted(data.rows(Recompile), key=get_moment)]
-    instances, roots = CallInstances(data), RootChanges(names.find_key, names.find_position)
-    before: dict[int | None, int | None] = {}
-    for changes in recompiles:
-        earlier = instances.add(changes)
-        roots.add(changes, earlier)
-        before[changes[0].event_id] = earlier[-1].event_id if earlier else None
-    roots.join_peers()
+    recompiles = [list_guard_changes(evidence, row) for row in sorted(evidence.rows(Recompile), key=get_moment)]
+    graph, before = draw_graph(evidence, recompiles)
     groups: dict[CauseKey, _Group] = {}
     attributed: dict[int | None, CauseKey] = {}
     for changes in recompiles:
         for change in changes:
-            _add_change(groups, change, roots)
-        found, number = roots.find_roots(changes[0]), changes[0].event_id
+            _add_change(groups, change, graph)
+        found, number = graph.find_roots(changes[0]), changes[0].event_id
         # Of the sizes that a product has, the one that recompiled the frames before in the same call.
         attributed[number] = next((root for root in found if root == attributed.get(before[number])), found[0])
         groups[attributed[number]].attributed.add(number)
     return list(groups.values())
 
 
-def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: RootChanges) -> None:
+def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, graph: ChangeGraph) -> None:
     """Add a change to its roots."""
-    is_equal, number = roots.is_equal(change), change.event_id
-    for root in roots.find_roots(change):
+    is_equal, number = graph.is_equal(change), change.event_id
+    for root in graph.find_roots(change):
         group = groups.setdefault(root, _Group(root))
         group.members.setdefault((change.row.guard_source or "", change.row.reason), change)
         if is_equal and (change.key == root or number not in group.seen):
@@ -144,14 +116,15 @@ def _add_change(groups: dict[CauseKey, _Group], change: GuardChange, roots: Root
             group.derived.setdefault(number, change)
 
 
-def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, str]], names: NameIndex) -> Cause:
+def _make_cause(evidence: Evidence, group: _Group) -> Cause:
     source = group.key.source
     own, seen = group.list_rows(True, False), tuple(change.row for change in group.seen.values())
     derived, is_first = group.list_rows(True, True), bool(group.attributed)
     rows = own or seen
-    also, members = _find_also_failed(rows, source, failures), _find_members(group)
-    beside = [failure for row in rows for failure in failures.of(row)]
+    also, members = _find_also_failed(evidence, rows, source), _find_members(group)
+    beside = [failure for row in rows for failure in list_failures(evidence, row)]
     others = () if not is_first else (*group.list_rows(False, False), *group.list_rows(False, True))
+    decided = _find_dynamic_sizes(evidence)
     return Cause(
         recompiles=rows,
         source=source,
@@ -161,8 +134,8 @@ def _make_cause(group: _Group, failures: FailureIndex, decided: set[tuple[str, s
         shared=tuple(sorted(others, key=get_moment)),
         also_named=list_unique((*_find_also_names(also, beside), *members.named)),
         members=members,
-        user=names.find(
-            seen, [change.row for change in group.members.values()], _list_sizes(rows, group, also, failures)
+        user=find_call_sites(evidence).find_names(
+            seen, [change.row for change in group.members.values()], _list_sizes(evidence, rows, group, also)
         ),
         derived=derived if is_first else group.list_rows(False, True),
         seen=seen,
@@ -175,11 +148,11 @@ def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
     return get_kind(failure.guard_kind), normalize_source(failure.guard_source or "")
 
 
-def _find_also_failed(rows: Sequence[Recompile], source: str, failures: FailureIndex) -> tuple[tuple[str, str], ...]:
+def _find_also_failed(evidence: Evidence, rows: Sequence[Recompile], source: str) -> tuple[tuple[str, str], ...]:
     """The guards that failed in the same entry at the same recompile, in at least half of the cases."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        guards = {_get_guarded(failure) for failure in failures.of_closest(row)}
+        guards = {_get_guarded(failure) for failure in list_closest_failures(evidence, row)}
         counts.update(sorted(guard for guard in guards if guard[1] != source))
     return tuple(guard for guard, count in counts.most_common(8) if 2 * count >= len(rows))
 
@@ -203,13 +176,13 @@ def _find_members(group: _Group) -> Members:
 
 
 def _list_sizes(
-    rows: Sequence[Recompile], group: _Group, also: Sequence[tuple[str, str]], failures: FailureIndex
+    evidence: Evidence, rows: Sequence[Recompile], group: _Group, also: Sequence[tuple[str, str]]
 ) -> Iterator[SizeAt]:
     """The sizes that changed with a cause, each with its function."""
     changes = (change for change in group.members.values() if change.numbers is not None and change.is_size)
     yield from ((change.key.place, change.key.source) for change in changes)
     for row in rows:
-        guards = map(_get_guarded, failures.of_closest(row))
+        guards = map(_get_guarded, list_closest_failures(evidence, row))
         yield from ((get_place(row), guard[1]) for guard in guards if guard in also and guard[0] in _SIZES)
 
 
@@ -225,11 +198,12 @@ def _is_specialized(failure: GuardFailure, source: str) -> bool:
     return bool(needs_number) and normalize_source(failure.guard_source or "") == source
 
 
-def _find_dynamic_sizes(data: Rows) -> set[tuple[str, str]]:
+@kept
+def _find_dynamic_sizes(evidence: Evidence) -> set[tuple[str, str]]:
     """The sizes that torch made dynamic by itself: (compile key of the entry, source)."""
     return {
         (row.compile_key, f"{format_source(row.source)}.size()[{row.dim}]")
-        for row in data.rows(DynamicDecision)
+        for row in evidence.rows(DynamicDecision)
         if row.compile_key is not None and row.source and (row.dim or "").isdecimal()
     }
 
@@ -243,7 +217,7 @@ def _was_made_dynamic(row: Recompile, decided: set[tuple[str, str]]) -> bool:
 def _join_alike(causes: list[Cause]) -> list[Cause]:
     """Join the causes of several functions that are one change: a batch size, a mode, a flag, a global."""
     alike = [_join(group) for group in group_by(causes, _make_change_key).values()]
-    return [_join(group) for group in group_by_flow(alike)]
+    return [_join(group) for group in _group_by_flow(alike)]
 
 
 def _make_change_key(cause: Cause) -> tuple[object, ...]:
@@ -279,4 +253,117 @@ def _join(causes: list[Cause]) -> Cause:
             list_unique(name for cause in causes for name in cause.members.named),
         ),
         user=merge_names([cause.user for cause in causes]),
+    )
+
+
+# What one call of the user's own code gives and a later one gets: `hidden = first(batch)`, then `second(hidden)`
+
+
+def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
+    """The causes, those together that are one size in several calls of the user's function."""
+    groups: list[list[Cause]] = []
+    for cause in causes:
+        found = next((group for group in groups if any(_is_passed_on(one, cause) for one in group)), None)
+        if found is None:
+            groups.append([cause])
+        else:
+            found.append(cause)
+    return groups
+
+
+def _is_passed_on(origin: Cause, cause: Cause) -> bool:
+    """True if the size of `cause` changed as that of `origin` did, and its value is the same one or comes from it."""
+    if not (is_size(origin.source) and is_size(cause.source)) or _get_change(origin) != _get_change(cause):
+        return False
+    first, second = origin.call_site, cause.call_site
+    value, passed = get_user_value(origin), get_user_value(cause)
+    if first is None or second is None or value is None or passed is None:
+        return False
+    if (first.file, first.function) != (second.file, second.function):
+        return False
+    return value == passed or passed in _list_results(first.code or "")
+
+
+def _get_change(cause: Cause) -> tuple[object, ...]:
+    return cause.values, cause.bounds, cause.is_still_static, cause.is_first
+
+
+def _list_results(code: str) -> Iterator[str]:
+    """The variables that an assignment gives new values."""
+    tree = parse_code(code)
+    statement = tree.body[0] if tree else None
+    if isinstance(statement, ast.Assign):
+        names = (node for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name))
+        yield from (node.id for node in names)
+
+
+# Changes that cost nothing, because their calls need a compiled version of their own anyway
+
+
+def leave_needed(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes without those whose recompiles another one needs: evaluation has other batch sizes than training.
+
+    Changing such a cause would save nothing. Its recompiles are then those of the one that needs them.
+    """
+    needed = sorted(filter(is_another_way, causes), key=lambda cause: not cause.is_first)
+    by_owner: dict[int, set[int | None]] = {}
+    left: set[int] = set()
+    for cause in causes:
+        owner = next((one for one in needed if one is not cause and _covers(one, cause, needed)), None)
+        if owner is not None:
+            left.add(id(cause))
+            by_owner.setdefault(id(owner), set()).update(row.event_id for row in cause.caused if cause.is_first)
+    return [_take(cause, by_owner.get(id(cause), set())) for cause in causes if id(cause) not in left]
+
+
+def is_another_way(cause: Cause) -> bool:
+    """True for another way to call a function, which has a compiled version of its own whatever else changes: with and
+    without gradients, training and evaluation, a flag, a value that is None at some calls, a container that is empty
+    at the first one.
+    """
+    files = [row.file for row in cause.recompiles]
+    if any(recipe.removes_expected and recipe.is_about(cause.source, files) for recipe in RECIPES):
+        return False
+    types = {get_value_type(value) for value in cause.values}
+    match cause.kind:
+        case "global_state":
+            # The gradient mode of another thread is a mistake: each thread has its own.
+            return cause.source == "grad_mode" and cause.facts.thread is None
+        case "value":
+            is_handed_over = is_stack_value(cause.source) and bool(cause.facts.graph_breaks)
+            return (types == {"bool"} or "none" in types) and not is_handed_over
+        case "type":
+            return "NoneType" in cause.values and not cause.source.endswith("()")  # Not a weak reference.
+        case "length":
+            is_filled = len(cause.values) == 2 and cause.values[0] == "0"
+            return is_filled and not _OPTIMIZER_STATE.search(find_base(cause.source))
+    return False
+
+
+def _covers(owner: Cause, cause: Cause, needed: Sequence[Cause]) -> bool:
+    """True if all recompiles of `cause` are needed because of `owner`; of two ways to call, that which torch names."""
+    own, others = _list_numbers(owner), _list_numbers(cause)
+    place = next((at for at, one in enumerate(needed) if one is cause), None)
+    if place is None:
+        return others <= own
+    return others == own and any(one is owner for one in needed[:place])
+
+
+def _list_numbers(cause: Cause) -> set[int | None]:
+    return {row.event_id for row in cause.failed}
+
+
+def _take(cause: Cause, numbers: set[int | None]) -> Cause:
+    """The cause with more recompiles as its own, at which its guard failed too."""
+    if not numbers:
+        return cause
+    own = numbers | ({row.event_id for row in cause.caused} if cause.is_first else set())
+    seen = {row.event_id: row for row in cause.seen}
+    failed = {row.event_id: row for row in cause.failed}
+    return replace(
+        cause,
+        recompiles=tuple(row for number, row in seen.items() if number in own),
+        derived=tuple(row for number, row in failed.items() if number in own and number not in seen),
+        shared=tuple(row for number, row in failed.items() if number not in own),
+        is_first=True,
     )

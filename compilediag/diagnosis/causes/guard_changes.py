@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from ...events import GuardFailure, Recompile
 from ...formatting import format_first_line
-from ..evidence import Place
+from ..evidence import Evidence, Place
 from .cause import INTEGER, get_family, get_kind
 from .source_paths import find_torch_source, is_size, normalize_source, split_property
 
@@ -77,24 +76,18 @@ class GuardChange:
         return self.key.family == "symbolic_shape"
 
 
-class FailureIndex:
-    """The failed guards of each recompile, by its compile key. A recompile without a key has none."""
+def list_failures(evidence: Evidence, row: Recompile) -> list[GuardFailure]:
+    """The guards of every earlier entry that failed at a recompile. One without a compile key has none."""
+    if row.compile_key is None:
+        return []
+    return [failure for failure in evidence.by_compile(GuardFailure).get(row.compile_key, ()) if failure.guard_source]
 
-    def __init__(self, failures: Iterable[GuardFailure]):
-        self._by_compile: dict[str, list[GuardFailure]] = defaultdict(list)
-        for failure in failures:
-            if failure.guard_source and failure.compile_key is not None:
-                self._by_compile[failure.compile_key].append(failure)
 
-    def of(self, row: Recompile) -> Sequence[GuardFailure]:
-        """The guards of every earlier entry that failed at a recompile."""
-        return () if row.compile_key is None else self._by_compile.get(row.compile_key, ())
-
-    def of_closest(self, row: Recompile) -> list[GuardFailure]:
-        """The guards that failed in the entry that came closest to fitting."""
-        if row.closest_compile_key is None:
-            return []
-        return [failure for failure in self.of(row) if failure.entry_compile_key == row.closest_compile_key]
+def list_closest_failures(evidence: Evidence, row: Recompile) -> list[GuardFailure]:
+    """The guards that failed in the entry that came closest to fitting."""
+    if row.closest_compile_key is None:
+        return []
+    return [failure for failure in list_failures(evidence, row) if failure.entry_compile_key == row.closest_compile_key]
 
 
 def make_cause_key(row: Recompile) -> CauseKey:
@@ -104,11 +97,11 @@ def make_cause_key(row: Recompile) -> CauseKey:
     return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source, row.region)
 
 
-def list_guard_changes(row: Recompile, failures: FailureIndex) -> list[GuardChange]:
+def list_guard_changes(evidence: Evidence, row: Recompile) -> list[GuardChange]:
     """The guards that failed at a recompile, the first one first, without those that follow from another one."""
-    first = GuardChange(make_cause_key(row), _use_own_reason(row, failures), True)
+    first = GuardChange(make_cause_key(row), _use_own_reason(evidence, row), True)
     found = {first.key: first}
-    for change in _list_others(row, failures):
+    for change in _list_others(evidence, row):
         found.setdefault(change.key, change)
     changes = list(found.values())
     return _keep_one_stride([one for one in changes if one.is_first or not _follows_any(one, changes)])
@@ -119,12 +112,12 @@ def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
     first: dict[str, GuardChange] = {}
     for change in changes:
         if change.key.family == "tensor_stride":
-            first.setdefault(_find_base(change.key.source), change)
+            first.setdefault(find_base(change.key.source), change)
     return [one for one in changes if one.key.family != "tensor_stride" or one in first.values()]
 
 
-def _list_others(row: Recompile, failures: FailureIndex) -> Iterator[GuardChange]:
-    for failure in failures.of_closest(row):
+def _list_others(evidence: Evidence, row: Recompile) -> Iterator[GuardChange]:
+    for failure in list_closest_failures(evidence, row):
         view = replace(
             row,
             guard_source=failure.guard_source,
@@ -139,11 +132,13 @@ def _list_others(row: Recompile, failures: FailureIndex) -> Iterator[GuardChange
         yield GuardChange(make_cause_key(view), view, False)
 
 
-def _use_own_reason(row: Recompile, failures: FailureIndex) -> Recompile:
+def _use_own_reason(evidence: Evidence, row: Recompile) -> Recompile:
     """Give a recompile the text of its own guard, where torch's reason is of another guard that failed before it."""
     if not row.guard_source or find_torch_source(row.guard_source, row.reason) is not None:
         return row
-    own = (failure.guard for failure in failures.of_closest(row) if failure.guard_source == row.guard_source)
+    own = (
+        failure.guard for failure in list_closest_failures(evidence, row) if failure.guard_source == row.guard_source
+    )
     return replace(row, reason=next(own, None) or row.reason)
 
 
@@ -155,9 +150,9 @@ def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
 
 def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
     """True for a stride that changed as sizes of its tensor did: that of a dense tensor is a product of them."""
-    base, own = _find_base(change.key.source), _get_ratio(change)
+    base, own = find_base(change.key.source), _get_ratio(change)
     sizes = {other.key.source: _get_ratio(other) for other in changes if other.is_size}
-    ratios = [ratio for source, ratio in sizes.items() if ratio is not None and _find_base(source) == base]
+    ratios = [ratio for source, ratio in sizes.items() if ratio is not None and find_base(source) == base]
     if own is None:
         return bool(sizes)
     subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
@@ -174,7 +169,7 @@ def _get_ratio(change: GuardChange) -> Fraction | None:
 
 def _follows(change: GuardChange, other: GuardChange) -> bool:
     """True if a guard had to fail because the other one did: it needs no change of its own."""
-    own, base = (_find_base(one.key.source) for one in (change, other))
+    own, base = (find_base(one.key.source) for one in (change, other))
     if change.is_relation:
         return other.is_size or (other.is_relation and other.is_first)
     if change.key.family in _CONSEQUENCES:
@@ -184,7 +179,7 @@ def _follows(change: GuardChange, other: GuardChange) -> bool:
     return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
-def _find_base(source: str) -> str:
+def find_base(source: str) -> str:
     """The object that a source is about: of `len(x)` and of `x.size()[0]` it is x."""
     base = split_property(source)[0]
     return base.removeprefix("len(").removesuffix(")") if base.startswith("len(") else base

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...events import Compile, Recompile, Rows
+from ...events import Compile, Recompile
 from ...formatting import format_function, format_line, format_times
-from ..call_places import CallPlaces
 from ..change import CodeChange
 from ..costs import get_cost
-from ..evidence import Place, get_ids, get_place, group_by
+from ..evidence import Evidence, Place, get_ids, get_place, group_by
 from ..finding import Finding
 from ..rules.break_even import make_eager_call_counter
 from ..settings import Settings, merge_fixes
 from .advice import list_changes
+from .call_sites import find_call_fields
+from .recompile_findings import find_recompiles
 
 #: torch's defaults.
 DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
@@ -23,16 +24,16 @@ _RAISE_BY = 8
 _NOT_COUNTED = " Its eager calls were not counted; watch(calls=True) counts them, on Python 3.12 or later."
 
 
-def find_limits(data: Rows, causes: list[Finding]) -> list[Finding]:
-    """One finding per function, region and limit that it hit; `causes` are the findings of its recompiles."""
-    hits = [row for row in data.rows(Compile) if row.limit is not None]
-    describe_eager, places = make_eager_call_counter(data), CallPlaces(data)
-    recompiles = group_by(data.rows(Recompile), lambda row: (get_place(row), row.region)) if hits else {}
+def find_limits(evidence: Evidence) -> list[Finding]:
+    """One finding per function, region and limit that it hit."""
+    hits = [row for row in evidence.rows(Compile) if row.limit is not None]
+    causes, describe_eager = find_recompiles(evidence), make_eager_call_counter(evidence)
+    recompiles = group_by(evidence.rows(Recompile), lambda row: (get_place(row), row.region)) if hits else {}
     found = []
     for (place, region, *_), rows in group_by(hits, _make_key).items():
         own = get_ids(recompiles.get((place, region), ()))
         finding = _make_finding(rows, _select_causes(causes, place, own), describe_eager(place))
-        found.append(replace(finding, **places.find(rows)))
+        found.append(replace(finding, **find_call_fields(evidence, rows)))
     return found
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_amount, format_lost, format_names, format_times
-from ..call_places import make_call_fields
 from ..costs import get_cost
-from ..evidence import find_first, get_ids
+from ..evidence import Evidence, find_first, get_ids, kept
 from ..finding import Finding, get_severity
 from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
 from .advice import Advice, describe_change, list_changes
+from .call_sites import make_call_fields
 from .cause import ZERO_ONE, Cause, list_unique
 from .circumstances import add_circumstances
+from .grouping import find_causes
 from .library_advice import add_recipe
 from .source_paths import split_property
 
@@ -52,9 +53,10 @@ def advise(cause: Cause) -> Advice:
     return add_recipe(add_circumstances(advice, cause), cause)
 
 
-def find_recompiles(causes: Sequence[Cause]) -> list[Finding]:
+@kept
+def find_recompiles(evidence: Evidence) -> list[Finding]:
     """One finding per root cause, without side effects of others."""
-    advised = [(cause, advise(cause)) for cause in causes]
+    advised = [(cause, advise(cause)) for cause in find_causes(evidence)]
     effects = find_side_effects(advised)
     expected = [cause for cause, advice in advised if advice.is_expected]
     return [

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
-from ..call_places import CallPlaces, make_call_fields
 from ..evidence import get_ids, get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
 from .advice import Advice, describe_change, list_changes
+from .call_sites import find_call_fields, make_call_fields
 from .cause import Cause
 from .grouping import find_causes
 from .recompile_findings import advise
@@ -116,10 +116,13 @@ def _report(data: Rows, name: str, rows: Sequence[RefusedCall]) -> list[Finding]
     with_guards = [row for row in first if row.guard_kind is not None]
     causes = find_causes(RefusedRows(data, with_guards)) if with_guards else []
     without = group_by((row for row in first if row.guard_kind is None), get_place)
-    places = CallPlaces(RefusedRows(data, first))
+    refused = RefusedRows(data, first)
     return [
         *(_report_cause(name, cause, counts, _find_setting(with_guards, cause)) for cause in causes if cause.is_first),
-        *(replace(_report_eager(name, found, counts), **places.find(found)) for found in without.values()),
+        *(
+            replace(_report_eager(name, found, counts), **find_call_fields(refused, found))
+            for found in without.values()
+        ),
     ]
 
 

@@ -1,26 +1,33 @@
 """Find the guards whose change is the user's own, and those that only follow: in other frames, of derived sizes.
 
 A size is seen under many names while one call runs: as an argument of each frame, as the size of what is computed from
-it, multiplied by another size, as a number after a graph break. Only the first is a root.
+it, multiplied by another size, as a number after a graph break. Only the first is a root. The changes are the nodes of
+a graph whose edges lead from a change to those that it follows from. Each edge rule names what needs it: programs of
+tests/advice/programs, or tests of tests/unit/test_root_causes.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from ...events import Recompile
+from ...decode.call_stacks import is_torch_file
+from ...events import StackFrame
 from ...formatting import is_resumed
-from ..evidence import Place, group_by
+from ..evidence import Evidence, group_by
 from ..recipes import RECIPES
+from .call_sites import CallSites, find_call_sites
 from .guard_changes import CauseKey, GuardChange, is_local_number
 from .source_paths import split_property
 
-Names = Callable[[Recompile], str | None]
-Positions = Callable[[Recompile], int | None]
+#: The file of torch through which a call enters compiled code.
+_ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
+#: Changes that are looked back at: a call can run through thousands of frames.
+MAX_EARLIER = 256
 #: Changes that a derived one is compared with, the latest ones: products try each pair.
 _MAX_KNOWN = 48
 #: A size that differs by so little from another one, by the same before and after, is derived from it: labels[:, 1:].
@@ -42,205 +49,402 @@ _LAYER = re.compile(r"(?<=\.layers)\[\d+\](?=\.)")
 _BLOCK_MASK = re.compile(r"\bblock_mask\.")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
+#: A function by its name and file.
+Function = tuple[str | None, str | None]
 
-class At(NamedTuple):
+
+# Which recompiles belong to one call of the user's code
+
+
+class OuterCall(NamedTuple):
+    """Where a compile happened: the key of the stack outside of the outermost compiled call, and the functions inside
+    of it that were running.
+    """
+
+    stack: str
+    running: frozenset[Function]
+
+
+def _find_outer_call(callers: Sequence[StackFrame]) -> OuterCall | None:
+    """The outer call of the frames around a compiled one, innermost first; None if the stack is not known."""
+    entrances = [number for number, frame in enumerate(callers) if _is_entrance(frame)]
+    outside = entrances[-1] + 1 if entrances else 0
+    if outside >= len(callers):
+        return None
+    running = ((frame.function, frame.file) for frame in callers[:outside] if not is_torch_file(frame.file or ""))
+    return OuterCall(callers[outside].stack or "", frozenset(running))
+
+
+def _is_entrance(frame: StackFrame) -> bool:
+    return is_torch_file(frame.file or "") and (frame.file or "").endswith(_ENTRANCES)
+
+
+class CallInstance:
+    """The recompiles of one call so far: what each guard saw, and the changes in the order of the frames."""
+
+    def __init__(self) -> None:
+        self.changes: list[GuardChange] = []
+        self._values: dict[CauseKey, str | None] = {}
+        self._functions: set[Function] = set()
+
+    def fits(self, changes: Sequence[GuardChange]) -> bool:
+        """False if this recompile is of a later call: its function ran already, or a guard sees another value."""
+        place = changes[0].key
+        if (place.function, place.file) in self._functions:
+            return False
+        return all(self._values.get(change.key, change.row.actual) == change.row.actual for change in changes)
+
+    def add(self, changes: Sequence[GuardChange], running: frozenset[Function]) -> None:
+        """Take the changes of one more recompile, and the functions that were running."""
+        place = changes[0].key
+        self.changes += changes
+        self._values.update((change.key, change.row.actual) for change in changes)
+        # Code after a graph break belongs to a function that ran before.
+        self._functions |= {(place.function, place.file), *(one for one in running if not is_resumed(one[0]))}
+
+
+class CallInstances:
+    """Gives each recompile the call that it happened in. Recompiles have to come in the order of their time."""
+
+    def __init__(self, evidence: Evidence):
+        self._stacks = evidence.stacks
+        self._outer: dict[str, OuterCall | None] = {}
+        self._instances: dict[tuple[object, ...], CallInstance] = {}
+
+    def add(self, changes: Sequence[GuardChange]) -> list[GuardChange]:
+        """Add a recompile, given by its changes; returns what changed in this call before, in the order of time.
+
+        Nothing is known of other recompiles of the call where the stack is not known.
+        """
+        row = changes[0].row
+        outer = self._find_outer(row.compile_key)
+        if outer is None:
+            return []
+        place = row.rank, row.pid, outer.stack
+        instance = self._instances.get(place)
+        if instance is None or not instance.fits(changes):
+            instance = self._instances[place] = CallInstance()
+        before = instance.changes[-MAX_EARLIER:]
+        instance.add(changes, outer.running)
+        return before
+
+    def _find_outer(self, compile_key: str | None) -> OuterCall | None:
+        stack = self._stacks.find(compile_key)
+        if stack is None:
+            return None
+        if stack not in self._outer:
+            self._outer[stack] = _find_outer_call([*self._stacks.walk(stack)][1:])
+        return self._outer[stack]
+
+
+# The graph
+
+
+class Node(NamedTuple):
     """A guard at one recompile."""
 
     key: CauseKey
     event_id: int | None
 
 
-class RootChanges:
-    """Which changes explain which. Recompiles are added in the order of their time.
+class Edge(NamedTuple):
+    """What a change follows from. `is_equal`: it has the values of the first of its origins."""
 
-    `names` gives the name of a value at the user's line, and `positions` where that call has it.
-    """
+    change: GuardChange
+    origins: tuple[Node, ...]
+    is_equal: bool
 
-    def __init__(self, names: Names, positions: Positions = lambda row: None):
-        self._names, self._positions = names, positions
-        self._changes: dict[CauseKey, list[GuardChange]] = {}
-        self._parents: dict[At, tuple[At, ...]] = {}
-        self._equal: set[At] = set()
-        self._peers: Counter[tuple[CauseKey, CauseKey]] = Counter()
-        #: Peers that differ by as little before and after.
-        self._near: set[frozenset[CauseKey]] = set()
-        self._named: dict[str, CauseKey] = {}
-        #: What a guard was equal to, or computed from, at an earlier call.
-        self._carried: dict[CauseKey, At] = {}
-        self._origins: dict[CauseKey, list[At]] = {}
-        self._roots: dict[At, tuple[CauseKey, ...]] = {}
+
+@dataclass(frozen=True)
+class RecompileStep:
+    """One recompile while its edges are drawn: its changes, and those of earlier frames in the same call."""
+
+    graph: ChangeGraph
+    changes: Sequence[GuardChange]
+    upstream: Sequence[GuardChange]
+
+
+class ChangeGraph:
+    """Which changes follow from which. Recompiles are added in the order of their time, and `join_peers` comes last."""
+
+    def __init__(self, sites: CallSites):
+        self.sites = sites
+        #: The changes of each guard, in the order of time.
+        self.changes: dict[CauseKey, list[GuardChange]] = {}
+        #: The first guard on each value that the user's code names.
+        self.named: dict[str, CauseKey] = {}
+        #: What a guard was equal to when it first followed, and what it was computed from when it last did.
+        self.carried: dict[CauseKey, Node] = {}
+        self.computed: dict[CauseKey, tuple[Node, ...]] = {}
+        #: How often two guards of one recompile changed in the same way, and those that differ by as little each time.
+        self.peers: Counter[tuple[CauseKey, CauseKey]] = Counter()
+        self.near: set[frozenset[CauseKey]] = set()
+        self._edges: dict[Node, Edge] = {}
+        self._roots: dict[Node, tuple[CauseKey, ...]] = {}
         self._explained: dict[CauseKey, bool] = {}
 
     def add(self, changes: Sequence[GuardChange], earlier: Sequence[GuardChange]) -> None:
         """Take the changes of one recompile, and those of earlier recompiles in the same call."""
         for change in changes:
-            self._changes.setdefault(change.key, []).append(change)
+            self.changes.setdefault(change.key, []).append(change)
+            name = self.name(change)
+            if name is not None:
+                self.named.setdefault(name, change.key)
         upstream = [one for one in earlier if one.key.place != changes[0].key.place][-_MAX_KNOWN:]
-        rooted = [change for change in changes if self._explain_equal(change, upstream)]
-        known = [*upstream, *rooted]
-        for change in changes:
-            if not any(change is one for one in rooted) and upstream:
-                self._explain_derived(change, known)
-        self._explain_block_mask(changes)
-        self._explain_relation(changes)
-        self._explain_by_layers(changes)
-        self._explain_by_recipes(changes)
+        step = RecompileStep(self, changes, upstream)
+        for rule in SAME_VALUE_RULES:
+            for edge in rule(step):
+                self._draw(edge)
+                self.carried.setdefault(edge.change.key, edge.origins[0])
+        for rule in CONSEQUENCE_RULES:
+            for edge in rule(step):
+                self._draw(edge)
         self._count_peers(changes)
 
-    def _explain_equal(self, change: GuardChange, upstream: Sequence[GuardChange]) -> bool:
-        """Explain a change by one of the same values in an earlier frame of the call. True if its origin is known."""
-        name = self._name(change)
-        first = self._named.setdefault(name, change.key) if name is not None else change.key
-        same = [one for one in upstream if _can_carry(change, one)]
-        if first != change.key:
-            self._set_parents(change, [At(first, self._changes[first][-1].event_id)], is_equal=True)
-        elif same:
-            self._set_parents(change, [At(same[0].key, same[0].event_id)], is_equal=True)
-        elif name is None and change.key in self._carried:
-            self._set_parents(change, [self._carried[change.key]], is_equal=True)
-        else:
-            return name is not None
-        self._carried.setdefault(change.key, self._parents[At(change.key, change.event_id)][0])
-        return True
+    def join_peers(self) -> None:
+        """Draw the edges between guards of one recompile, after all recompiles were added."""
+        for edge in follow_peer(self):
+            self._draw(edge)
 
-    def _name(self, change: GuardChange) -> str | None:
-        """What the user's code calls the value, and the kind of its guard."""
-        name = self._names(change.row)
-        return None if name is None else f"{change.key.family}:{name}"
-
-    def _explain_derived(self, change: GuardChange, known: Sequence[GuardChange]) -> None:
-        if change.numbers is None or not _is_derivable(change):
-            return
-        found = next(_find_origins(change, known), ())
-        origins = [At(one.key, one.event_id) for one in found] or self._origins.get(change.key, [])
+    def _draw(self, edge: Edge) -> None:
+        """Add an edge. Of several from one change, the last one counts."""
+        origins = tuple(origin for origin in edge.origins if origin.key != edge.change.key)
         if origins:
-            self._origins[change.key] = origins
-            self._set_parents(change, origins, is_equal=False)
-
-    def _explain_block_mask(self, changes: Sequence[GuardChange]) -> None:
-        """A block mask is made for the length of the tensors that it is passed with; its sizes 0 and 1 are special."""
-        lengths = [At(one.key, one.event_id) for one in changes if one.is_size and not _is_of_block_mask(one)]
-        for change in changes:
-            if _is_of_block_mask(change) and change.numbers is not None and not {0, 1} & {*change.numbers}:
-                self._set_parents(change, lengths[:1], is_equal=False)
-
-    def _explain_relation(self, changes: Sequence[GuardChange]) -> None:
-        """A relation between sizes fails because of the sizes that changed with it."""
-        sizes = [At(one.key, one.event_id) for one in changes if one.is_size]
-        for change in changes:
-            if change.is_relation and sizes:
-                self._set_parents(change, sizes, is_equal=False)
-
-    def _explain_by_layers(self, changes: Sequence[GuardChange]) -> None:
-        """An attribute that all layers have, which one line reads, is set in all of them at once."""
-        values = [one for one in changes if one.key.family in _VALUES and _are_attributes(one) and one.row.user_line]
-        for layers in group_by(values, _get_attribute_change).values():
-            leader = At(layers[0].key, layers[0].event_id)
-            for change in layers[1:]:
-                self._set_parents(change, [leader], is_equal=True)
-
-    def _explain_by_recipes(self, changes: Sequence[GuardChange]) -> None:
-        """What a library changes at once is known from its recipe."""
-        for recipe in RECIPES:
-            leaders = [one for one in changes if recipe.follows and re.search(recipe.source, one.key.source)]
-            if leaders and recipe.is_of(changes[0].key.file):
-                leader = min(leaders, key=lambda one: len(one.key.source))
-                for change in changes:
-                    if re.search(recipe.follows, change.key.source):
-                        self._set_parents(change, [At(leader.key, leader.event_id)], is_equal=False)
-
-    def _set_parents(self, change: GuardChange, parents: Iterable[At], is_equal: bool) -> None:
-        own = At(change.key, change.event_id)
-        found = tuple(parent for parent in parents if parent.key != own.key)
-        if found:
-            self._parents[own] = found
-        if found and is_equal:
-            self._equal.add(own)
+            self._edges[get_node(edge.change)] = edge._replace(origins=origins)
 
     def _count_peers(self, changes: Sequence[GuardChange]) -> None:
-        """Count how often two guards of one recompile changed in the same way."""
         for one, other in combinations(changes[:_MAX_KNOWN], 2):
             is_near = _is_near(one, other)
             if is_near or _is_same_change(one, other):
-                self._peers[one.key, other.key] += 1
+                self.peers[one.key, other.key] += 1
             if is_near:
-                self._near.add(frozenset((one.key, other.key)))
+                self.near.add(frozenset((one.key, other.key)))
 
-    def join_peers(self) -> None:
-        """Join guards of one function that changed in the same way each time, after all recompiles were added."""
-        order = {key: self._rank(changes[0], at) for at, (key, changes) in enumerate(self._changes.items())}
-        named = {key: _count_named(changes) for key, changes in self._changes.items()}
-        absent = {(key.place, key.source) for key in self._changes if key.family in _PRESENCE}
-        for pair, count in sorted(self._peers.items(), key=lambda item: sorted(order[key] for key in item[0])):
-            first, second = sorted(pair, key=order.__getitem__)
-            if _is_sometimes_absent(first, absent):
-                first, second = second, first
-            whole = named[first] <= count or _is_sometimes_absent(second, absent)
-            if whole and len(self._changes[second]) == count and self._can_join(first, second, count):
-                self._join(first, second)
+    def name(self, change: GuardChange) -> str | None:
+        """What the user's code calls the value, and the kind of its guard; None if it has no name there."""
+        name = self.sites.find_key(change.row)
+        return None if name is None else f"{change.key.family}:{name}"
 
-    def _rank(self, change: GuardChange, number: int) -> tuple[bool, bool, bool, int, int]:
-        """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them,
-        and numbers as the code reads them.
-        """
-        position = self._positions(change.row) if change.is_size else change.row.user_line
-        return not _is_of_module(change), not change.is_size, position is None, position or 0, number
-
-    def _join(self, first: CauseKey, second: CauseKey) -> None:
-        known = {change.event_id: change for change in self._changes[first]}
-        for change in self._changes[second]:
-            if At(second, change.event_id) not in self._parents:
-                origin = known.get(change.event_id)
-                is_equal = origin is None or change.numbers is None or change.numbers == origin.numbers
-                self._set_parents(change, [At(first, change.event_id)], is_equal=is_equal)
-
-    def _can_join(self, first: CauseKey, second: CauseKey, count: int) -> bool:
-        """A number that is equal to a size once can be a coincidence, and so can two sizes that differ by as much."""
-        if frozenset((first, second)) in self._near:
-            return count > 1
-        return first.family == second.family or (count > 1 and not {first.source[:5], second.source[:5]} & {"self."})
+    def follows(self, change: GuardChange) -> bool:
+        """True if a change has an edge: it follows from another one."""
+        return get_node(change) in self._edges
 
     def find_roots(self, change: GuardChange) -> tuple[CauseKey, ...]:
         """The roots of a change: itself, or what it follows from each time that it occurs."""
-        return self._find_roots(At(change.key, change.event_id), frozenset())
+        return self._find_roots(get_node(change), frozenset())
 
-    def _find_roots(self, at: At, visited: frozenset[At]) -> tuple[CauseKey, ...]:
-        if at not in self._roots:
-            parents = () if at in visited or not self._is_explained(at.key) else self._parents.get(at, ())
-            found = [root for parent in parents for root in self._find_roots(parent, visited | {at})]
-            self._roots[at] = tuple(dict.fromkeys(found)) or (at.key,)
-        return self._roots[at]
-
-    def _is_explained(self, key: CauseKey) -> bool:
-        """True if every change of the guard follows from another one. Asked when all parents are known."""
-        known = self._explained.get(key)
-        if known is None:
-            known = all(At(key, change.event_id) in self._parents for change in self._changes[key])
-            self._explained[key] = known
-        return known
+    def _find_roots(self, node: Node, visited: frozenset[Node]) -> tuple[CauseKey, ...]:
+        if node not in self._roots:
+            origins = () if node in visited else self._list_origins(node)
+            found = [root for origin in origins for root in self._find_roots(origin, visited | {node})]
+            self._roots[node] = tuple(dict.fromkeys(found)) or (node.key,)
+        return self._roots[node]
 
     def is_equal(self, change: GuardChange) -> bool:
         """True if a change has the values of its root, or is the root."""
-        at, visited = At(change.key, change.event_id), set[At]()
-        while at not in visited and self._is_explained(at.key) and at in self._parents:
-            visited.add(at)
-            if at not in self._equal:
+        node, visited = get_node(change), set[Node]()
+        while node not in visited and (origins := self._list_origins(node)):
+            visited.add(node)
+            if not self._edges[node].is_equal:
                 return False
-            at = self._parents[at][0]
+            node = origins[0]
         return True
+
+    def _list_origins(self, node: Node) -> tuple[Node, ...]:
+        """What a change follows from; nothing unless every change of its guard follows from another one."""
+        known = self._explained.get(node.key)
+        if known is None:
+            known = self._explained[node.key] = all(map(self.follows, self.changes[node.key]))
+        return self._edges[node].origins if known else ()
+
+
+def get_node(change: GuardChange) -> Node:
+    """The node of a change."""
+    return Node(change.key, change.event_id)
+
+
+def draw_graph(
+    evidence: Evidence, recompiles: Iterable[Sequence[GuardChange]]
+) -> tuple[ChangeGraph, dict[int | None, int | None]]:
+    """The graph of the changes of all recompiles, and for each recompile the one before it in the same call."""
+    instances, graph = CallInstances(evidence), ChangeGraph(find_call_sites(evidence))
+    before: dict[int | None, int | None] = {}
+    for changes in recompiles:
+        earlier = instances.add(changes)
+        graph.add(changes, earlier)
+        before[changes[0].event_id] = earlier[-1].event_id if earlier else None
+    graph.join_peers()
+    return graph, before
+
+
+# Edge rules: a change that has the values of another one
+
+
+def follow_name(step: RecompileStep) -> Iterator[Edge]:
+    """A value that has one name at the user's line is one value, in whatever frame it recompiles.
+
+    `test_a_value_that_the_user_names_is_one_cause_in_whatever_frame_it_recompiles`.
+    """
+    graph = step.graph
+    for change in step.changes:
+        name = graph.name(change)
+        first = change.key if name is None else graph.named[name]
+        if first != change.key:
+            yield Edge(change, (get_node(graph.changes[first][-1]),), True)
+
+
+def follow_earlier_frame(step: RecompileStep) -> Iterator[Edge]:
+    """A value that changed as one did in an earlier frame of the same call was passed on.
+
+    `boxes_from_tensors`.
+    """
+    for change in step.changes:
+        same = next((one for one in step.upstream if _can_carry(change, one)), None)
+        if same is not None and not step.graph.follows(change):
+            yield Edge(change, (get_node(same),), True)
+
+
+def follow_as_before(step: RecompileStep) -> Iterator[Edge]:
+    """A value without a name that was once passed on is passed on each time.
+
+    `test_a_value_without_a_name_that_was_passed_on_once_is_passed_on_each_time`.
+    """
+    graph = step.graph
+    for change in step.changes:
+        if change.key in graph.carried and not graph.follows(change) and graph.name(change) is None:
+            yield Edge(change, (graph.carried[change.key],), True)
+
+
+# Edge rules: a change that is a consequence of another one
+
+
+def follow_computed_size(step: RecompileStep) -> Iterator[Edge]:
+    """A size that can be computed from others of the call: a multiple of one, a product of two, one more or less.
+
+    `test_a_multiple_and_a_product_of_sizes_follow_from_them`.
+    """
+    graph = step.graph
+    own = [one for one in step.changes if graph.follows(one) or graph.name(one) is not None]
+    for change in step.changes if step.upstream else ():
+        if change.numbers is None or not _is_derivable(change) or any(change is one for one in own):
+            continue
+        found = next(_find_origins(change, [*step.upstream, *own]), ())
+        origins = tuple(map(get_node, found)) or graph.computed.get(change.key, ())
+        if origins:
+            graph.computed[change.key] = origins
+            yield Edge(change, origins, False)
+
+
+def follow_length_of_mask(step: RecompileStep) -> Iterator[Edge]:
+    """A block mask is made for the length of the tensors that it is passed with; its sizes 0 and 1 are special.
+
+    `test_a_block_mask_follows_the_length_that_it_is_made_for`, in tests/unit/test_diagnosis.py.
+    """
+    lengths = [one for one in step.changes if one.is_size and not _is_of_block_mask(one)]
+    for change in step.changes:
+        if _is_of_block_mask(change) and change.numbers is not None and not {0, 1} & {*change.numbers}:
+            yield Edge(change, tuple(map(get_node, lengths[:1])), False)
+
+
+def follow_related_sizes(step: RecompileStep) -> Iterator[Edge]:
+    """A relation between sizes fails because of the sizes that changed with it.
+
+    `test_a_relation_of_sizes_follows_from_the_size_that_changed`.
+    """
+    sizes = tuple(get_node(one) for one in step.changes if one.is_size)
+    for change in step.changes:
+        if change.is_relation:
+            yield Edge(change, sizes, False)
+
+
+def follow_first_layer(step: RecompileStep) -> Iterator[Edge]:
+    """An attribute that all layers have, which one line reads, is set in all of them at once.
+
+    `test_one_attribute_of_all_layers_is_one_cause_if_one_line_reads_it`.
+    """
+    values = [one for one in step.changes if one.key.family in _VALUES and _are_attributes(one)]
+    read = [one for one in values if one.row.user_line]
+    for first, *others in group_by(read, _get_attribute_change).values():
+        yield from (Edge(change, (get_node(first),), True) for change in others)
+
+
+def follow_library(step: RecompileStep) -> Iterator[Edge]:
+    """What a library changes at once is known from its recipe.
+
+    `peft_adapters` of tests/libraries/programs.
+    """
+    changes = step.changes
+    for recipe in RECIPES:
+        leaders = [one for one in changes if recipe.follows and re.search(recipe.source, one.key.source)]
+        if leaders and recipe.is_of(changes[0].key.file):
+            leader = get_node(min(leaders, key=lambda one: len(one.key.source)))
+            followers = (change for change in changes if re.search(recipe.follows, change.key.source))
+            yield from (Edge(change, (leader,), False) for change in followers)
+
+
+EdgeRule = Callable[[RecompileStep], Iterable[Edge]]
+#: Of these, the first one that explains a change counts.
+SAME_VALUE_RULES: tuple[EdgeRule, ...] = (follow_name, follow_earlier_frame, follow_as_before)
+#: Of these, the last one that explains a change counts.
+CONSEQUENCE_RULES: tuple[EdgeRule, ...] = (
+    follow_computed_size,
+    follow_length_of_mask,
+    follow_related_sizes,
+    follow_first_layer,
+    follow_library,
+)
+
+
+# The edge rule that needs all recompiles: guards of one function that change alike
+
+
+def follow_peer(graph: ChangeGraph) -> Iterator[Edge]:
+    """Of the guards of one function that changed in the same way each time, one stands for all.
+
+    `three_tensors_of_one_length`; for sizes that differ by one `two_sizes_change_together`, for the parameters of
+    another module `layers_in_a_row`, for a property of all its tensors `a_frozen_reference_model`, for a tensor that is
+    sometimes absent `other_keys_and_other_lengths`, and for what must not be joined `rotary_tables_that_grow`.
+    """
+    absent = {(key.place, key.source) for key in graph.changes if key.family in _PRESENCE}
+
+    def is_sometimes_absent(key: CauseKey) -> bool:
+        """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
+        return key.family == "tensor_size" and (key.place, split_property(key.source)[0]) in absent
+
+    order = {key: _rank(graph, changes[0], at) for at, (key, changes) in enumerate(graph.changes.items())}
+    named = {key: _count_named(changes) for key, changes in graph.changes.items()}
+    for pair, count in sorted(graph.peers.items(), key=lambda item: sorted(order[key] for key in item[0])):
+        first, second = sorted(pair, key=order.__getitem__)
+        if is_sometimes_absent(first):
+            first, second = second, first
+        whole = named[first] <= count or is_sometimes_absent(second)
+        if whole and len(graph.changes[second]) == count and _can_join(graph, first, second, count):
+            origins = {change.event_id: change for change in graph.changes[first]}
+            for change in graph.changes[second]:
+                if not graph.follows(change):
+                    origin = origins.get(change.event_id)
+                    is_equal = origin is None or change.numbers is None or change.numbers == origin.numbers
+                    yield Edge(change, (Node(first, change.event_id),), is_equal)
+
+
+def _rank(graph: ChangeGraph, change: GuardChange, number: int) -> tuple[bool, bool, bool, int, int]:
+    """Sorts guards: those on parameters, which only another module has, then sizes as the user's call names them, and
+    numbers as the code reads them.
+    """
+    position = graph.sites.find_position(change.row) if change.is_size else change.row.user_line
+    return not _is_of_module(change), not change.is_size, position is None, position or 0, number
+
+
+def _can_join(graph: ChangeGraph, first: CauseKey, second: CauseKey, count: int) -> bool:
+    """A number that is equal to a size once can be a coincidence, and so can two sizes that differ by as much."""
+    if frozenset((first, second)) in graph.near:
+        return count > 1
+    return first.family == second.family or (count > 1 and not {first.source[:5], second.source[:5]} & {"self."})
 
 
 def _count_named(changes: Sequence[GuardChange]) -> int:
     """How often a guard changed; where it is a bound on a symbol, torch names one of the sizes that have it."""
     return sum(change.row.guard_kind != "symbolic_shape" for change in changes)
-
-
-def _is_sometimes_absent(key: CauseKey, absent: Container[tuple[Place, str]]) -> bool:
-    """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each.
-
-    `absent` are the values that were missing, each with its function.
-    """
-    return key.family == "tensor_size" and (key.place, split_property(key.source)[0]) in absent
 
 
 def _can_carry(change: GuardChange, origin: GuardChange) -> bool:

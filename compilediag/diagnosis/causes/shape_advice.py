@@ -28,11 +28,11 @@ from .advice import (
     list_static_reasons,
     make_dynamic_fix,
 )
+from .call_sites import NamedSite
 from .cause import ZERO_ONE, Cause, list_unique
 from .edits import insert_before
 from .mark_advice import MARKS, advise_marks
 from .source_paths import is_size, is_stack_value, normalize_source, split_property
-from .user_names import NamedSite
 from .value_advice import advise_value
 
 #: Marks a size as dynamic, without an error if the code turns out to fix it.

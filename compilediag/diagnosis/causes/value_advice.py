@@ -28,11 +28,10 @@ from .advice import (
     make_dynamic_fix,
     write_isolation,
 )
-from .cause import Cause
+from .cause import Cause, get_value_type
 from .value_uses import find_uses
 
 _INT = re.compile(r"-?\d{1,40}")
-_FLOAT = re.compile(r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf)|nan", re.IGNORECASE)
 _OPTIMIZER_NUMBER = re.compile(r"param_groups\[\d+\]\['\w+'\](?:\[\d\])?$|(^|[._])lr$")
 _MOMENTUM = re.compile(r"\['(?:betas|momentum)'\](?:\[\d\])?$")
 #: The name of an integer that says which of several modules this one is.
@@ -48,21 +47,6 @@ _ADAPTERS = (
 )
 #: Fewer values do not show that something counts up.
 COUNTS_UP_FROM = 3
-
-
-def get_value_type(value: str) -> str:
-    """bool, int, float, str, none, tensor or other: the type of the value that this text describes."""
-    if value in ("True", "False"):
-        return "bool"
-    if value == "None":
-        return "none"
-    if _INT.fullmatch(value):
-        return "int"
-    if _FLOAT.fullmatch(value):
-        return "float"
-    if value.startswith("Tensor "):
-        return "tensor"
-    return "str" if value[:1] in ("'", '"') else "other"
 
 
 def advise_value(cause: Cause) -> Advice:

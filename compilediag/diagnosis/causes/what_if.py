@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from ...events import Compile, Rows
 from ...formatting import format_amount, format_expression, format_share
 from ..finding import Finding
-from .cause import ZERO_ONE, Cause
+from .cause import ZERO_ONE, Cause, get_value_type
 from .grouping import find_causes
 from .source_paths import is_size
-from .value_advice import get_value_type
 
 #: Longer numbers are not sizes of anything.
 MAX_DIGITS = 19

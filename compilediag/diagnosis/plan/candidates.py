@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...events import Recompile
+from ...formatting import format_expression
 from ..causes.advice import DYNAMIC_BY_DEFAULT, Advice
-from ..causes.cause import Cause
+from ..causes.cause import ZERO_ONE, Cause
 from ..causes.edits import get_user_value
+from ..causes.grouping import find_causes
 from ..causes.recompile_findings import advise
-from ..causes.shape_evidence import FactIndex
 from ..causes.source_paths import is_size
+from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit
+from ..evidence import Evidence, Place, get_place, kept
 from ..settings import merge_settings
-from .kept_recompiles import find_first_changes, find_kept, is_dynamic_change
 
 #: Rules whose advice in words gives fewer compiled versions, or depends on what the program means.
 _FEWER = frozenset({"string_changes", "specialized", "identity_changes"})
+#: Settings that make numbers dynamic.
+_DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
+_MARK = "mark_dynamic("
 #: Part of a change that does something by itself: a setting's item, or a line at a place.
 Atom = tuple[object, ...]
 
@@ -57,11 +62,12 @@ class Candidate:
         return tuple(rows.values())
 
 
-def list_candidates(causes: Sequence[Cause], facts: FactIndex) -> list[Candidate]:
+@kept
+def list_candidates(evidence: Evidence) -> list[Candidate]:
     """The causes of a session with what changes them; those that one change resolves are one candidate."""
     found: list[Candidate] = []
-    for cause in causes:
-        own = _make_candidate(cause, facts)
+    for cause in find_causes(evidence):
+        own = _make_candidate(cause, index_facts(evidence))
         place = next((at for at, other in enumerate(found) if _is_one_change(own, other)), None)
         if place is None:
             found.append(own)
@@ -149,3 +155,55 @@ def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         lines = dict.fromkeys([*(known.new.splitlines() if known else ()), *edit.new.splitlines()])
         merged[place] = edit if edit.kind == "replace" else replace(edit, new="\n".join(lines))
     return tuple(merged.values())
+
+
+# Recompiles that stay although a size or number is dynamic: those of 0 and 1, and of conditions on the value
+
+
+def is_dynamic_change(change: CodeChange) -> bool:
+    """True for a change that makes a size or number dynamic, and does nothing else."""
+    marks = [line for edit in change.edits for line in edit.new.splitlines()]
+    if not change.can_be_applied or not all(_MARK in line for line in marks):
+        return False
+    return _DYNAMIC_SETTINGS.issuperset(change.settings or {})
+
+
+def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
+    """The recompiles of a cause that happen even if its value is dynamic from the start: event id -> reason.
+
+    Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
+    """
+    rows = cause.seen or cause.recompiles
+    special = _list_special(rows) if is_size(cause.source) else ()
+    found = {row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in special}
+    for row in rows if cause.facts.exclusions else ():
+        for need in facts.find_exclusions([row], cause.source):
+            condition = format_expression(need.condition or cause.source)
+            found[row.event_id] = f"its compiled version is valid only for {condition}"
+    return found
+
+
+def find_first_changes(cause: Cause) -> dict[int | None, str]:
+    """The first recompile of each function, which stays where torch makes a number dynamic by itself."""
+    first: dict[tuple[Place, int | None], Recompile] = {}
+    for row in cause.seen or cause.recompiles:
+        first.setdefault((get_place(row), row.region), row)
+    return {row.event_id: "torch makes a number dynamic after its first change" for row in first.values()}
+
+
+def _list_special(rows: Sequence[Recompile]) -> Iterator[Recompile]:
+    """Those for the values 0 and 1, and the first one for any other value where an entry has only 0 or 1."""
+    general: set[Place] = set()
+    for row in rows:
+        place = get_place(row)
+        if row.expected not in ZERO_ONE:
+            general.add(place)
+        if _is_special(row):
+            yield row
+        elif place not in general:
+            general.add(place)
+            yield row
+
+
+def _is_special(row: Recompile) -> bool:
+    return row.actual in ZERO_ONE or (row.guard_kind == "symbolic_shape" and row.actual is None)

@@ -6,13 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...events import Compile, GuardFailure, Recompile, Rows
+from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_names
-from ..causes.cause import Cause
-from ..causes.grouping import find_causes
 from ..causes.recompile_findings import find_side_effects
-from ..causes.shape_evidence import FactIndex
-from ..evidence import get_ids, sum_seconds
+from ..evidence import Evidence, get_ids, kept, sum_seconds
 from ..rules.compile_time import find_compile_costs
 from ..rules.coverage import find_gaps
 from ..settings import merge_settings
@@ -30,41 +27,38 @@ _FIRST_ONLY = (
 NOT_ALWAYS = "Recompiles were not collected all the time, so there may be more."
 
 
-def make_plan(data: Rows, causes: Sequence[Cause] | None = None) -> Plan:
-    """The smallest set of changes that saves the most compile seconds of a session.
-
-    `causes`: what `find_causes` gave for `data`, if the caller has it already.
-    """
-    causes, recompiles = find_causes(data) if causes is None else causes, data.rows(Recompile)
-    candidates = list_candidates(causes, FactIndex(data))
+@kept
+def make_plan(evidence: Evidence) -> Plan:
+    """The smallest set of changes that saves the most compile seconds of a session."""
+    candidates, recompiles = list_candidates(evidence), evidence.rows(Recompile)
     blockers = find_blockers(recompiles, candidates)
     selection = select_causes(blockers, lambda number: number != _KEPT and bool(candidates[number].changes))
     chosen = [candidates[number] for number in selection.chosen]
-    specs = find_specs(data, chosen)
+    specs = find_specs(evidence, chosen)
     steps = add_specs(make_steps(selection, candidates, len(recompiles)), specs)
     saved = selection.saved[-1] if selection.saved else ()
     block = merge_settings([step.settings for step in steps])
-    is_collected = "recompiles" not in find_gaps(data)
+    is_collected = "recompiles" not in find_gaps(evidence)
     return Plan(
         steps=steps,
         recompiles=len(recompiles),
         recompiles_saved=len(saved),
-        seconds=sum_seconds(row.duration_s for row in data.rows(Compile)),
+        seconds=sum_seconds(row.duration_s for row in evidence.rows(Compile)),
         seconds_saved=sum_seconds(row.lost_s for row in saved),
         settings=block.settings,
         unresolved=_list_unresolved(selection, candidates, blockers),
-        tried=_read_tried(data),
-        notes=(*block.conflicts, *(_list_limits(data, is_collected) if recompiles else ())),
-        costs=find_compile_costs(data),
+        tried=_read_tried(evidence.meta),
+        notes=(*block.conflicts, *(_list_limits(evidence, is_collected) if recompiles else ())),
+        costs=find_compile_costs(evidence),
         is_collected=is_collected,
-        is_own=bool(getattr(data, "is_ours", False)),
+        is_own=evidence.is_ours,
         specs=specs,
     )
 
 
-def _list_limits(data: Rows, is_collected: bool) -> list[str]:
+def _list_limits(evidence: Evidence, is_collected: bool) -> list[str]:
     """What the plan of some recompiles does not cover."""
-    first_only = [] if data.rows(GuardFailure) else [_FIRST_ONLY]
+    first_only = [] if evidence.rows(GuardFailure) else [_FIRST_ONLY]
     return first_only if is_collected else [*first_only, NOT_ALWAYS]
 
 
@@ -74,8 +68,8 @@ def find_blockers(recompiles: Sequence[Recompile], candidates: Sequence[Candidat
     for number, candidate in enumerate(candidates):
         for row in candidate.rows:
             found[row.event_id].add(number)
-        for kept in candidate.kept:
-            found[kept].add(_KEPT)
+        for event in candidate.kept:
+            found[event].add(_KEPT)
     return {row: frozenset(found[row.event_id]) for row in recompiles}
 
 
@@ -118,7 +112,7 @@ def _explain(number: int, candidates: Sequence[Candidate], blockers: Mapping[int
     return f"changing it saves nothing: {names} failed at {calls}, and no change resolves that"
 
 
-def _read_tried(data: Rows) -> dict[str, Any] | None:
+def _read_tried(meta: Mapping[str, Any]) -> dict[str, Any] | None:
     """The outcome of a trial of this plan, which `compilediag try` stores in the session; None if there is none."""
-    outcome = read_outcome(getattr(data, "meta", {}))
+    outcome = read_outcome(meta)
     return None if outcome is None else outcome.to_dict()

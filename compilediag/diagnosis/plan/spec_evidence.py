@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.call_stacks import Frame, is_torch_file
 from ...decode.calls.torch_frames import find_compiled_call
-from ...events import Compile, GuardFailure, Recompile, Rows, StackFrame, SymbolicShape
+from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_expression
 from ..causes.cause import INTEGER
-from ..causes.shape_evidence import OptionalConditions
 from ..causes.source_paths import find_torch_source, split_property
+from ..causes.value_facts import find_optional_stacks
 from ..causes.value_uses import find_uses
-from ..evidence import Place, get_place, group_by
-from ..stack_walk import StackWalk
+from ..evidence import Evidence, Place, get_place, group_by, kept
 
 _ARGUMENT = re.compile(r"L\['\w+'\](?:\.[A-Za-z_]\w*|\['[^'\\]+'\]|\[\d+\])*")
 _SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
@@ -58,23 +57,22 @@ class CannotSpecify(Exception):
     """What varies cannot be named by a specification, or must not be."""
 
 
-def find_spec_evidence(data: Rows) -> list[SpecEvidence]:
+@kept
+def find_spec_evidence(evidence: Evidence) -> list[SpecEvidence]:
     """The functions whose varying sizes and integers a specification can name.
 
     It makes them unbacked, and all others static. So a function is left out if its code depends on one of the values,
     or if other functions are compiled inside of it, such as the code after a graph break: their inputs become static.
     """
-    walk = StackWalk(data)
-    rows = [row for row in data.rows(Compile) if row.function and row.stack and row.trigger != "lazy_backward"]
-    inside = {row.stack: _list_inside([*walk.walk(row.stack)]) for row in rows}
+    rows = [row for row in evidence.rows(Compile) if row.function and row.stack and row.trigger != "lazy_backward"]
+    inside = {row.stack: _list_inside([*evidence.stacks.walk(row.stack)]) for row in rows}
     around = {_identify(_drop_torch(path)[0]) for path in inside.values() if len(_drop_torch(path)) > 1}
-    index, found = _RowIndex(data), []
+    found = []
     for place, own in group_by(rows, get_place).items():
         paths = [inside[row.stack] for row in own]
         if all(len(_drop_torch(path)) == 1 for path in paths) and _identify(paths[0][-1]) not in around:
-            evidence = index.find(place, own, paths[0])
-            found += [] if evidence is None else [evidence]
-    return found
+            found.append(_find_varying(evidence, place, own, paths[0]))
+    return [one for one in found if one is not None]
 
 
 def _list_inside(stack: list[StackFrame]) -> list[StackFrame]:
@@ -92,38 +90,30 @@ def _identify(row: StackFrame) -> tuple[str | None, str | None]:
     return row.file, row.function
 
 
-class _RowIndex:
-    """The rows of a session by their compile."""
-
-    def __init__(self, data: Rows):
-        self._failures = group_by(data.rows(GuardFailure), lambda row: row.compile_key)
-        self._shapes = group_by(data.rows(SymbolicShape), lambda row: row.compile_key)
-        self._optional = OptionalConditions(data)
-        self._recompiles = group_by(data.rows(Recompile), lambda row: row.compile_key)
-
-    def find(self, place: Place, compiles: Sequence[Compile], path: Sequence[StackFrame]) -> SpecEvidence | None:
-        """What varies in one function; None if a specification cannot name it."""
-        keys = [row.compile_key for row in compiles]
-        failures = [row for key in keys for row in self._failures.get(key, ())]
-        shapes = [self._shapes.get(key, []) for key in keys]
-        if any(row.action == "created" for row in shapes[0]):
-            return None  # Sizes are dynamic from the start: by marks, or by dynamic=True, which excludes a spec.
-        try:
-            failed, dynamic = set(_list_failed(failures)), set[Slot]()
-            ties: list[tuple[Slot, Slot]] = []
-            for own in shapes:
-                symbols = _list_symbols(own)
-                dynamic |= set(symbols.values())
-                ties += _list_ties(own, symbols, self._optional)
-            recompiles = [row for key in keys for row in self._recompiles.get(key, ())]
-            _check_uses(failed - dynamic, recompiles)
-            ranks = _find_ranks(failed | dynamic, failures)
-        except CannotSpecify:
-            return None
-        slots = sorted(failed | dynamic, key=lambda slot: (slot.name, slot.dim or 0))
-        functions = [row.function for row in path]
-        is_in_place = _IN_PLACE in functions and _CALLED not in functions
-        return SpecEvidence(place, path[-1], _join(slots, ties), ranks, is_in_place) if slots else None
+def _find_varying(
+    evidence: Evidence, place: Place, compiles: Sequence[Compile], path: Sequence[StackFrame]
+) -> SpecEvidence | None:
+    """What varies in one function; None if a specification cannot name it."""
+    keys = [row.compile_key for row in compiles]
+    failures = [row for key in keys for row in evidence.by_compile(GuardFailure).get(key, ())]
+    shapes = [evidence.by_compile(SymbolicShape).get(key, ()) for key in keys]
+    if any(row.action == "created" for row in shapes[0]):
+        return None  # Sizes are dynamic from the start: by marks, or by dynamic=True, which excludes a spec.
+    try:
+        failed, dynamic = set(_list_failed(failures)), set[Slot]()
+        ties: list[tuple[Slot, Slot]] = []
+        for own in shapes:
+            symbols = _list_symbols(own)
+            dynamic |= set(symbols.values())
+            ties += _list_ties(own, symbols, find_optional_stacks(evidence))
+        _check_uses(failed - dynamic, [row for key in keys for row in evidence.by_compile(Recompile).get(key, ())])
+        ranks = _find_ranks(failed | dynamic, failures)
+    except CannotSpecify:
+        return None
+    slots = sorted(failed | dynamic, key=lambda slot: (slot.name, slot.dim or 0))
+    functions = [row.function for row in path]
+    is_in_place = _IN_PLACE in functions and _CALLED not in functions
+    return SpecEvidence(place, path[-1], _join(slots, ties), ranks, is_in_place) if slots else None
 
 
 def _list_failed(failures: Iterable[GuardFailure]) -> Iterator[Slot]:
@@ -158,7 +148,7 @@ def _list_symbols(shapes: Iterable[SymbolicShape]) -> dict[str, Slot]:
 
 
 def _list_ties(
-    shapes: Iterable[SymbolicShape], symbols: Mapping[str, Slot], optional: OptionalConditions
+    shapes: Iterable[SymbolicShape], symbols: Mapping[str, Slot], optional: Set[str | None]
 ) -> Iterator[tuple[Slot, Slot]]:
     """The pairs that have to be equal. CannotSpecify if the code depends on a value in another way."""
     for row in shapes:
@@ -168,7 +158,7 @@ def _list_ties(
             equal = _EQUAL.fullmatch(row.expression or "")
             if equal is not None and {equal[1], equal[2]} <= symbols.keys():
                 yield symbols[equal[1]], symbols[equal[2]]
-            elif row not in optional:
+            elif row.torch_stack not in optional:
                 raise CannotSpecify(row.expression)
 
 

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...events import Recompile, Rows
+from ...events import Recompile
 from ...formatting import format_amount, format_change, format_names, format_seconds
 from ..causes.advice import Advice, describe_change, format_user_line
 from ..causes.call_sites import read_own_code
 from ..causes.cause import Cause, list_unique
 from ..causes.source_paths import split_property
 from ..change import CodeChange, Edit
-from ..evidence import find_first, get_ids, sum_seconds
+from ..evidence import Evidence, find_first, get_ids, sum_seconds
 from .candidates import Candidate
 from .dynamic_specs import SPEC_SINCE, DynamicSpec, write_spec
 from .plan import PlanStep
@@ -184,25 +184,25 @@ def _describe_saving(
 # Specifications
 
 
-def find_specs(data: Rows, chosen: Sequence[Candidate]) -> tuple[DynamicSpec, ...]:
+def find_specs(evidence: Evidence, chosen: Sequence[Candidate]) -> tuple[DynamicSpec, ...]:
     """The specifications that can replace steps of these candidates; none before the version of torch that has them."""
     versions = {cause.facts.torch_version for candidate in chosen for cause in candidate.causes}
-    return tuple(_find_specs(data, chosen)) if versions and max(versions) >= SPEC_SINCE else ()
+    return tuple(_find_specs(evidence, chosen)) if versions and max(versions) >= SPEC_SINCE else ()
 
 
-def _find_specs(data: Rows, chosen: Sequence[Candidate]) -> Iterator[DynamicSpec]:
-    own = read_own_code(data)
-    for evidence in find_spec_evidence(data):
-        steps = tuple(number for number, one in enumerate(chosen, 1) if _covers(evidence, one))
-        change = write_spec(evidence, own) if steps else None
+def _find_specs(evidence: Evidence, chosen: Sequence[Candidate]) -> Iterator[DynamicSpec]:
+    own = read_own_code(evidence)
+    for varying in find_spec_evidence(evidence):
+        steps = tuple(number for number, one in enumerate(chosen, 1) if _covers(varying, one))
+        change = write_spec(varying, own) if steps else None
         if change is not None:
-            yield DynamicSpec(change, steps, *evidence.place)
+            yield DynamicSpec(change, steps, *varying.place)
 
 
-def _covers(evidence: SpecEvidence, candidate: Candidate) -> bool:
+def _covers(varying: SpecEvidence, candidate: Candidate) -> bool:
     """True if the specification names all values that the candidate is about."""
     return all(
-        cause.places == (evidence.place,) and evidence.slots.issuperset(_list_slots(cause) or [None])
+        cause.places == (varying.place,) and varying.slots.issuperset(_list_slots(cause) or [None])
         for cause in candidate.causes
     )
 

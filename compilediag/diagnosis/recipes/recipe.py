@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -39,7 +40,10 @@ class Recipe:
         """True if it applies to a cause: the rule of its advice, its value, the user's call, and the files it is in."""
         return (
             rule in self.rules
-            and any(map(self.is_of, files))
-            and re.search(self.source, source) is not None
+            and self.is_about(source, files)
             and (not self.call or re.search(self.call, call or "", re.DOTALL) is not None)
         )
+
+    def is_about(self, source: str, files: Iterable[str | None]) -> bool:
+        """True if it is about a guarded value of functions in these files."""
+        return any(map(self.is_of, files)) and re.search(self.source, source) is not None

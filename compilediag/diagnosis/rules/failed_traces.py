@@ -6,15 +6,15 @@ import builtins
 
 from ...events import Compile, Rows
 from ...formatting import format_place
+from ..evidence import Evidence
 from ..recipes import find_recipe
-from ..stack_walk import StackWalk
 
 
 class FailedTraces:
     """Explains failed compiles by the line that torch traced, and by the functions around the call."""
 
     def __init__(self, data: Rows):
-        self._walk = StackWalk(data)
+        self._stacks = Evidence.of(data).stacks
 
     def explain(self, row: Compile) -> str | None:
         """What to do; None if the compile did not fail while torch traced the code.
@@ -23,7 +23,7 @@ class FailedTraces:
         """
         if row.user_file is None or not hasattr(builtins, (row.fail_type or "").rpartition(".")[2]):
             return None
-        files = tuple(frame.file or "" for frame in self._walk.walk(row.stack))
+        files = tuple(frame.file or "" for frame in self._stacks.walk(row.stack))
         recipe = find_recipe("compile_failed", row.function or "", None, files)
         place = format_place(row.user_file, row.user_line)
         where = f"torch failed while it traced {place}."

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...decode.call_stacks import is_torch_file
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
-from ..call_places import CallPlaces
+from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
 from ..evidence import (
     Place,
@@ -54,11 +54,11 @@ def find_failures(data: Rows) -> list[Finding]:
     """Compiles that ended in an exception, one finding per function and exception."""
     failed = [row for row in data.rows(Compile) if row.outcome == "failed" and row.limit is None]
     groups = group_by(failed, lambda row: (get_place(row), row.fail_type, _get_error(row), _get_break_line(row)))
-    count_calls, traces, places = make_eager_call_counter(data), FailedTraces(data), CallPlaces(data)
+    count_calls, traces = make_eager_call_counter(data), FailedTraces(data)
     return [
         replace(
             _report_eager(rows, count_calls(place)) if _runs_eagerly(rows) else _report_failure(rows, traces),
-            **places.find(rows),
+            **find_call_fields(data, rows),
         )
         for (place, *_), rows in groups.items()
     ]
@@ -88,8 +88,9 @@ def add_empty_compiles(data: Rows, recompiles: list[Finding]) -> list[Finding]:
     if data.rows(GraphBreak):
         return findings
     first = group_by((row for row in empty if not row.is_recompile), get_place)
-    places = CallPlaces(data)
-    return findings + [replace(_report_empty(place, rows), **places.find(rows)) for place, rows in first.items()]
+    return findings + [
+        replace(_report_empty(place, rows), **find_call_fields(data, rows)) for place, rows in first.items()
+    ]
 
 
 def _is_users(row: Compile) -> bool:

@@ -19,7 +19,7 @@ from ...formatting import (
     is_resumed,
 )
 from ..break_remedies import describe_remedy
-from ..call_places import CallPlaces
+from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
 from ..evidence import find_first, get_ids, group_by, sum_seconds
 from ..finding import Finding
@@ -40,8 +40,9 @@ def find_graph_breaks(data: Rows) -> list[Finding]:
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
     resumed = [row for row in data.rows(Recompile) if is_resumed(row.function)]
     reports = (report for rows in groups.values() for report in _report_file(rows))
-    places = CallPlaces(data)
-    return [replace(_add_recompiles(finding, rows, resumed), **places.find(rows)) for finding, rows in reports]
+    return [
+        replace(_add_recompiles(finding, rows, resumed), **find_call_fields(data, rows)) for finding, rows in reports
+    ]
 
 
 def _add_recompiles(finding: Finding, rows: list[GraphBreak], resumed: Iterable[Recompile]) -> Finding:

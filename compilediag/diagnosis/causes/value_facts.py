@@ -1,4 +1,4 @@
-"""What torch found out about a size or number while it compiled: the line that needed its value, conditions on it."""
+"""What torch found out about a guarded value while it compiled: the line that needed its value, conditions on it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import ast
 import itertools
 import operator
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.guards.path import format_source
-from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, Rows, SymbolicShape
-from ...formatting import format_expression, format_line, format_place, is_resumed
-from ..evidence import Place, get_place, group_by
-from ..stack_walk import StackWalk
+from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
+from ...formatting import format_expression, format_function, format_line, format_place, is_resumed
+from ..evidence import Evidence, Stacks, get_place, group_by, kept
 from .source_paths import is_size, normalize_source, split_property
-from .thread_names import ThreadIndex
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 #: What is between the values of several symbols: `s0 = L['x'].size()[0], s1 = n`.
@@ -28,6 +25,11 @@ _OPTIONAL = frozenset({"_guard_or", "guard_size_oblivious"})
 _OPTIONAL_DEPTH = 16
 _RESUMED_AT = re.compile(r"_at_(\d+)$")
 _INTEGER = re.compile(r"-?\d{1,18}")
+#: Frames that run the function of a thread, and those that begin it.
+_RUNS_THREAD = re.compile(r"[\\/](?:threading|concurrent[\\/]futures[\\/]thread)\.py$")
+_BEGINS_THREAD = re.compile(r"[\\/]threading\.py$")
+#: What is recorded of symbolic shapes that counts here.
+_USED = ("created", "specialized", "guarded")
 #: Items that a list has at some calls only, of which the first ones are known by name.
 _MAX_ITEMS = 64
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -127,35 +129,37 @@ def merge_facts(facts: Sequence[ValueFacts]) -> ValueFacts:
 
 
 class FactIndex:
-    """Finds the facts of a value in the rows of a session."""
+    """Finds the facts of values in the rows of a session. One without records of symbolic shapes has few of them."""
 
-    def __init__(self, data: Rows):
-        self._shapes = ShapeIndex(data)
-        meta = getattr(data, "meta", {})
-        self._version, self._static = _read_version(meta.get("torch_version")), str(meta.get("static_sources") or "")
-        self._threads = ThreadIndex(data)
-        self._breaks = group_by(data.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
-        failures = data.rows(GuardFailure)
-        rows: list[GuardFailure | Recompile] = [*failures, *data.rows(Recompile)]
+    def __init__(self, evidence: Evidence):
+        shapes = (row for row in evidence.rows(SymbolicShape) if row.action in _USED and row.compile_key and row.source)
+        self._shapes = group_by(shapes, lambda row: row.compile_key)
+        self._optional = find_optional_stacks(evidence)
+        compiles, failures = evidence.rows(Compile), evidence.rows(GuardFailure)
+        self._keys = group_by(compiles, get_place)
+        self._failures = group_by(failures, lambda row: (row.compile_key, row.entry_compile_key))
+        self._version = _read_version(evidence.meta.get("torch_version"))
+        self._static = str(evidence.meta.get("static_sources") or "")
+        self._stacks = evidence.stacks
+        self._breaks = group_by(evidence.rows(GraphBreak), lambda row: (row.user_file, row.user_line))
         self._parameters = {
             (row.compile_key, row.guard_source) for row in failures if _PARAMETER.match(row.guard or "")
         }
-        self._absent = _list_absent(rows)
-        first_calls = {get_place(row) for row in data.rows(RefusedCall) if row.ran == _AOT_EAGER}
-        made = data.rows(Compile) if first_calls else ()
-        self._replaced = {c.compile_key for c in made if c.backend == _AOT_EAGER and get_place(c) in first_calls}
+        self._absent = _list_absent([*failures, *evidence.rows(Recompile)])
+        first_calls = {get_place(row) for row in evidence.rows(RefusedCall) if row.ran == _AOT_EAGER}
+        self._replaced = {c.compile_key for c in compiles if c.backend == _AOT_EAGER and get_place(c) in first_calls}
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
         tensors = {split_property(one)[0] for one in (source, *beside)}
         return ValueFacts(
-            value_need=self._shapes.find_value_need(rows, source),
-            exclusions=self._shapes.find_exclusions(rows, source),
-            has_conditions=self._shapes.has_conditions(rows, lambda names: names <= {source}),
-            has_tensor_conditions=self._shapes.has_conditions(
+            value_need=self._find_value_need(rows, source),
+            exclusions=self.find_exclusions(rows, source),
+            has_conditions=self._has_conditions(rows, lambda names: names <= {source}),
+            has_tensor_conditions=self._has_conditions(
                 rows, lambda names: {split_property(one)[0] for one in names} <= tensors
             ),
-            has_number_conditions=self._shapes.has_conditions(
+            has_number_conditions=self._has_conditions(
                 rows, lambda names: source in names and not all(map(is_size, names)), also_optional=True
             ),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
@@ -163,9 +167,97 @@ class FactIndex:
             torch_version=self._version,
             static_sources=self._static,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
-            thread=next(filter(None, (self._threads.find(row.compile_key) for row in rows)), None),
+            thread=next(filter(None, (self._find_thread(row) for row in rows)), None),
             replaces_aot_eager=all(row.closest_compile_key in self._replaced for row in rows),
         )
+
+    def find_exclusions(self, rows: Sequence[Recompile], source: str) -> tuple[ShapeNeed, ...]:
+        """For each of these recompiles: the condition of the new entry that the earlier values do not fulfil.
+
+        Such a recompile stays, whether the value is dynamic from the start or not. A recompile without one is left out.
+        """
+        found = (self._find_exclusion(row, source) for row in rows)
+        return tuple(need for need in found if need is not None)
+
+    def _find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
+        """The first line that needed this value as a number, in the entries that these recompiles made."""
+        for row in (shape for recompile in rows for shape in self._list_shapes(recompile)):
+            is_own = {*_get_sources(row).values()} == {source}
+            if is_own and row.action == "specialized" and _INTEGER.fullmatch(row.value or ""):
+                return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
+        return None
+
+    def _has_conditions(
+        self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
+    ) -> bool:
+        """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
+        that are meant, together, if they were unbacked. With `also_optional`, conditions count that torch skips then.
+        """
+        compiles = (compile for place in {get_place(row) for row in rows} for compile in self._keys.get(place, ()))
+        return any(
+            row.action == "guarded"
+            and are_meant(set(_get_sources(row).values()))
+            and (also_optional or row.torch_stack not in self._optional)
+            and not _is_of_two_tensors(row)
+            for compile in compiles
+            for row in self._list_shapes(compile)
+        )
+
+    def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
+        if not _INTEGER.fullmatch(recompile.expected or ""):
+            return None
+        before = {**self._list_values_before(recompile), source: int(recompile.expected or "")}
+        for row in self._list_shapes(recompile):
+            sources = _get_sources(row)
+            if row.action != "guarded" or source not in sources.values():
+                continue
+            values = {symbol: before[name] for symbol, name in sources.items() if name in before}
+            if evaluate_condition(row.expression or "", values) is False:
+                condition = format_condition(row.expression or "", sources)
+                return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
+        return None
+
+    def _list_values_before(self, recompile: Recompile) -> dict[str, int]:
+        """The sizes and numbers that the closest entry was made for, of those that are symbols in the new one."""
+        created = [row for row in self._list_shapes(recompile) if row.action == "created"]
+        values = {name: row.value for row in created for name in _get_sources(row).values()}
+        for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
+            values[normalize_source(failure.guard_source or "")] = failure.expected
+        return {name: int(value) for name, value in values.items() if value and _INTEGER.fullmatch(value)}
+
+    def _list_shapes(self, row: Recompile | Compile) -> Sequence[SymbolicShape]:
+        """The records of symbolic shapes of a compile."""
+        return self._shapes.get(row.compile_key, ())
+
+    def _find_thread(self, row: Recompile) -> str | None:
+        """`serve (server.py:31)`: the function that a thread runs; None for the main thread, or if it is not known.
+
+        Modes and settings of torch belong to one thread.
+        """
+        path = [*self._stacks.walk(self._stacks.find(row.compile_key))]
+        if not path or not _BEGINS_THREAD.search(path[-1].file or ""):
+            return None
+        first = next((row for row in reversed(path) if not _RUNS_THREAD.search(row.file or "")), None)
+        return format_function(first.function, first.file, first.line) if first else None
+
+
+@kept
+def index_facts(evidence: Evidence) -> FactIndex:
+    """The facts of a session's values."""
+    return FactIndex(evidence)
+
+
+@kept
+def find_optional_stacks(evidence: Evidence) -> frozenset[str | None]:
+    """The stacks of torch's conditions that it does not need where the value is unbacked, such as those that choose a
+    faster algorithm.
+    """
+    stacks = {row.torch_stack for row in evidence.rows(SymbolicShape) if row.action == "guarded"}
+    return frozenset(stack for stack in stacks if _is_optional(evidence.stacks, stack))
+
+
+def _is_optional(stacks: Stacks, stack: str | None) -> bool:
+    return any(frame.function in _OPTIONAL for frame in itertools.islice(stacks.walk(stack), _OPTIONAL_DEPTH))
 
 
 def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[str]:
@@ -196,98 +288,6 @@ def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
 def _is_part_of(source: str, whole: str) -> bool:
     """True if `source` is `whole`, or something in it: a size, an item, an attribute."""
     return source == whole or (source.startswith(whole) and source[len(whole)] in ".[")
-
-
-class OptionalConditions:
-    """Conditions that torch does not need where the value is unbacked, such as those that choose a faster algorithm."""
-
-    def __init__(self, data: Rows):
-        self._walk = StackWalk(data)
-        self._known: dict[str | None, bool] = {}
-
-    def __contains__(self, row: object) -> bool:
-        if not isinstance(row, SymbolicShape):
-            return False
-        if row.torch_stack not in self._known:
-            near = itertools.islice(self._walk.walk(row.torch_stack), _OPTIONAL_DEPTH)
-            self._known[row.torch_stack] = any(frame.function in _OPTIONAL for frame in near)
-        return self._known[row.torch_stack]
-
-
-class ShapeIndex:
-    """The records of symbolic shapes of each compile. Sessions without these records have no evidence."""
-
-    def __init__(self, data: Rows):
-        self._is_optional = OptionalConditions(data)
-        self._by_compile: dict[str, list[SymbolicShape]] = defaultdict(list)
-        for row in data.rows(SymbolicShape):
-            if row.action in ("created", "specialized", "guarded") and row.compile_key is not None and row.source:
-                self._by_compile[row.compile_key].append(row)
-        self._keys: dict[Place, list[str]] = defaultdict(list)
-        for compile in data.rows(Compile):
-            if compile.compile_key is not None:
-                self._keys[get_place(compile)].append(compile.compile_key)
-        self._failures = group_by(data.rows(GuardFailure), lambda row: (row.compile_key, row.entry_compile_key))
-
-    def find_value_need(self, rows: Iterable[Recompile], source: str) -> ShapeNeed | None:
-        """The first line that needed this value as a number, in the entries that these recompiles made."""
-        for row in self._list_own(rows, source):
-            if row.action == "specialized" and _INTEGER.fullmatch(row.value or ""):
-                return ShapeNeed(row.value, None, row.user_file, row.user_line, row.user_code)
-        return None
-
-    def find_exclusions(self, rows: Sequence[Recompile], source: str) -> tuple[ShapeNeed, ...]:
-        """For each of these recompiles: the condition of the new entry that the earlier values do not fulfil.
-
-        Such a recompile stays, whether the value is dynamic from the start or not. A recompile without one is left out.
-        """
-        found = (self._find_exclusion(row, source) for row in rows)
-        return tuple(need for need in found if need is not None)
-
-    def has_conditions(
-        self, rows: Iterable[Recompile], are_meant: Callable[[Set[str]], bool], also_optional: bool = False
-    ) -> bool:
-        """True if an entry of a function that recompiled would be valid for some values only of the sizes and numbers
-        that are meant, together, if they were unbacked. With `also_optional`, conditions count that torch skips then.
-        """
-        places = {get_place(row) for row in rows}
-        return any(
-            row.action == "guarded"
-            and are_meant(set(_get_sources(row).values()))
-            and (also_optional or row not in self._is_optional)
-            and not _is_of_two_tensors(row)
-            for place in places
-            for key in self._keys.get(place, ())
-            for row in self._by_compile.get(key, ())
-        )
-
-    def _find_exclusion(self, recompile: Recompile, source: str) -> ShapeNeed | None:
-        if not _INTEGER.fullmatch(recompile.expected or ""):
-            return None
-        before = {**self._list_values_before(recompile), source: int(recompile.expected or "")}
-        for row in self._by_compile.get(recompile.compile_key or "", ()):
-            sources = _get_sources(row)
-            if row.action != "guarded" or source not in sources.values():
-                continue
-            values = {symbol: before[name] for symbol, name in sources.items() if name in before}
-            if evaluate_condition(row.expression or "", values) is False:
-                condition = format_condition(row.expression or "", sources)
-                return ShapeNeed(None, condition, row.user_file, row.user_line, row.user_code)
-        return None
-
-    def _list_values_before(self, recompile: Recompile) -> dict[str, int]:
-        """The sizes and numbers that the closest entry was made for, of those that are symbols in the new one."""
-        created = [row for row in self._by_compile.get(recompile.compile_key or "", ()) if row.action == "created"]
-        values = {name: row.value for row in created for name in _get_sources(row).values()}
-        for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
-            values[normalize_source(failure.guard_source or "")] = failure.expected
-        return {name: int(value) for name, value in values.items() if value and _INTEGER.fullmatch(value)}
-
-    def _list_own(self, rows: Iterable[Recompile], source: str) -> list[SymbolicShape]:
-        """The records about this value alone, of the entries that these recompiles made."""
-        keys = [row.compile_key for row in rows if row.compile_key is not None]
-        rows_of_entries = (row for key in keys for row in self._by_compile.get(key, ()))
-        return [row for row in rows_of_entries if {*_get_sources(row).values()} == {source}]
 
 
 def _get_sources(row: SymbolicShape) -> dict[str, str]:
