@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict
+from typing import Any
 
 from ..diagnosis import CallTotals, sum_calls
 from ..diagnosis.rules.autotune_runs import UNTIMED, RunKey, get_run_key
@@ -29,7 +29,7 @@ from ..events import (
 from ..formatting import format_amount, format_seconds
 from .page_types import SingleCacheTotals, TotalsDict
 
-#: CUDA graph action -> its total.
+#: CUDA graph action -> its total. Replays are None if they were not counted.
 GRAPH_TOTALS = {
     "record": "graph_records",
     "rerecord": "graph_rerecords",
@@ -74,7 +74,8 @@ class Totals:
         self._lost_sum = 0.0
         self._caches = _CacheTotals()
         self._tuning = _TuningTotals()
-        self._graphs = _GraphTotals()
+        self._graphs: Counter[str] = Counter()
+        self._replays: int | None = None
         self._read_ranks: set[int | None] = set()
         self._vllm_s = 0.0
         self._adders: dict[type[Event], Callable[[Any], None]] = {
@@ -83,7 +84,7 @@ class Totals:
             RefusedCall: self._add_refused,
             CacheLookup: self._caches.add,
             AutotuneChoice: self._tuning.add,
-            CudaGraphAction: self._graphs.add,
+            CudaGraphAction: self._add_graph,
             RankMember: self._add_member,
             VllmCompile: self._add_piece,
         }
@@ -115,6 +116,12 @@ class Totals:
     def _add_refused(self, event: RefusedCall) -> None:
         self._refused_calls += event.count or 0
 
+    def _add_graph(self, event: CudaGraphAction) -> None:
+        if event.action == "replays":
+            self._replays = (self._replays or 0) + (event.count or 0)
+        elif event.action in GRAPH_TOTALS:
+            self._graphs[GRAPH_TOTALS[event.action]] += 1
+
     def _add_member(self, event: RankMember) -> None:
         self._read_ranks.add(event.like)
 
@@ -133,9 +140,18 @@ class Totals:
             "graph_breaks": self._counts[GraphBreak],
             "limit_hits": self._limit_hits,
             "kernels": self._counts[KernelCompile],
-            **self._caches.to_dict(),
-            **self._tuning.to_dict(),
-            **self._graphs.to_dict(),
+            "cache_hits": self._caches.hits,
+            "cache_misses": self._caches.misses,
+            "cache_saved_s": self._caches.saved_s,
+            "by_cache": {cache: {**own} for cache, own in self._caches.by_cache.items()},
+            "tuning_runs": len(self._tuning.measured),
+            "tuning_choices": self._counts[AutotuneChoice],
+            "tuning_failed": self._tuning.failed,
+            "tuning_s": sum(sum(spent.values()) for spent in self._tuning.spent.values()),
+            "graph_records": self._graphs["graph_records"],
+            "graph_rerecords": self._graphs["graph_rerecords"],
+            "graph_skips": self._graphs["graph_skips"],
+            "graph_replays": self._replays,
             "compile_s": self._compile_s,
             "lost_s": self._lost_sum,
             "own_s": own_s,
@@ -153,13 +169,6 @@ class Totals:
         }
 
 
-class _CacheDict(TypedDict):
-    cache_hits: int
-    cache_misses: int
-    cache_saved_s: float
-    by_cache: dict[str, SingleCacheTotals]
-
-
 class _CacheTotals:
     """What the caches of compiled graphs answered, and each cache by itself.
 
@@ -170,36 +179,24 @@ class _CacheTotals:
 
     def __init__(self) -> None:
         self._by_compile: dict[object, _CompileLookups] = defaultdict(_CompileLookups)
-        self._by_cache: dict[str, SingleCacheTotals] = {}
-        self._hits = self._misses = 0
-        self._saved_s = 0.0
+        self.by_cache: dict[str, SingleCacheTotals] = {}
+        self.hits = self.misses = 0
+        self.saved_s = 0.0
 
     def add(self, event: CacheLookup) -> None:
         cache, counted = event.cache or "?", COUNTED.get(event.outcome or "")
-        own = self._by_cache.setdefault(cache, {"hits": 0, "misses": 0, "saved_s": 0.0})
+        own = self.by_cache.setdefault(cache, {"hits": 0, "misses": 0, "saved_s": 0.0})
         own["saved_s"] += event.saved_s or 0.0
         own["hits"] += counted == "hits"
         own["misses"] += counted == "misses"
         if cache in COMPILE_CACHES:
             # Lookups outside of any compile count together, by process.
-            self._add_to_compile(
-                self._by_compile[event.compile_key or (event.rank, event.pid, event.compile_id)], event
-            )
-
-    def _add_to_compile(self, lookups: _CompileLookups, event: CacheLookup) -> None:
-        hits, misses, saved_s = lookups.hits, lookups.misses, lookups.saved_s
-        lookups.add(event)
-        self._hits += lookups.hits - hits
-        self._misses += lookups.misses - misses
-        self._saved_s += lookups.saved_s - saved_s
-
-    def to_dict(self) -> _CacheDict:
-        return {
-            "cache_hits": self._hits,
-            "cache_misses": self._misses,
-            "cache_saved_s": self._saved_s,
-            "by_cache": {cache: {**own} for cache, own in self._by_cache.items()},
-        }
+            lookups = self._by_compile[event.compile_key or (event.rank, event.pid, event.compile_id)]
+            hits, misses, saved_s = lookups.hits, lookups.misses, lookups.saved_s
+            lookups.add(event)
+            self.hits += lookups.hits - hits
+            self.misses += lookups.misses - misses
+            self.saved_s += lookups.saved_s - saved_s
 
 
 class _CompileLookups:
@@ -233,67 +230,21 @@ class _CompileLookups:
         return max(self._saved.values(), default=0.0)
 
 
-class _TuningDict(TypedDict):
-    tuning_runs: int
-    tuning_choices: int
-    tuning_failed: int
-    tuning_s: float
-
-
 class _TuningTotals:
     """Every choice has the seconds of its whole stage, or of the whole run: the largest counts once."""
 
     def __init__(self) -> None:
-        self._choices = 0
-        self._failed = 0
-        self._spent: dict[RunKey, dict[str, float]] = {}
-        self._measured: set[RunKey] = set()
+        self.failed = 0
+        self.spent: dict[RunKey, dict[str, float]] = {}
+        self.measured: set[RunKey] = set()
 
     def add(self, event: AutotuneChoice) -> None:
         key = get_run_key(event)
-        self._choices += 1
-        self._failed += event.time_ms is None and event.fail_reason is not None
+        self.failed += event.time_ms is None and event.fail_reason is not None
         if event.from_cache is None:
-            self._measured.add(key)
-        spent = self._spent.setdefault(key, {})
+            self.measured.add(key)
+        spent = self.spent.setdefault(key, {})
         spent["precompile"] = max(spent.get("precompile", 0.0), event.precompile_s or 0.0)
         if event.stage != UNTIMED:
             stage = f"stage {event.stage}"
             spent[stage] = max(spent.get(stage, 0.0), event.benchmark_s or 0.0)
-
-    def to_dict(self) -> _TuningDict:
-        return {
-            "tuning_runs": len(self._measured),
-            "tuning_choices": self._choices,
-            "tuning_failed": self._failed,
-            "tuning_s": sum(sum(spent.values()) for spent in self._spent.values()),
-        }
-
-
-class _GraphDict(TypedDict):
-    graph_records: int
-    graph_rerecords: int
-    graph_skips: int
-    graph_replays: int | None
-
-
-class _GraphTotals:
-    """The actions of CUDA graphs; replays are None if they were not counted."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._replays: int | None = None
-
-    def add(self, event: CudaGraphAction) -> None:
-        if event.action == "replays":
-            self._replays = (self._replays or 0) + (event.count or 0)
-        elif event.action in GRAPH_TOTALS:
-            self._counts[GRAPH_TOTALS[event.action]] += 1
-
-    def to_dict(self) -> _GraphDict:
-        return {
-            "graph_records": self._counts["graph_records"],
-            "graph_rerecords": self._counts["graph_rerecords"],
-            "graph_skips": self._counts["graph_skips"],
-            "graph_replays": self._replays,
-        }

@@ -38,18 +38,18 @@ def put(recorder, *items, feed=None):
     recorder.put(feed, lambda: items)
 
 
-def recording(folder, *items, **options):
+def recording(folder, *items, feed_name="compiles", **options):
     """(session, recorder, feed) of a recording that goes on; the caller closes the recorder."""
     recorder = Recorder(folder / "run.cdiag", dict(META), **options).begin()
-    feed = Feed()
+    feed = Feed(feed_name)
     recorder.feeds = [feed]
     put(recorder, *items)
     return Session(SessionData(recorder.path, recorder.flush)), recorder, feed
 
 
-def saved(folder, *items):
+def saved(folder, *items, **options):
     """The session of a recording that is over and holds just these items."""
-    session, recorder, _ = recording(folder, *items)
+    session, recorder, _ = recording(folder, *items, **options)
     recorder.close()
     session.data.end_recording()
     return session

@@ -7,7 +7,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.diagnosis.finding import FindingList
-from compilediag.document import MAX_HTML, Items, to_html
+from compilediag.document import MAX_HTML
 from compilediag.events import GraphBreak
 
 from .session_builder import saved
@@ -92,10 +92,3 @@ def test_a_diff_shows_the_lines_of_its_summary(session, large):
     assert all(" ".join(line.split())[:300] in text for line in diff.totals())
     assert all(change.title[:80] in text for change in diff.changes[:5])
     assert "No differences." in read_text(cd.diff(session, session)._repr_html_())
-
-
-def test_of_the_documents_that_fit_the_largest_is_written():
-    items = Items([["é" * 100] for _ in range(300)], rest=(" elsewhere",))
-    assert to_html(items).count("<li>") == 100, "bytes count, not characters"
-    assert to_html(Items(items.items[:200])).count("<li>") == 200
-    assert "... and 280 more elsewhere" in to_html(items, size=5_000)
