@@ -89,7 +89,7 @@ def measure_table_s(table: str) -> float:
 
 
 def _open_recording(folder: str) -> tuple[Any, Any, Any]:
-    from compilediag.recording import Recorder
+    from compilediag.recording.recorder import Recorder
     from compilediag.session import load
     from tests.unit.session_builder import META, Feed
 

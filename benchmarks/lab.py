@@ -23,7 +23,7 @@ import json
 import time
 import torch
 import compilediag as cd
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 from compilediag.events import KernelCompile
 from torch._inductor.utils import fresh_cache
 from IPython.display import display

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from compilediag import events
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
 
 #: Kinds of 100 events of a long run, from recompiles of a frame with a few entries.

@@ -16,7 +16,7 @@ import torch
 from torch._logging import _internal
 
 import compilediag
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 
 
 @dataclass(frozen=True)

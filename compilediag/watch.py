@@ -10,8 +10,8 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from .active_recording import DETAILS, ActiveRecording, begin, end, end_all, find_current, notice
 from .errors import CompilediagError
+from .recording.active_recording import DETAILS, ActiveRecording, begin, end, end_all, find_current, notice
 from .session import Session
 
 __all__ = ["DETAILS", "current", "notice", "start", "stop", "stop_all", "watch"]

@@ -20,7 +20,8 @@ from typing import Any
 
 import compilediag as cd
 from benchmarks.soak.workload import is_quick, is_time_left, report, run_inductor
-from compilediag import recording, sources
+from compilediag import sources
+from compilediag.recording import recorder
 
 #: The parts that run inside the user's program and in the writer's thread.
 PARTS = ("sources", "decode", "recording", "events", "storage", "notebook_cells")
@@ -29,11 +30,11 @@ KINDS = ("results changed", "raised in the program", "hooks left behind", "not v
 #: The functions that make and write the rows of `sources`, which cannot report their own failure there.
 OF_SOURCES = (
     "compilediag.events.sources.",
-    "compilediag.recording.SourceStates.",
-    "compilediag.recording._describe_lost",
-    "compilediag.recording._outline",
-    "compilediag.recording.Recorder._list_statuses",
-    "compilediag.recording.Recorder._read_status",
+    "compilediag.recording.recorder.SourceStates.",
+    "compilediag.recording.recorder._describe_lost",
+    "compilediag.recording.recorder._outline",
+    "compilediag.recording.recorder.Recorder._list_statuses",
+    "compilediag.recording.recorder.Recorder._read_status",
 )
 
 
@@ -200,7 +201,7 @@ def watch_once(detail: str) -> None:
 
 
 def main() -> None:
-    recording.INTERVAL_S = 0.1  # The writer works while the workload runs,
+    recorder.INTERVAL_S = 0.1  # The writer works while the workload runs,
     sys.setswitchinterval(0.001)  # and does not wait long for its turn.
     expected = run_inductor()
     assert run_inductor() == expected

@@ -82,7 +82,7 @@ def rank() -> int | None:
     # Another thread may be importing it, or end it between the two calls.
     with ignore(AttributeError, RuntimeError, ValueError):
         if distributed is not None and distributed.is_initialized():
-            return distributed.get_rank()
+            return int(distributed.get_rank())
     text = os.environ.get("RANK", "")
     return int(text) if text.isdecimal() else None
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..active_recording import begin, end_all
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
 from ..files import write_file
 from ..formatting import format_first_line, format_place
 from ..notebook_cells import CellNames
+from ..recording.active_recording import begin, end_all
 from . import program_changes
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"

@@ -28,7 +28,7 @@ from compilediag.events import (
     Recompile,
     SourceStatus,
 )
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
 from compilediag.storage.data import SessionData
 from compilediag.views import esm, page_json

@@ -147,7 +147,7 @@ FLOOD = """
 import time
 import compilediag as cd
 from IPython.display import display
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 from compilediag.events import KernelCompile
 session = cd.start()
 display(session.dashboard())

@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 
 import compilediag as cd
-from compilediag import active_recording, sources
+from compilediag import sources
 from compilediag.errors import CompilediagError
+from compilediag.recording import active_recording
 
 FOLDER = Path(sys.argv[1])
 SMALL_DISK = Path(sys.argv[2]) if len(sys.argv) > 2 else None

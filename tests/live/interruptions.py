@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 
 import compilediag as cd
-from compilediag import active_recording, sources
+from compilediag import sources
+from compilediag.recording import active_recording
 
 PACKAGE = str(Path(cd.__file__).parent)
 #: Where Python itself takes a lock one line before the `try` that releases it, or is half done with an import.

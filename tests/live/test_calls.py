@@ -11,7 +11,7 @@ import torch
 
 import compilediag as cd
 from compilediag import sources
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 from tests.live.programs import compiled, renamed
 
 #: What of sys.monitoring a test may use itself.

@@ -12,7 +12,7 @@ import torch
 
 import compilediag as cd
 from compilediag import sources
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 from compilediag.sources.hooks import patches
 from compilediag.sources.hooks.source import MAX_ERRORS
 from tests.live import programs

@@ -74,7 +74,7 @@ ORDERS = [
 @pytest.fixture
 def recorder():
     """A recorder that writes nothing: a cycle is only the hooks."""
-    from compilediag.recording import Recorder
+    from compilediag.recording.recorder import Recorder
 
     return lambda: Recorder("unused", {})
 

@@ -12,9 +12,10 @@ import torch
 
 import compilediag as cd
 from benchmarks.soak import own_failures
-from compilediag import active_recording, recording, sources
-from compilediag.active_recording import ActiveRecording
+from compilediag import sources
 from compilediag.events import Phase
+from compilediag.recording import active_recording, recorder
+from compilediag.recording.active_recording import ActiveRecording
 from compilediag.sources.autotune.select_algorithm import SelectAlgorithm
 from compilediag.sources.caches.key_history import CacheKeys
 from compilediag.sources.dynamo import structured_trace
@@ -55,7 +56,7 @@ def test_what_fails_at_the_end_in_a_state_or_in_a_record_is_shown(owner, functio
 @pytest.mark.swallows
 @pytest.mark.parametrize(
     ("owner", "function"),
-    [(recording.Recorder, "end"), (active_recording.sources, "device_name"), (data.SessionData, "announce_end")],
+    [(recorder.Recorder, "end"), (active_recording.sources, "device_name"), (data.SessionData, "announce_end")],
 )
 def test_what_fails_while_a_watch_ends_is_a_warning(owner, function, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "compilediag"), cd.watch() as session:
@@ -119,8 +120,8 @@ UNOPENED = [
 ]
 #: What runs in the writer's thread, from outside to inside.
 OF_THREAD = [
-    *(recording.Recorder._take_turn, recording.Recorder._finish, recording.Recorder._write_batch),
-    *(recording.Recorder._keep_unwritten, recording.Recorder._write, recording.Recorder._take),
+    *(recorder.Recorder._take_turn, recorder.Recorder._finish, recorder.Recorder._write_batch),
+    *(recorder.Recorder._keep_unwritten, recorder.Recorder._write, recorder.Recorder._take),
 ]
 AROUND_HOOKS = [
     *(Source.run_shielded, structured_trace._Listeners._is_wanted, structured_trace.torch_api.record_asked_for),

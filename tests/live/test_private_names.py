@@ -4,7 +4,7 @@ import pytest
 
 import compilediag as cd
 from compilediag import sources
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from tests.live import programs
 from tests.live.private_names import MISSING, list_names, put_instead
 

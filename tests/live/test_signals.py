@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.active_recording import find_current
+from compilediag.recording.active_recording import find_current
 from tests.live import programs
 from tests.live.interruptions import (
     MIDDLE,

@@ -1,7 +1,7 @@
 """Sessions for tests: events go through the real recorder into a real file, and no torch is needed."""
 
 from compilediag.events import SourceStatus
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
 from compilediag.storage.data import SessionData
 

@@ -29,14 +29,10 @@ MAY_IMPORT = {
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode", "unpacking"},
     "sources": {"clock", "errors", "events", "decode", "program", "unpacking"},
-    "recording": {"clock", "errors", "events", "notebook_cells", "sources", "storage"},
-    "target_file": {"errors", "sources", "storage"},
-    "active_recording": {
-        *("clock", "errors", "program", "recording", "sources", "storage", "target_file", "version"),
-    },
+    "recording": {"clock", "errors", "events", "notebook_cells", "program", "sources", "storage", "version"},
     "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
     "trials": {
-        *("active_recording", "decode", "diagnosis", "errors", "events", "files", "notebook_cells", "source_files"),
+        *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "recording", "source_files"),
         *("sources", "storage"),
     },
     "views": {
@@ -49,7 +45,7 @@ MAY_IMPORT = {
     "logs": {"decode", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
     "inputs": {"decode", "errors", "logs", "storage"},
     "session": {"diagnosis", "errors", "events", "inputs", "logs", "plugins", "storage", "views"},
-    "watch": {"active_recording", "errors", "session"},
+    "watch": {"recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
     "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
     "integrations": {"session", "views", "watch"},
@@ -163,7 +159,7 @@ ASK = {"pass_on", "find_interrupt", "handle_escaped", "_handle", "_fail"}
 #: Modules with such a clause that need not ask.
 NEED_NOT_ASK = {
     "compilediag.interrupts": "decides",
-    "compilediag.recording": "the writer's own thread, which no signal handler runs in",
+    "compilediag.recording.recorder": "the writer's own thread, which no signal handler runs in",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
 from compilediag.events import SCHEMA_VERSION, Artifact, Compile, Phase, Recompile
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
 

@@ -12,7 +12,7 @@ import pytest
 
 import compilediag as cd
 from compilediag.events import Compile
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.views.model import ViewModel
 from compilediag.views.patches import Pump
 

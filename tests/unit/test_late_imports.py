@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from compilediag.recording import Recorder
+from compilediag.recording.recorder import Recorder
 from compilediag.sources.hooks.late_imports import WhenImported, list_waiting
 from compilediag.sources.hooks.patches import Patch
 from compilediag.sources.hooks.source import Source

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import compilediag as cd
-from compilediag import target_file
+from compilediag.recording.active_recording import is_recorded_by_another
 from compilediag.storage.run_identity import BOOT, HOST, STARTED, identify_process, is_running
 from compilediag.storage.store import Store
 
@@ -52,7 +52,7 @@ def killed(tmp_path, begin):
     (tmp_path / "ranks").mkdir()
     path = tmp_path / "ranks" / "run.cdiag"
     process = begin(path)
-    assert target_file.is_recorded_by_another(path) and cd.load(path).state == "watching"
+    assert is_recorded_by_another(path) and cd.load(path).state == "watching"
     process.kill()
     process.wait()
     unrelated = begin(tmp_path / "other.cdiag")
@@ -63,7 +63,7 @@ def killed(tmp_path, begin):
 
 
 def test_a_killed_runs_file_is_not_joined_because_its_pid_is_in_use_again(killed):
-    assert not target_file.is_recorded_by_another(killed)
+    assert not is_recorded_by_another(killed)
     assert cd.load(killed).state == "loaded"
     with cd.watch(killed) as session:
         assert session.meta["pid"] == os.getpid() and session.data.is_recorded_here

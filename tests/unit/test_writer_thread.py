@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compilediag import recording as recorder_module
 from compilediag.events import Artifact, Phase, SourceStatus
-from compilediag.recording import Recorder, WriterStatus
+from compilediag.recording import recorder as recorder_module
+from compilediag.recording.recorder import Recorder, WriterStatus
 from compilediag.session import Session
 from compilediag.storage.data import SessionData
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.swallows
 #: What a step can raise: nothing of it may end the thread.
 STRAY = (SystemExit, GeneratorExit, KeyboardInterrupt, MemoryError, RecursionError, ValueError)
 #: The modules whose code runs in the thread.
-FOLDER = Path(recorder_module.__file__).parent
-WRITING = {str(FOLDER / name) for name in ("recording.py", "storage/session_writer.py", "storage/store.py")}
+FOLDER = Path(recorder_module.__file__).parents[1]
+WRITING = {str(FOLDER / name) for name in ("recording/recorder.py", "storage/session_writer.py", "storage/store.py")}
 #: The loop that catches everything, and what holds the lock: where a trace function raises beside a `with`, Python does
 #: not leave the block.
 LEFT_OUT = ("_run", "_take_turn")

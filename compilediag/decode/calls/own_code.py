@@ -24,8 +24,8 @@ _STANDARD = re.compile(
 )
 #: compilediag's own frames, which a recording from a checkout has.
 _COMPILEDIAG = re.compile(
-    r"[/\\]compilediag[/\\](?:(?:cli|diagnosis|frontends|sources|storage|trials|views)[/\\]"
-    r"|(?:__init__|__main__|active_recording|recording|session|watch)\.py$)"
+    r"[/\\]compilediag[/\\](?:(?:cli|diagnosis|frontends|recording|sources|storage|trials|views)[/\\]"
+    r"|(?:__init__|__main__|session|watch)\.py$)"
 )
 #: Code without a file that users write: in a notebook, in a REPL, in a doctest.
 _TYPED = re.compile(r"<(?:stdin|console|input|ipython-input-.*|python-input-.*|doctest .*|command-.*)>|Cell In\[\d+\]")

@@ -130,7 +130,7 @@ def count_compilers(choices: int, has_templates: bool) -> int | None:
     if has_templates and ready is not None and ready.done():
         threads: int | None = sys.modules["torch._inductor.config"].compile_threads
         return threads
-    return min(WORKERS.get_loaded()(), choices)
+    return int(min(WORKERS.get_loaded()(), choices))
 
 
 def is_template(choice: Any) -> bool:

@@ -240,7 +240,7 @@ class TritonHeuristics(Tuner):
 
 
 def _is_inf(time_ms: Any) -> bool:
-    return time_ms == float("inf")
+    return bool(time_ms == float("inf"))
 
 
 @dataclass(slots=True)

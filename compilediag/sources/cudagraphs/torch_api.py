@@ -141,10 +141,10 @@ def user_line() -> tuple[str, int] | None:
     return None
 
 
-def pool_bytes(pool: Any) -> int | None:
+def pool_bytes(pool: Any) -> int:
     """Bytes that the caching allocator holds in segments of a pool."""
     memory = sys.modules["torch.cuda.memory"]
-    return sum(segment["total_size"] for segment in memory.memory_snapshot(pool, include_traces=False))
+    return int(sum(segment["total_size"] for segment in memory.memory_snapshot(pool, include_traces=False)))
 
 
 @functools.cache

@@ -41,7 +41,7 @@ def describe(value: Any) -> str:
 
 def type_name(cls: type, module: bool = False) -> str:
     """The name of a class, as `list` or (`module=True`) `torch.nn.modules.linear.Linear`."""
-    name = type.__dict__["__qualname__"].__get__(cls).rpartition(".<locals>.")[2]
+    name: str = type.__dict__["__qualname__"].__get__(cls).rpartition(".<locals>.")[2]
     if not module:
         return name
     # The slot of `type` itself: `cls.__module__` could run a metaclass's code.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_forms import read_check
-from ...decode.guards.guard_text import ParsedGuard, parse_guard, parse_user_line, split_comment
+from ...decode.guards.guard_text import ParsedGuard, TensorCheck, parse_guard, parse_user_line, split_comment
 from ...decode.guards.path import Path, scan_source
 from ...interrupts import pass_on
 from . import torch_api
@@ -23,7 +23,6 @@ from .guard_scope import (
     FUNCTION_PARTS,
     NOTHING,
     GuardScope,
-    TensorCheck,
     describe_guard,
     describe_overlap,
     find_full_path,
@@ -139,7 +138,7 @@ class PartialChecks:
         if self.stateful is None or mgr.has_no_accessors() or self._is_related(source):
             return False
         copy = self.root.clone_manager(lambda part: part.get_source() not in beside)
-        return self.check(copy).result
+        return bool(self.check(copy).result)
 
     def _is_related(self, source: str) -> bool:
         """True if a manager on the path to `source`, or below it, has a guard with state."""

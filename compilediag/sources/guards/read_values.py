@@ -299,7 +299,7 @@ class FrameReader:
         return self.read(key) if isinstance(key, Path) else key
 
     def _get_function(self, name: str, known: frozenset[str]) -> Callable[..., Any]:
-        function = self._functions().get(name) if name in known else None
+        function: Callable[..., Any] | None = self._functions().get(name) if name in known else None
         if function is None:
             raise Unreadable(f"by {name}")
         return function

@@ -75,12 +75,14 @@ def overlapping_tensors(tensors: list[Any]) -> set[int]:
 
 def without_torch_function() -> contextlib.AbstractContextManager[None]:
     """In the block, torch functions of modes and subclasses are off, as where C++ checks guards."""
-    return torch._C.DisableTorchFunction()
+    block: contextlib.AbstractContextManager[None] = torch._C.DisableTorchFunction()
+    return block
 
 
 def with_torch_function() -> contextlib.AbstractContextManager[None]:
     """In the block, torch functions are on again."""
-    return torch._C._EnableTorchFunction()
+    block: contextlib.AbstractContextManager[None] = torch._C._EnableTorchFunction()
+    return block
 
 
 def dispatch_keys(tensor: torch.Tensor) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import functools
 import importlib
 import os
@@ -21,20 +22,112 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import clock, own_log, sources
-from .errors import CompilediagError
-from .files import make_absolute
-from .interrupts import finish, ignore, pass_on
-from .program import META_KEY as PROGRAM
-from .program import describe_program, list_library_folders, program_name
-from .recording import Recorder, WriterStatus
-from .sources.hooks import own_errors
-from .storage.data import SessionData
-from .storage.run_identity import identify_process
-from .storage.session_files import Taken, remove, remove_temporary
-from .storage.store import Store
-from .target_file import TargetFile, choose_file
-from .version import __version__
+from .. import clock, own_log, sources
+from ..errors import CompilediagError
+from ..files import check_replaceable, make_absolute
+from ..interrupts import finish, ignore, pass_on
+from ..program import META_KEY as PROGRAM
+from ..program import describe_program, list_library_folders, program_name
+from ..sources.hooks import own_errors
+from ..storage.data import SessionData
+from ..storage.run_identity import identify_process
+from ..storage.session_files import (
+    OF_THE_PATH,
+    SESSION_FILE,
+    Taken,
+    make_temporary,
+    name_temporary,
+    remove,
+    remove_abandoned,
+    remove_temporary,
+)
+from ..storage.store import Store
+from ..version import __version__
+from .recorder import Recorder, WriterStatus
+
+# The file to record to: which one a path names, and whether another process records to it already. A path at which no
+# session can be (no such folder, a file that is no session, no permission) is an error. A disk that fails is none: the
+# program goes on, and its session is lost.
+
+#: The file of a session that has none: it was to be a temporary one.
+NO_FILE = Path("session.cdiag")
+
+
+@dataclass(frozen=True)
+class TargetFile:
+    """`is_joined`: another process records to it, and this one joins. `problem`: why it can't be written, in words."""
+
+    path: Path
+    is_joined: bool = False
+    problem: str | None = None
+
+
+def choose_file(path: str | os.PathLike[str] | None, taken: Taken) -> TargetFile:
+    """The file to record to, free to be made. CompilediagError if no session can be meant to be there.
+
+    Without a path it is a temporary one, which `taken` has before its folder is made.
+    """
+    file = NO_FILE
+    remove_abandoned(taken.descriptors)
+    try:
+        if path is None:
+            taken.temporary.append(name_temporary())
+            make_temporary(taken.temporary[0])
+        file = taken.temporary[0] if path is None else _find_file(path)
+        if path is not None and is_recorded_by_another(file):
+            return TargetFile(file, is_joined=True)
+        remove(file)
+        return TargetFile(file)
+    except OSError as error:
+        pass_on(error)
+        if path is not None and error.errno in OF_THE_PATH:
+            raise CompilediagError(f"{path} can't be written: {error.strerror}") from None
+        return TargetFile(file, problem=error.strerror or str(error))
+
+
+def _find_file(path: str | os.PathLike[str]) -> Path:
+    """The file that a path names. OSError if it can't be looked up."""
+    file = _file_in_folder(path) or make_absolute(path)
+    if not file.parent.is_dir():
+        raise CompilediagError(f"{file} can't be written: there is no folder {file.parent}")
+    check_replaceable(file, SESSION_FILE)
+    return file
+
+
+def _file_in_folder(path: str | os.PathLike[str]) -> Path | None:
+    """The file of this process where `path` is a folder, which is made if need be; None where it is none.
+
+    It is named by the rank. Without a rank, because torch.distributed has not begun and no launcher set RANK, it is
+    named by the host and the pid.
+    """
+    folder = make_absolute(path)
+    if not folder.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
+        return None
+    rank = sources.rank()
+    file = folder / (f"{platform.node()}-{os.getpid()}.cdiag" if rank is None else f"rank-{rank}.cdiag")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        pass_on(error)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EEXIST):
+            raise CompilediagError(f"{folder} can't be made: {error.strerror}") from None
+        raise
+    return file
+
+
+def is_recorded_by_another(file: Path) -> bool:
+    """True if another living process records to this file: so a spawned worker watches into its parent's session."""
+    try:
+        store = Store.open(file)
+    except CompilediagError:
+        return False
+    try:
+        return store.is_recorded_elsewhere()
+    except sqlite3.Error:
+        return False  # A damaged session is replaced.
+    finally:
+        store.connection.close()
+
 
 DETAILS = ("lean", "full")
 #: Bytes of address space that are kept for the end of a recording.
@@ -350,30 +443,26 @@ def _meta(detail: str, asked_for: list[str], my_code: list[str]) -> dict[str, ob
     }
 
 
-def _recordings() -> list[ActiveRecording]:
-    return [_current] if _current else []
+def _before_fork() -> None:
+    """No watch begins or ends while a process forks."""
+    _lock.acquire()
+    if _current is not None:
+        _current.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    try:
+        if _current is not None:
+            _current.after_fork_in_parent()
+    finally:
+        _lock.release()
 
 
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
-    for recording in _recordings():
-        recording.after_fork_in_child()
-
-
-def _before_fork() -> None:
-    """No watch begins or ends while a process forks."""
-    _lock.acquire()
-    for recording in _recordings():
-        recording.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    try:
-        for recording in _recordings():
-            recording.after_fork_in_parent()
-    finally:
-        _lock.release()
+    if _current is not None:
+        _current.after_fork_in_child()
 
 
 def _register() -> None:
