@@ -50,8 +50,8 @@ class SessionFacts:
     """What is known of a session when it ends, for its meta."""
 
     device: str | None = None
-    #: torch's setting `torch.compiler.config.dynamic_sources` and those like it, by name.
-    static_sources: Any = None
+    #: torch's setting of the same name, as text.
+    static_sources: str | None = None
 
     def to_meta(self) -> dict[str, Any]:
         """Those that are known."""
