@@ -386,8 +386,10 @@ class Recorder:
         self, feed: Feed, make: Callable[..., Made], args: tuple[Any, ...], texts: list[tuple[str, str]]
     ) -> list[Event]:
         """The events of `make(*args)`, which `feed` has handed over; its texts that are kept go into `texts`."""
-        made = [self._keep_text(feed, *each, texts) if isinstance(each, tuple) else each for each in make(*args)]
-        named = [self._cells.rename(event) for event in made]
+        made = make(*args) or ()
+        items = (made,) if isinstance(made, Event) else made
+        events = [self._keep_text(feed, *each, texts) if isinstance(each, tuple) else each for each in items]
+        named = [self._cells.rename(event) for event in events]
         feed.events += len(named)
         return named
 

@@ -202,7 +202,7 @@ class GuardedCache(Source):
         if store.bytes is not None:
             store.trouble = None
         if store.is_local or (store.trouble is not None and not store.trouble.is_write):
-            self.emit(_make_store_rows, store)
+            self.emit(make_store_row, store)
 
     def _on_cleared(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         self._emit_clear(f"{self._owner.__name__}.clear()")
@@ -234,10 +234,6 @@ class GuardedCache(Source):
                 **self.context.current_columns(),
             )
         )
-
-
-def _make_store_rows(store: CacheStore) -> Made:
-    return (make_store_row(store),)
 
 
 DISABLED = "fx_graph_cache_disabled"
@@ -365,7 +361,7 @@ class FxGraphCache(GuardedCache):
         write.bytes = len(call_argument(args, kwargs, 1, "content"))
         if error is not None:
             write.trouble = make_trouble(error)
-        self.emit(_make_write_rows, write)
+        self.emit(make_write_row, write)
 
     # What is only announced
 
@@ -376,15 +372,11 @@ class FxGraphCache(GuardedCache):
             lookup = parse_cache_event(name, metadata or {}, time_ns, key)
             if lookup is not None:
                 reason = torch_api.why_disabled()
-                self.emit(_make_disabled_rows, lookup, self.context.frames.get(key or "", {}), reason)
+                self.emit(_make_disabled_row, lookup, self.context.frames.get(key or "", {}), reason)
 
 
-def _make_write_rows(write: CacheStore) -> Made:
-    return (make_write_row(write),)
-
-
-def _make_disabled_rows(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
-    return (dataclasses.replace(add_frame(lookup, frame), reason=reason),)
+def _make_disabled_row(lookup: CacheLookup, frame: Mapping[str, Any], reason: str) -> Made:
+    return dataclasses.replace(add_frame(lookup, frame), reason=reason)
 
 
 #: End of the reason where torch does not go on without the cache.

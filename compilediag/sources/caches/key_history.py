@@ -35,7 +35,7 @@ from ...program import program_name
 from ...unpacking import unpack
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.torch_names import call_argument
 from . import torch_api
@@ -292,11 +292,7 @@ class CacheKeys(Source):
 
     def close(self) -> None:
         """The last that is handed over: all look-ups are compared before."""
-        self.emit(self._save)
-
-    def _save(self) -> Made:
-        self._history.save()
-        return ()
+        self.emit(self._history.save)
 
     def patches(self) -> list[Patch]:
         if torch_api.AOT_KEY_LINES.exists():
@@ -320,11 +316,7 @@ class CacheKeys(Source):
 
     def _note(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> None:
         if texts or settings:
-            self.emit(self._note_parts, key, texts, settings)
-
-    def _note_parts(self, key: str, texts: dict[str, str], settings: dict[str, str]) -> Made:
-        self._history.note(key, texts, settings)
-        return ()
+            self.emit(self._history.note, key, texts, settings)
 
     def status(self) -> SourceStatus:
         status, problem = super().status(), self._history.problem

@@ -8,7 +8,7 @@ from typing import Any
 from ... import clock
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
 from ..hooks.patches import Args, Kwargs, Patch, Raised
-from ..hooks.sink import EventSink, Made
+from ..hooks.sink import EventSink
 from ..hooks.source import Source
 from ..hooks.threads import PerThread
 from ..hooks.torch_names import call_argument
@@ -106,7 +106,7 @@ class RemoteCache(Source):
                 return
             if fetch.trouble is not None:
                 look.troubles["remote"] = fetch.trouble
-        self.emit(_make_rows, fetch)
+        self.emit(make_fetch_row, fetch)
 
     def _put(self, args: Args, kwargs: Kwargs, result: Any, error: Raised) -> None:
         fetch = self._end(error)
@@ -115,7 +115,7 @@ class RemoteCache(Source):
         value = call_argument(args, kwargs, 2, "value")
         taken_ms = value.get("time_taken_ms") if isinstance(value, dict) else None
         fetch.taken_s = taken_ms / 1e3 if isinstance(taken_ms, (int, float)) else None
-        self.emit(_make_rows, fetch)
+        self.emit(make_fetch_row, fetch)
 
     def _end(self, error: Raised) -> Fetch | None:
         transfer = self._transfer.take()
@@ -132,8 +132,4 @@ class RemoteCache(Source):
         if error is not None:
             fetch = self._make_fetch(args[0], False, None)
             fetch.trouble = make_trouble(error)
-            self.emit(_make_rows, fetch)
-
-
-def _make_rows(fetch: Fetch) -> Made:
-    return (make_fetch_row(fetch),)
+            self.emit(make_fetch_row, fetch)

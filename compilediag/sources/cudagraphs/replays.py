@@ -216,4 +216,4 @@ def _make_row(known: dict[str, Any], action: str, reason: str | None) -> Made:
     """To read the user's line a file is opened, so this runs in the writer's thread."""
     file, line = known["user_file"], known["user_line"]
     code = linecache.getline(file, line).strip() if file and line else ""
-    return (CudaGraphAction(action=action, reason=reason, user_code=code or None, **known),)
+    return CudaGraphAction(action=action, reason=reason, user_code=code or None, **known)

@@ -77,7 +77,7 @@ def changing_sizes(manager: Any, function_id: Any, inputs: list[Any]) -> str | N
 def make_action(columns: Callable[..., dict[str, Any]] | None, args: tuple[Any, ...], known: dict[str, Any]) -> Made:
     """The row of an action: the columns known when it happened, and those that `columns(*args)` parses from texts."""
     parsed = columns(*args) if columns is not None else {}
-    yield CudaGraphAction(**{**known, **{k: v for k, v in parsed.items() if v is not None}})
+    return CudaGraphAction(**{**known, **{k: v for k, v in parsed.items() if v is not None}})
 
 
 #: Runs in warm-up since the last capture after which a function is stuck; reported again at each doubling.

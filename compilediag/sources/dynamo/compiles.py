@@ -383,10 +383,9 @@ class Phases(Source):
         return frame
 
 
-def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> Made:
+def _add_blocks(frame: dict[str, Any], ops: list[ModuleOp]) -> None:
     """Add the repeated blocks to what is known of a compile, before its row is made."""
     frame["blocks"] = find_repeated_blocks(ops)
-    return ()
 
 
 def _make_phase_rows(ended: list[EndedPhase]) -> Made:
@@ -415,7 +414,7 @@ class GraphBreaks(Source):
 def _make_break_row(text: str, user: list[Any], time_ns: int, compile_id: str | None, key: str | None) -> Made:
     """To read the user's line a file is opened, so this runs in the writer's thread."""
     file, line, source = (user[0].filename, user[0].lineno, user[0].line) if user else (None, None, None)
-    return (parse_graph_break(text, time_ns, compile_id, file, line, source, compile_key=key),)
+    return parse_graph_break(text, time_ns, compile_id, file, line, source, compile_key=key)
 
 
 class DynamicDecisions(Source):
@@ -431,8 +430,4 @@ class DynamicDecisions(Source):
         _, name, time_ns, metadata, *_ = (*args, None)
         if name == AUTOMATIC_DYNAMIC and metadata:
             _, key = self.context.keys.current()
-            self.emit(_make_decision_row, dict(metadata), clock.convert(time_ns), key)
-
-
-def _make_decision_row(metadata: Mapping[str, object], time_ns: int, key: str | None) -> Made:
-    return (make_dynamic_decision(metadata, time_ns, key),)
+            self.emit(make_dynamic_decision, dict(metadata), clock.convert(time_ns), key)

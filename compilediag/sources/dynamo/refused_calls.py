@@ -146,8 +146,8 @@ def make_first_rows(
 def make_count(tally: Tally, count: int, time_ns: int) -> Made:
     """The row that counts further calls."""
     if tally.row is None or tally.row.count is None:
-        return ()
-    return (dataclasses.replace(tally.row, time_ns=time_ns, count=count),)
+        return None
+    return dataclasses.replace(tally.row, time_ns=time_ns, count=count)
 
 
 # The function that a compiled call runs, and the variables that its guards see, before the call begins.

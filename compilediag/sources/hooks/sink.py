@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from ...events import Artifact, Event, SourceStatus
 from ..compile_context import CompileContext
 
-#: What a source's function returns: events, and artifacts with their text.
-Made = Iterable["Event | tuple[Artifact, str]"]
+#: What a source's function returns: one event, or several, and artifacts with their text.
+Made = Event | Iterable["Event | tuple[Artifact, str]"] | None
 #: At most so many hand-overs wait for the writer; more are dropped and counted.
 MAX_WAITING = 200_000
 

@@ -259,4 +259,4 @@ class Source:
 
 
 def _as_is(event: Event) -> Made:
-    return (event,)
+    return event
