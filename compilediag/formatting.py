@@ -214,8 +214,12 @@ def format_first_line(text: object, limit: int = 160) -> str:
 
 
 def format_expression(source: str) -> str:
-    """Format a guard's source as Python code would name it: `x.size()[0]` is `x.size(0)`."""
-    return format_line(_DIM.sub(r".\1(\2)", source), 100)
+    """Format a guard's source as Python code would name it: `x.size()[0]` is `x.shape[0]`."""
+    return format_line(_DIM.sub(_write_dimension, source), 100)
+
+
+def _write_dimension(found: re.Match[str]) -> str:
+    return f".shape[{found[2]}]" if found[1] == "size" else f".stride({found[2]})"
 
 
 def format_op(op: str | None) -> str | None:

@@ -33,7 +33,15 @@ from ..events import (
     columns,
 )
 from ..files import CSV, MARKDOWN, PARQUET, TRACE, OutputKind, check_output, create_folder, make_absolute, write_file
-from ..formatting import format_amount, format_change, format_count, format_function_name, format_place, format_seconds
+from ..formatting import (
+    format_amount,
+    format_change,
+    format_count,
+    format_expression,
+    format_function_name,
+    format_place,
+    format_seconds,
+)
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
 from ..version import __version__
@@ -301,7 +309,7 @@ def _make_row(rows: list[Recompile]) -> tuple[str | Para, ...]:
     timed = any(row.lost_s is not None for row in rows)
     return (
         _join_words(Code(function), Place(place)),
-        _join_words(Code(first.guard_source or ""), kind),
+        _join_words(Code(format_expression(first.guard_source or "")), kind),
         Para(Code(format_change(values).removeprefix("was "))) if len(values) > 1 else "",
         format_count(len(rows)),
         format_seconds(_sum_lost(rows)) if timed else "not timed",

@@ -10,6 +10,7 @@ from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_groups import RankGroup, group_ranks, make_rank_groups
 from ..diagnosis.ranks.rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
 from ..events import Rows
+from ..formatting import format_expression
 from .page_types import PageRankGraph, PageRankGroup, PageRanks, PageRankSummary, RankCell
 
 #: Ranks and compiles that are shown; the page also has their total numbers.
@@ -76,7 +77,7 @@ def _describe_step(step: RankStep, seconds: float | None) -> RankCell:
     return {
         "seconds": seconds,
         "caches": step.letters,
-        "guard": guard.guard_source if guard else None,
+        "guard": format_expression(guard.guard_source) if guard and guard.guard_source else None,
         "expected": guard.expected if guard else None,
         "actual": guard.actual if guard else None,
         "collectives": list(step.collectives[:MAX_RANKS]),

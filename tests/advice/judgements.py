@@ -16,7 +16,7 @@ from .runs import find_problems, run_original, run_source
 from .source_changes import CannotApply, apply_edits, apply_patch, insert_setup, replace_texts, set_compile_option
 
 #: What an expression says of a value: a size, a dtype, a length.
-_PROPERTY = re.compile(r"\.(?:size|stride|dim)\(.*\)$|\.(?:dtype|device|requires_grad|shape)$|^len\(|\)$")
+_PROPERTY = re.compile(r"\.shape\[\d+\]$|\.(?:stride|dim)\(.*\)$|\.(?:dtype|device|requires_grad|shape)$|^len\(|\)$")
 
 #: Words of an advice -> the option of torch.compile that it asks for.
 COMPILE_OPTIONS: dict[str, tuple[str, bool | None]] = {

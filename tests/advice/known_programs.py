@@ -16,8 +16,8 @@ The .toml file is written, and its ways are tried by hand, before compilediag se
     [[causes]]
     rule = "size_changes"
     at = "loss = step(batch)"   the user's line, of which this is a part
-    expression = "batch.size(0)"  in the user's names at that line
-    says = "x.size(0) was 4"    part of the finding's title
+    expression = "batch.shape[0]"  in the user's names at that line
+    says = "x.shape[0] was 4"    part of the finding's title
 
     [[causes.ways]]             the ways to fix it, of which the first is the preferred one
     change = [["old", "new"]]   replacements in the source, each of text that occurs once

@@ -168,7 +168,7 @@ def test_entries_stand_in_the_order_of_a_look_up_with_their_cost(story, open_exp
     expect(column(page, "entry")).to_have_text(["0/3", "0/2", "0/1", "0/0"])
     expect(column(page, "position")).to_have_text(["1", "2", "3", "4"])
     expect(column(page, "reason")).to_have_text(["k: 3 → 4", "k: 2 → 3", "k: 1 → 2", "first"])
-    expect(column(page, "failed here")).to_have_text(["–", "k once", "k 2x · x.size(0) 2x", "k 3x · x.size(0) 2x"])
+    expect(column(page, "failed here")).to_have_text(["–", "k once", "k 2x · x.shape[0] 2x", "k 3x · x.shape[0] 2x"])
     expect(page.locator(".cdiag-page")).to_contain_text("Calls were not counted; watch(calls=True) counts them")
     expect(column(page, "calls"), "and not 0").to_have_count(0)
 
@@ -212,7 +212,7 @@ def test_what_an_entry_never_wins_is_said(story, open_explorer):
 def test_a_guards_page_shows_values_other_failures_and_verdict(story, open_explorer):
     page = open_explorer(story.snapshot())
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
-    expect(heading(page)).to_have_text("Bx.size(0)")
+    expect(heading(page)).to_have_text("Bx.shape[0]")
     expect(page.locator(".cdiag-verdict")).to_have_text(
         "Fixing this guard alone would not have helped: k also failed in every entry that it failed in."
     )
@@ -357,7 +357,7 @@ def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_repor
     page = open_report(path)
     page.click("text=guard explorer")
     page.click('.cdiag-guards [data-key="guard x.size()[0]"]')
-    expect(heading(page)).to_have_text("Bx.size(0)")
+    expect(heading(page)).to_have_text("Bx.shape[0]")
     address = page.url
     page.go_back()
     expect(heading(page)).to_have_text("step (train.py:10)")
@@ -365,7 +365,7 @@ def test_a_reports_address_leads_to_a_guard_and_back_goes_back(story, open_repor
     expect(page.locator(".cdiag [data-total]").first).to_be_visible()
     other = new_page()
     other.goto(address)
-    expect(heading(other)).to_have_text("Bx.size(0)")
+    expect(heading(other)).to_have_text("Bx.shape[0]")
     other.goto(path.as_uri() + "#explorer/%E0%A4%A")
     other.reload()
     expect(other.locator(".cdiag [data-total]").first).to_be_visible()

@@ -291,7 +291,7 @@ def test_from_a_running_cell_to_a_cause_to_its_guard_by_key_alone(lab, lab_page,
     press_until(page, "ArrowRight", "node.closest('.is-closest')")
     take_explorer_pictures(page, picture, "grid")
     page.keyboard.press("Enter")
-    expect(page.locator(".cdiag-page-title code").first).to_contain_text("x.size(0)")
+    expect(page.locator(".cdiag-page-title code").first).to_contain_text("x.shape[0]")
     expect(page.locator(".cdiag-plot circle").nth(4), "5 or more").to_be_attached()
     press_until(page, "Tab", "node.dataset.key === 'guard self.step'")
     page.keyboard.press("Enter")

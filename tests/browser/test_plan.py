@@ -273,7 +273,7 @@ def test_a_step_leads_to_its_recompiles_and_to_its_guard(recorded, open_widget):
     page.click(".cdiag-chip")
     expect(show).to_have_attribute("aria-pressed", "false")
     step(page, 1).locator(".cdiag-explore-link").click()
-    expect(page.locator(".cdiag-page-title code")).to_contain_text("x.size(0)")
+    expect(page.locator(".cdiag-page-title code")).to_contain_text("x.shape[0]")
 
 
 def test_hostile_text_in_every_part_of_a_plan_is_text(open_plan):

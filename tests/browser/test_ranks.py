@@ -44,7 +44,7 @@ def test_a_report_of_many_ranks_says_where_they_part(of_ranks, open_report, tmp_
     expect_value(page, "location.hash", "#ranks")
     sentences = page.locator(".cdiag-differences li")
     expect(sentences.last).to_contain_text("rank 1 diverged at 0/2 of forward (model.py:30)")
-    expect(sentences.last).to_contain_text("guard x.size()[0] 5 -> 6")
+    expect(sentences.last).to_contain_text("guard x.shape[0] 5 -> 6")
     expect(sentences.first).to_contain_text("had different cache results")
     expect(page.locator('[data-section="rank-bars"] .cdiag-bar-row').first).to_have_attribute("data-rank", "39")
     row = page.locator('.cdiag-rank-graphs tr[data-compile="0/2"]')
@@ -82,7 +82,7 @@ def test_values_stay_out_of_a_redacted_report(of_ranks, open_report, tmp_path):
     assert "5 -\\u003e 6" not in path.read_text()
     expect(page.locator("#cdiag-data")).not_to_contain_text("ada")
     page.click(".cdiag-to-ranks")
-    expect(page.locator(".cdiag-differences li").last).to_contain_text("guard x.size()[0]")
+    expect(page.locator(".cdiag-differences li").last).to_contain_text("guard x.shape[0]")
 
 
 def test_one_rank_has_no_such_page(recorded, open_report, tmp_path):

@@ -197,29 +197,29 @@ def outer(step, **kwargs):
 
 #: Program, guarded value, expected name, expected call; None for a name that does not exist.
 PROGRAMS = [
-    (keyword, "x.size()[0]", "X.size(0)", "step(y=Y, x=X)"),
-    (attribute, "x.size()[0]", "batch.ids.size(0)", "step(batch.ids)"),
-    (double_star, "kwargs['ids'].size()[0]", "batch['ids'].size(0)", "step(X, **batch)"),
-    (star, "y.size()[0]", "pair[1].size(0)", "step(*pair)"),
-    (multi_line, "y.size()[0]", "Y.size(0)", "step(\n        X,\n        y=Y,\n    )"),
-    (comprehension, "x.size()[0]", "x.size(0)", "step(x)"),
-    (generator, "x.size()[0]", "x.size(0)", "step(x)"),
-    (nested_call, "x.size()[0]", "torch.cat([X, Y]).contiguous().size(0)", "step(torch.cat([X, Y]).contiguous())"),
-    (lambda_function, "y.size()[0]", "q.size(0)", "step(q, q)"),
-    (loader, "x.size()[0]", 'batch["x"].size(0)', 'step(batch["x"])'),
-    (decorator, "y.size()[0]", "Y.size(0)", "log_calls(step)(X, y=Y)"),
-    (no_grad, "y.size()[0]", "Y.size(0)", "torch.no_grad()(step)(X, Y)"),
-    (context_decorator, "y.size()[0]", "Y.size(0)", "region()(step)(X, Y)"),
+    (keyword, "x.size()[0]", "X.shape[0]", "step(y=Y, x=X)"),
+    (attribute, "x.size()[0]", "batch.ids.shape[0]", "step(batch.ids)"),
+    (double_star, "kwargs['ids'].size()[0]", "batch['ids'].shape[0]", "step(X, **batch)"),
+    (star, "y.size()[0]", "pair[1].shape[0]", "step(*pair)"),
+    (multi_line, "y.size()[0]", "Y.shape[0]", "step(\n        X,\n        y=Y,\n    )"),
+    (comprehension, "x.size()[0]", "x.shape[0]", "step(x)"),
+    (generator, "x.size()[0]", "x.shape[0]", "step(x)"),
+    (nested_call, "x.size()[0]", "torch.cat([X, Y]).contiguous().shape[0]", "step(torch.cat([X, Y]).contiguous())"),
+    (lambda_function, "y.size()[0]", "q.shape[0]", "step(q, q)"),
+    (loader, "x.size()[0]", 'batch["x"].shape[0]', 'step(batch["x"])'),
+    (decorator, "y.size()[0]", "Y.shape[0]", "log_calls(step)(X, y=Y)"),
+    (no_grad, "y.size()[0]", "Y.shape[0]", "torch.no_grad()(step)(X, Y)"),
+    (context_decorator, "y.size()[0]", "Y.shape[0]", "region()(step)(X, Y)"),
     (mapped, "x.size()[0]", None, "list(map(step, [X]))"),
-    (partial, "y.size()[0]", "Y.size(0)", "functools.partial(step, X)(y=Y)"),
-    (partial, "x.size()[0]", "X.size(0)", "functools.partial(step, X)(y=Y)"),
-    (two_on_a_line, "x.size()[0]", "X.sin().size(0)", "step(X.sin())"),
-    (walrus, "x.size()[0]", "(z := X.cos()).size(0)", "step(z := X.cos())"),
-    (in_a_condition, "x.size()[0]", "X.size(0)", "step(X)"),
-    (awaited, "y.size()[0]", "Y.size(0)", "step(X, Y)"),
-    (in_a_thread, "x.size()[0]", "X.size(0)", "step(X)"),
+    (partial, "y.size()[0]", "Y.shape[0]", "functools.partial(step, X)(y=Y)"),
+    (partial, "x.size()[0]", "X.shape[0]", "functools.partial(step, X)(y=Y)"),
+    (two_on_a_line, "x.size()[0]", "X.sin().shape[0]", "step(X.sin())"),
+    (walrus, "x.size()[0]", "(z := X.cos()).shape[0]", "step(z := X.cos())"),
+    (in_a_condition, "x.size()[0]", "X.shape[0]", "step(X)"),
+    (awaited, "y.size()[0]", "Y.shape[0]", "step(X, Y)"),
+    (in_a_thread, "x.size()[0]", "X.shape[0]", "step(X)"),
     (executed, "y.size()[0]", None, None),
-    (call_through, "x.size()[0]", 'kwargs["a"].size(0)', 'step(kwargs["a"], y=kwargs["b"])'),
+    (call_through, "x.size()[0]", 'kwargs["a"].shape[0]', 'step(kwargs["a"], y=kwargs["b"])'),
     (keyword, "LIMIT", "LIMIT", "step(y=Y, x=X)"),
 ]
 
@@ -292,7 +292,7 @@ def test_a_compiled_module_is_the_object_of_its_forward(recorded):
 
 def test_methods_name_their_object(recorded):
     assert recorded.name("method", "self.count").expression == "runner.count"
-    assert recorded.name("method", "y.size()[0]").expression == "Y.size(0)"
+    assert recorded.name("method", "y.size()[0]").expression == "Y.shape[0]"
     assert recorded.name("step", "self.count").expression == "self.count"
     assert recorded.find("step").code == "return self.fast(x)" and recorded.find("step").function == "run"
 
@@ -302,8 +302,8 @@ def test_after_a_graph_break_arguments_keep_their_names_until_they_are_assigned(
         (name for name in recorded.keys if "resume_in_broken" in name), key=lambda n: int(n[-3:].strip("_"))
     )
     first, second = resumed
-    assert recorded.name("broken", "x.size()[0]").expression == "X.size(0)"
-    assert recorded.name(first, "y.size()[0]").expression == "Y.size(0)"
+    assert recorded.name("broken", "x.size()[0]").expression == "X.shape[0]"
+    assert recorded.name(first, "y.size()[0]").expression == "Y.shape[0]"
     assert "`x` is assigned again in broken" in recorded.name(first, "x.size()[0]").reason
     assert recorded.name(second, "n").expression == "LIMIT"
     assert "`z` is a local variable of broken" in recorded.name(second, "z.size()[0]").reason

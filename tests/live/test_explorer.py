@@ -47,9 +47,9 @@ def document(rows, function):
 
 def test_values_over_time_and_what_failed_together(rows):
     found, guards = document(rows, "forward")
-    assert [text for text, _ in guards["x.size(0)"]["values"]] == ["4", "6", "9"]
+    assert [text for text, _ in guards["x.shape[0]"]["values"]] == ["4", "6", "9"]
     assert [number for _, number in guards["self.step"]["values"]] == [0.0, 1.0, 2.0]
-    assert guards["x.size(0)"]["verdict"] == (
+    assert guards["x.shape[0]"]["verdict"] == (
         "Fixing this guard alone would not have helped: self.step also failed in every entry that it failed in."
     )
     assert [entry["order"] for entry in found["entries"]] == [3, 2, 1]
@@ -61,7 +61,7 @@ def test_the_users_code_is_there_and_torchs_is_not_taken_for_it(rows):
     _, guards = document(rows, "forward")
     around = guards["self.step"]["around"]
     assert [text for number, text in around if number == guards["self.step"]["user_line"]] == ["        self.step += 1"]
-    assert guards["x.size(0)"]["around"] is None and "linear.py" in guards["x.size(0)"]["framework"]
+    assert guards["x.shape[0]"]["around"] is None and "linear.py" in guards["x.shape[0]"]["framework"]
 
 
 def test_objects_are_named_and_never_by_an_address(rows):

@@ -184,11 +184,11 @@ def an_optimizer_each_time(compiled):
 
 
 PROGRAMS = [
-    (calls(double, *[(torch.ones(n, 2),) for n in (4, 6, 7)]), "size_changes", "x.size(0) was 4, then 6"),
+    (calls(double, *[(torch.ones(n, 2),) for n in (4, 6, 7)]), "size_changes", "x.shape[0] was 4, then 6"),
     (calls(double, *[(torch.ones(n),) for n in (4, 6, 7)], dynamic=False), "size_changes", "was 4, then 6, 7"),
-    (calls(double, (torch.ones(4),), (torch.ones(1),)), "size_zero_one", "x.size(0) was 4, then 1"),
-    (calls(looped, *[(torch.ones(n),) for n in (4, 6, 7)]), "specialized", "x.size(0) was 4, then 6, 7"),
-    (calls(sides, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch", "x.size(0) was 4, then 5, 15"),
+    (calls(double, (torch.ones(4),), (torch.ones(1),)), "size_zero_one", "x.shape[0] was 4, then 1"),
+    (calls(looped, *[(torch.ones(n),) for n in (4, 6, 7)]), "specialized", "x.shape[0] was 4, then 6, 7"),
+    (calls(sides, *[(torch.ones(n),) for n in (4, 5, 15)]), "branch", "x.shape[0] was 4, then 5, 15"),
     (calls(double, (torch.ones(4, 6),), (torch.ones(6, 4).t(),)), "stride_changes", "x.stride(0) was 6, then 1"),
     (calls(double, (torch.ones(4, 6),), (X,)), "rank_changes", "x.dim() was 2, then 1"),
     (calls(double, (X,), (X.double(),)), "dtype_changes", "x.dtype was torch.float32, then torch.float64"),

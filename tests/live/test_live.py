@@ -92,7 +92,7 @@ def test_live_follows_two_ranks_to_the_end_of_the_job(job):
     for rank in (0, 1):
         assert re.search(rf"rank {rank}: process \d+ is recorded", text)
         for change in ("was 4, then 6", "was 6, then 9"):
-            assert f"rank {rank}: recompiles step (live_ranks.py:24): x.size(0) {change}" in text
+            assert f"rank {rank}: recompiles step (live_ranks.py:24): x.shape[0] {change}" in text
         assert f"rank {rank}: ended" in text
     assert text.index("rank 1: compiling late") < text.index("rank 1: compiled late (live_ranks.py:29) in ")
     assert "rank 0: compiling late" not in text

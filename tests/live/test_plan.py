@@ -134,7 +134,7 @@ def test_a_training_step_through_a_library_has_one_cause_for_each_size(run):
     assert sum(finding.count for finding in recompiles) == len(session.recompiles) == plan.recompiles_saved > 5
     (step,) = plan.steps
     assert (step.place, step.code) == ("train.py:10", "out = model(input_ids=ids, labels=ids)")
-    assert (step.expression, step.values) == ("ids.shape[0, 1]", ("8x16", "8x24", "5x24", "5x32"))
+    assert (step.expression, step.values) == ("ids.shape[0], ids.shape[1]", ("8x16", "8x24", "5x24", "5x32"))
     assert run_again(run, plan, TRAIN) == 0
 
 
@@ -161,5 +161,5 @@ def test_a_value_that_the_call_computes_is_named_by_the_users_own_parameter():
         for size in (4, 6, 9):
             normalize(torch.randn(size, 2))
     (step,) = session.plan().steps
-    assert (step.expression, step.what) == ("batch.size(0)", "batch.size(0) was 4, then 6, 9")
+    assert (step.expression, step.what) == ("batch.shape[0]", "batch.shape[0] was 4, then 6, 9")
     assert "normalize(torch.randn(size, 2))" in step.code

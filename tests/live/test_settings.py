@@ -181,7 +181,7 @@ CASES = (
             second(torch.ones(n))
         """,
         ("recompile_limit", "size_changes", "size_changes"),
-        ("x.size(0) was 4, then 5, 6", "x.size(0) was 14, then 15, 16", "of isolate_recompiles"),
+        ("x.shape[0] was 4, then 5, 6", "x.shape[0] was 14, then 15, 16", "of isolate_recompiles"),
         since=(2, 13),
     ),
     Case(
@@ -205,7 +205,7 @@ CASES = (
                 double(torch.ones(5))
         """,
         ("refused_calls",),
-        ("ran eagerly 20x", "compiles nothing new: x.size(0) was 4, then 5", "dynamic_sources"),
+        ("ran eagerly 20x", "compiles nothing new: x.shape[0] was 4, then 5", "dynamic_sources"),
     ),
     Case(
         'set_stance("fail_on_recompile")',
@@ -222,7 +222,7 @@ CASES = (
                 pass
         """,
         ("refused_calls",),
-        ("raised an exception once", "allows no compile: x.size(0) was 4, then 5"),
+        ("raised an exception once", "allows no compile: x.shape[0] was 4, then 5"),
         ("eagerly",),
     ),
     Case(

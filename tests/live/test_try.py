@@ -121,7 +121,7 @@ def make_plan_of_edit(file, old, new, line, **replaced):
 
     kind = "replace" if replaced else "insert_before"
     edit = Edit(str(file), line, kind, old, new, **{"code": old, **replaced})
-    step = PlanStep("size_changes", "x.size(0) was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
+    step = PlanStep("size_changes", "x.shape[0] was 4, then 6", new, "", "", 1, 1, 1.0, (1,), edits=(edit,))
     return Plan(steps=(step,), recompiles=1, recompiles_saved=1)
 
 

@@ -54,57 +54,57 @@ def name(call, source, *parameters, between=FUNCTION, function="step"):
 
 #: Call, parameters of the compiled function, guarded value, expression in the user's names.
 SPELLINGS = [
-    ("step(ids)", "x", "x.size()[0]", "ids.size(0)"),
-    ("step(ids, labels)", "x y", "y.size()[1]", "labels.size(1)"),
+    ("step(ids)", "x", "x.size()[0]", "ids.shape[0]"),
+    ("step(ids, labels)", "x y", "y.size()[1]", "labels.shape[1]"),
     ("step(y=labels, x=ids)", "x y", "x", "ids"),
     ("step(ids, n)", "x n", "n", "n"),
     ("step(ids, 3)", "x n", "n", None),
     ("step(ids, n=len(items))", "x n=", "n", "len(items)"),
-    ('step(batch["x"])', "x", "x.size()[0]", 'batch["x"].size(0)'),
+    ('step(batch["x"])', "x", "x.size()[0]", 'batch["x"].shape[0]'),
     ("step(batch[0], batch[1])", "x y", "y.stride()[0]", "batch[1].stride(0)"),
     ("step(batch.ids)", "x", "x.dtype", "batch.ids.dtype"),
-    ("step(ids[:n])", "x", "x.size()[0]", "ids[:n].size(0)"),
-    ("step(a + b)", "x", "x.size()[0]", "(a + b).size(0)"),
-    ("step(next(it))", "x", "x.size()[0]", "next(it).size(0)"),
+    ("step(ids[:n])", "x", "x.size()[0]", "ids[:n].shape[0]"),
+    ("step(a + b)", "x", "x.size()[0]", "(a + b).shape[0]"),
+    ("step(next(it))", "x", "x.size()[0]", "next(it).shape[0]"),
     ("step(ids.to(device))", "x", "x.device", "ids.to(device).device"),
-    ("step(*pair)", "x y", "y.size()[0]", "pair[1].size(0)"),
+    ("step(*pair)", "x y", "y.size()[0]", "pair[1].shape[0]"),
     ("step(first, *rest)", "x y z", "z", "rest[1]"),
-    ("step(*(ids, labels))", "x y", "y.size()[0]", "labels.size(0)"),
+    ("step(*(ids, labels))", "x y", "y.size()[0]", "labels.shape[0]"),
     ("step(*(ids, labels), 3)", "x y n", "n", None),
-    ("step(**batch)", "ids labels", "labels.size()[0]", "batch['labels'].size(0)"),
+    ("step(**batch)", "ids labels", "labels.size()[0]", "batch['labels'].shape[0]"),
     ("step(ids, **options)", "x scale", "scale", "options['scale']"),
-    ("step(ids=ids, labels=ids)", "**kwargs", "kwargs['labels'].size()[1]", "ids.size(1)"),
-    ("step(**batch)", "**kwargs", "kwargs['ids'].size()[0]", "batch['ids'].size(0)"),
+    ("step(ids=ids, labels=ids)", "**kwargs", "kwargs['labels'].size()[1]", "ids.shape[1]"),
+    ("step(**batch)", "**kwargs", "kwargs['ids'].size()[0]", "batch['ids'].shape[0]"),
     ("step(**batch)", "**kwargs", "len(kwargs)", "len(batch)"),
-    ("step(ids, labels)", "*args", "args[1].size()[0]", "labels.size(0)"),
-    ("step(ids, labels)", "x *args", "args[0].size()[0]", "labels.size(0)"),
+    ("step(ids, labels)", "*args", "args[1].size()[0]", "labels.shape[0]"),
+    ("step(ids, labels)", "x *args", "args[0].size()[0]", "labels.shape[0]"),
     ("step(*args)", "*args", "args[1]", "args[1]"),
     ("step(*args)", "*args", "len(args)", "len(args)"),
-    ("step(batch)", "batch", "batch['ids'].size()[0]", "batch['ids'].size(0)"),
-    ('step({"ids": ids, "n": 3})', "batch", "batch['ids'].size()[0]", "ids.size(0)"),
-    ("step(dict(ids=ids))", "batch", "batch['ids'].size()[0]", "ids.size(0)"),
-    ("step((ids, labels))", "pair", "pair[1].size()[0]", "labels.size(0)"),
-    ("step([ids] + more)", "items", "items[1].size()[0]", "([ids] + more)[1].size(0)"),
-    ("step(caches)", "c", "c.layers[0].keys.size()[2]", "caches.layers[0].keys.size(2)"),
+    ("step(batch)", "batch", "batch['ids'].size()[0]", "batch['ids'].shape[0]"),
+    ('step({"ids": ids, "n": 3})', "batch", "batch['ids'].size()[0]", "ids.shape[0]"),
+    ("step(dict(ids=ids))", "batch", "batch['ids'].size()[0]", "ids.shape[0]"),
+    ("step((ids, labels))", "pair", "pair[1].size()[0]", "labels.shape[0]"),
+    ("step([ids] + more)", "items", "items[1].size()[0]", "([ids] + more)[1].shape[0]"),
+    ("step(caches)", "c", "c.layers[0].keys.size()[2]", "caches.layers[0].keys.shape[2]"),
     ("step(x)", "x", "len(x)", "len(x)"),
-    ("step(\n    ids,\n    labels=labels,\n)", "ids labels", "labels.size()[0]", "labels.size(0)"),
-    ("step(\n    torch.cat(\n        [a, b]),\n)", "x", "x.size()[0]", "torch.cat([a, b]).size(0)"),
-    ("step(outer(ids), 2)", "x n", "x.size()[0]", "outer(ids).size(0)"),
-    ("trainer.step(ids)", "self x", "x.size()[0]", "ids.size(0)"),
+    ("step(\n    ids,\n    labels=labels,\n)", "ids labels", "labels.size()[0]", "labels.shape[0]"),
+    ("step(\n    torch.cat(\n        [a, b]),\n)", "x", "x.size()[0]", "torch.cat([a, b]).shape[0]"),
+    ("step(outer(ids), 2)", "x n", "x.size()[0]", "outer(ids).shape[0]"),
+    ("trainer.step(ids)", "self x", "x.size()[0]", "ids.shape[0]"),
     ("trainer.step(ids)", "self x", "self.count", "trainer.count"),
     ("self.inner.step(ids)", "self x", "self.count", "self.inner.count"),
     ("torch.compile(trainer.step)(ids)", "self x", "self.count", "trainer.count"),
     ("torch.compile(optimizer.step)()", "*args", "args[0]", "optimizer"),
     ("Trainer.step(self, ids)", "self x", "self.count", "self.count"),
-    ("Trainer.step(trainer, ids)", "self x", "x.size()[0]", "ids.size(0)"),
-    ("await step(ids)", "x", "x.size()[0]", "ids.size(0)"),
-    ("list(step(ids))", "x", "x.size()[0]", "ids.size(0)"),
+    ("Trainer.step(trainer, ids)", "self x", "x.size()[0]", "ids.shape[0]"),
+    ("await step(ids)", "x", "x.size()[0]", "ids.shape[0]"),
+    ("list(step(ids))", "x", "x.size()[0]", "ids.shape[0]"),
     ("step(ids)", "x", "THRESHOLD", "THRESHOLD"),
     ("step(ids)", "x", "torch.backends.flag", "torch.backends.flag"),
-    ("step(ids, ids)", "x y", "x.size()[0], y.size()[0]", "ids.size(0), ids.size(0)"),
+    ("step(ids, ids)", "x y", "x.size()[0], y.size()[0]", "ids.shape[0], ids.shape[0]"),
     ("step(é, 'ü', n)", "a b n", "n", "n"),
-    ("step(é, labels)", "a b", "b.size()[0]", "labels.size(0)"),
-    ("sum(step(ids) for ids in batches)", "x", "x.size()[0]", "ids.size(0)"),
+    ("step(é, labels)", "a b", "b.size()[0]", "labels.shape[0]"),
+    ("sum(step(ids) for ids in batches)", "x", "x.size()[0]", "ids.shape[0]"),
 ]
 
 
@@ -115,14 +115,14 @@ def test_a_value_has_the_users_name(call, parameters, source, expected):
 
 
 MODULE_CALLS = [
-    ("model(ids)", "x.size()[0]", "ids.size(0)"),
+    ("model(ids)", "x.size()[0]", "ids.shape[0]"),
     ("model(ids)", "self.step", "model.step"),
     ("model(ids)", "self.layers[3].n", "model.layers[3].n"),
     ("model(ids)", "self.layers[*].n", "model.layers[*].n"),
     ("self.model(ids)", "self.step", "self.model.step"),
     ("models[0](ids)", "self.step", "models[0].step"),
     ("make()(ids)", "self.step", "make().step"),
-    ("model(x=ids)", "x.size()[1]", "ids.size(1)"),
+    ("model(x=ids)", "x.size()[1]", "ids.shape[1]"),
 ]
 
 
@@ -140,9 +140,9 @@ def test_a_module_in_a_wrapper_of_torch_is_its_member():
 
 
 def test_decorators_of_torch_pass_arguments_through():
-    assert name("step(ids)", "x.size()[0]", "x", between=[*NO_GRAD, *FUNCTION]).expression == "ids.size(0)"
+    assert name("step(ids)", "x.size()[0]", "x", between=[*NO_GRAD, *FUNCTION]).expression == "ids.shape[0]"
     found = name("step(ids)", "args[0].size()[0]", "*args", "**kwargs", between=[*FUNCTION, *NO_GRAD])
-    assert found.expression == "ids.size(0)"
+    assert found.expression == "ids.shape[0]"
 
 
 #: Call, parameters, guarded value, part of the reason.
@@ -184,7 +184,7 @@ def test_a_base_with_a_call_is_evaluated_once(call, base, is_duplicable):
 def test_a_name_inside_a_comprehension_has_no_value_before_the_statement():
     own = (frame("[step(x) for x in xs]"), frame("step(x)", "<listcomp>", parameters=[".0"]))
     found = sites(*own, *torch_frames(FUNCTION), compiled("x"))
-    assert found.name("a.1", "x.size()[0]").expression == "x.size(0)"
+    assert found.name("a.1", "x.size()[0]").expression == "x.shape[0]"
     assert not found.name("a.1", "x.size()[0]").is_duplicable
     assert found.find("a.1").function == "<module>"
 
@@ -202,7 +202,7 @@ def test_a_value_is_followed_through_the_functions_between():
         compiled("self", "input_ids", "labels", function="forward", file=LIBRARY),
     )
     found = sites(*frames)
-    assert found.name("a.1", "input_ids.size()[0]").expression == "ids.size(0)"
+    assert found.name("a.1", "input_ids.size()[0]").expression == "ids.shape[0]"
     assert found.name("a.1", "labels.size()[1]").base == "ids"
     assert "`model` is no parameter of step (generic.py:20)" in found.name("a.1", "self.config.n").reason
     twice = sites(frame("step(*args, **kwargs)"), *torch_frames(FUNCTION), compiled("x"))
@@ -229,7 +229,7 @@ def test_the_code_after_a_graph_break_has_the_names_of_its_function():
     resumed = "torch_dynamo_resume_in_step_at_21"
     own = frame(None, "step", line=21, parameters=["x", "n"], assigned=["n"])
     found = sites(frame("step(ids, 3)"), *torch_frames(FUNCTION), own, compiled("x", "n", "z", function=resumed))
-    assert found.name("a.1", "x.size()[0]").expression == "ids.size(0)"
+    assert found.name("a.1", "x.size()[0]").expression == "ids.shape[0]"
     assert "`n` is assigned again in step" in found.name("a.1", "n").reason
     assert "`z` is a local variable of step" in found.name("a.1", "z.size()[0]").reason
     assert "it has no name" in found.name("a.1", "___stack0.size()[0]").reason
@@ -249,7 +249,7 @@ def test_a_decorator_that_only_passes_arguments_on_is_not_the_site():
 
     passing = find("function(*args, **kwargs)", ["*args", "**kwargs"])
     assert passing.find("a.1").line == 10 and passing.name("a.1", "n").expression == "count"
-    assert passing.name("a.1", "x.size()[0]").expression == "ids.size(0)"
+    assert passing.name("a.1", "x.size()[0]").expression == "ids.shape[0]"
     assert find("function(x.float(), **kwargs)", ["x", "**kwargs"]).find("a.1").line == 5
     assert find("function(x)", ["x"]).find("a.1").line == 5
     alone = sites(frame("f(*args)", "w", parameters=["*args"]), *torch_frames(FUNCTION), compiled("x"))
@@ -303,17 +303,17 @@ def log_sites(code, function="step", between=()):
 @pytest.mark.parametrize(
     ("code", "source", "expected"),
     [
-        ("step(x)", "x.size()[0]", "x.size(0)"),
-        ("loss = step(input_ids=ids, labels=ids).mean()", "labels.size()[0]", "ids.size(0)"),
-        ("return step(ids)", "x.size()[0]", "ids.size(0)"),
-        ("for ids in batches: step(ids)", "x.size()[0]", "ids.size(0)"),
-        ("print(float(step(x=ids)))", "x.size()[0]", "ids.size(0)"),
-        ("with guard(step(x=ids)):", "x.size()[0]", "ids.size(0)"),
-        ("elif step(x=ids) > 3:", "x.size()[0]", "ids.size(0)"),
-        ("except step(x=ids):", "x.size()[0]", "ids.size(0)"),
-        ("out = step(x=ids,", "x.size()[0]", "ids.size(0)"),
-        ("step(ids=a, labels=b)", "kwargs['labels'].size()[0]", "b.size(0)"),
-        ("step(a, b)", "args[1].size()[0]", "b.size(0)"),
+        ("step(x)", "x.size()[0]", "x.shape[0]"),
+        ("loss = step(input_ids=ids, labels=ids).mean()", "labels.size()[0]", "ids.shape[0]"),
+        ("return step(ids)", "x.size()[0]", "ids.shape[0]"),
+        ("for ids in batches: step(ids)", "x.size()[0]", "ids.shape[0]"),
+        ("print(float(step(x=ids)))", "x.size()[0]", "ids.shape[0]"),
+        ("with guard(step(x=ids)):", "x.size()[0]", "ids.shape[0]"),
+        ("elif step(x=ids) > 3:", "x.size()[0]", "ids.shape[0]"),
+        ("except step(x=ids):", "x.size()[0]", "ids.shape[0]"),
+        ("out = step(x=ids,", "x.size()[0]", "ids.shape[0]"),
+        ("step(ids=a, labels=b)", "kwargs['labels'].size()[0]", "b.shape[0]"),
+        ("step(a, b)", "args[1].size()[0]", "b.shape[0]"),
         ("x = [", "x", None),
         ("f(a); g(b)", "x.size()[0]", None),
         ("step(a, b)", "y.size()[0]", None),
@@ -336,7 +336,7 @@ def test_a_module_in_a_log(code, expected):
 def test_in_a_log_a_function_of_another_name_is_called_if_no_frame_is_missing():
     code = "return [f(torch.arange(float(n))) for n in (3, 4)]"
     found = log_sites(code, between=FUNCTION).name("a.1", "x.size()[0]")
-    assert found.expression == "torch.arange(float(n)).size(0)" and not found.is_duplicable
+    assert found.expression == "torch.arange(float(n)).shape[0]" and not found.is_duplicable
 
 
 def test_without_torch_frames_the_code_after_a_graph_break_is_called_by_its_function():
@@ -346,4 +346,4 @@ def test_without_torch_frames_the_code_after_a_graph_break_is_called_by_its_func
         frame(function="torch_dynamo_resume_in_step_at_21", line=3, parameters=None),
     ]
     found = sites(*rows)
-    assert found.find("a.1").code == "step(x)" and found.name("a.1", "x.size()[0]").expression == "x.size(0)"
+    assert found.find("a.1").code == "step(x)" and found.name("a.1", "x.size()[0]").expression == "x.shape[0]"

@@ -30,7 +30,7 @@ def only(found):
 
 def test_the_promise_in_one_line():
     found = only(diagnose(tables(*sizes("4", "6", "7", "9", "12", lost_s=1.525))))
-    assert found.title == "forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12"
+    assert found.title == "forward (model.py:30) recompiled 4x, 6.1 s lost: x.shape[0] was 4, then 6, 7, 9, 12"
     assert found.suggestion.startswith("Mark it dynamic before the call: torch._dynamo.maybe_mark_dynamic(x, 0).")
     assert found.fix == {"dynamic_sources": "L['x']"}
     assert found.severity == "high"
@@ -78,7 +78,7 @@ def test_the_same_change_in_several_functions_is_one_cause():
         *sizes("4", "6", function="backbone", line=80),
     ]
     found = only(diagnose(tables(*rows)))
-    assert found.title.startswith("forward (model.py:30) and 2 more functions recompiled 3x, 3.0 s lost: x.size(0)")
+    assert found.title.startswith("forward (model.py:30) and 2 more functions recompiled 3x, 3.0 s lost: x.shape[0]")
     assert [place[0] for place in found.places][::2] == ["forward", "backbone"]
     assert "one recompile is usual" in found.suggestion
 
@@ -169,7 +169,7 @@ def test_values_keep_the_order_of_time_not_of_rows():
 
 def test_many_values_are_shown_as_their_range():
     values = [str(n) for n in range(17, 29)]
-    assert "x.size(0) was 12 values between 17 and 28" in only(diagnose(tables(*sizes(*values)))).title
+    assert "x.shape[0] was 12 values between 17 and 28" in only(diagnose(tables(*sizes(*values)))).title
 
 
 def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
@@ -178,7 +178,7 @@ def test_what_failed_at_the_same_calls_is_named_and_fixed_too():
     first, second = diagnose(tables(*rows, *beside, failure("x.size()[0]", "tensor_size", 1)))
     assert "maybe_mark_dynamic(x, 0); torch._dynamo.maybe_mark_dynamic(y, 1)" in first.suggestion
     assert (second.source, second.count, second.seconds_lost, second.seconds_at_stake) == ("y.size()[1]", 0, 0.0, 2.0)
-    assert second.title.startswith("forward (model.py:30) recompiled 2x because of this and other causes: y.size(1)")
+    assert second.title.startswith("forward (model.py:30) recompiled 2x because of this and other causes: y.shape[1]")
 
     first, second = diagnose(tables(*rows, failure("flag", "value", 1), failure("flag", "value", 2)))
     assert first.suggestion.endswith("At the same calls these guards failed too: flag (value).")
@@ -266,7 +266,7 @@ def test_each_region_has_its_own_causes_and_its_own_limit():
     assert found["size_changes"].count == 2 and found["string_changes"].count == 1
     assert "region 2 of isolate_recompiles" in found["recompile_limit"].title
     assert "k was 'a', then 'b'" in found["recompile_limit"].suggestion
-    assert "x.size(0)" not in found["recompile_limit"].suggestion
+    assert "x.shape[0]" not in found["recompile_limit"].suggestion
 
 
 def test_equal_changes_in_two_regions_are_two_causes():
@@ -484,7 +484,7 @@ def test_every_kind_of_guard_has_a_finding_when_all_columns_are_missing(kind):
 
 def test_a_recompile_without_a_place_a_compile_or_values_has_a_finding():
     bare = Recompile(time_ns=1, function="forward", guard_source="x.size()[0]", guard_kind="tensor_size")
-    assert only(diagnose(RowList([bare]))).title == "forward recompiled once, not timed: x.size(0) changed"
+    assert only(diagnose(RowList([bare]))).title == "forward recompiled once, not timed: x.shape[0] changed"
 
 
 def many_recompiles():

@@ -75,7 +75,7 @@ def test_a_guard_on_the_range_of_a_size_joins_the_guard_on_its_value():
     found = diagnose_one(*sizes("4", "6"), late)
     assert found.rule == "branch"
     assert found.details == ("4", "6", "15")
-    assert "x.size(0) >= 2 and <= 9" in found.suggestion
+    assert "x.shape[0] >= 2 and <= 9" in found.suggestion
     assert found.fix is None
 
 

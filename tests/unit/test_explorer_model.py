@@ -75,7 +75,7 @@ def test_a_recompile_is_a_line_with_the_guards_that_failed_in_each_entry(tmp_pat
     assert (one["expected"], one["now"], one["lost_s"], one["made"], one["closest"]) == ("1", "2", 0.5, 1, 0)
     assert [(entry, names(found, [f[0] for f in failed])) for entry, failed in two["cells"]] == [
         (1, ["k"]),
-        (0, ["k", "x.size(0)"]),
+        (0, ["k", "x.shape[0]"]),
     ]
     assert two["closest"] == 1 and names(found, [two["guard"]]) == ["k"]
 
@@ -195,18 +195,18 @@ VERDICTS = {
     "never": (
         [{"0/0": [(K, "1", "2"), (SIZE, "4", "6")]}],
         "k",
-        "Fixing this guard alone would not have helped: x.size(0) also failed in every entry that it failed in.",
+        "Fixing this guard alone would not have helped: x.shape[0] also failed in every entry that it failed in.",
     ),
     "sometimes": (
         [{"0/0": [(K, "1", "2")]},
          {"0/1": [(K, "2", "3"), (SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
         "k",
         "Fixing this guard alone would have prevented 1 of the 2 recompiles at which it failed; at the others, "
-        "x.size(0) also failed.",
+        "x.shape[0] also failed.",
     ),
     "in another entry than the closest": (
         [{"0/0": [(K, "1", "2")]}, {"0/1": [(SIZE, "4", "6")], "0/0": [(K, "1", "3"), (SIZE, "4", "6")]}],
-        "x.size(0)",
+        "x.shape[0]",
         "Fixing this guard alone would have prevented the only recompile at which it failed.",
     ),
 }  # fmt: skip
@@ -338,8 +338,8 @@ def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
     events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
     text = format_explorer(keyed(tmp_path, compiled(0), *events).data, "utf-8")
     assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
-    assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.size(0)]" in text
-    assert "values: 1, 2. Fixing this guard alone would not have helped: x.size(0) also" in " ".join(text.split())
+    assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.shape[0]]" in text
+    assert "values: 1, 2. Fixing this guard alone would not have helped: x.shape[0] also" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -86,7 +86,7 @@ FIXED = (
 def test_the_line_that_does_not_allow_a_mark_is_named_and_the_other_inputs_too():
     (found,) = diagnose(tables(failed(FIXED, "torch.fx.experimental.symbolic_shapes.ConstraintViolationError")))
     assert (found.user_file, found.user_line, found.user_code) == ("/m/model.py", 14, "return x + y")
-    assert found.suggestion.startswith("`return x + y` (model.py:14) fixes x.size(0) to 4")
+    assert found.suggestion.startswith("`return x + y` (model.py:14) fixes x.shape[0] to 4")
     assert "mark that one as well" in found.suggestion
     assert ["maybe_mark_dynamic" in change.text for change in found.changes] == [False, True]
 
@@ -97,7 +97,7 @@ def test_a_mark_that_asks_for_more_than_a_branch_allows():
         "specified range L['x'].size()[0] <= 10 satisfy the generated guard 4 <= L['x'].size()[0]\n"
     )
     (found,) = diagnose(tables(failed(reason, "ConstraintViolationError")))
-    assert "compiled for 4 <= x.size(0) only" in found.suggestion
+    assert "compiled for 4 <= x.shape[0] only" in found.suggestion
     assert "min=..., max=..." in found.suggestion
 
 

@@ -96,7 +96,7 @@ def logs(tmp_path):
 def test_the_command_on_logs(python, logs, tmp_path):
     done = python("-m", "compilediag", "check", logs, "--max-recompiles", "3", "--report", tmp_path / "r.html")
     assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("compilediag check: FAILED: ") and "x.size(0) was 3, then 4, 1" in done.stdout
+    assert done.stdout.startswith("compilediag check: FAILED: ") and "x.shape[0] was 3, then 4, 1" in done.stdout
     assert (tmp_path / "r.html").exists() and len(done.stdout.splitlines()) < 20
     done = python("-m", "compilediag", "check", logs, "--max-recompiles", "100", "--baseline", logs)
     assert done.returncode == 0 and done.stdout.startswith("compilediag check: passed: ")

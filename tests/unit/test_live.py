@@ -88,7 +88,7 @@ def test_a_compile_in_flight_is_named_with_the_time_that_it_took_before(job, tmp
     state = read(tmp_path, first, second)
     text = draw(state)
     assert "rank 0" in text and "compiling forward" in text and "Inductor" in text and "0:42" in text
-    assert "no compile in flight" in text and "x.size(0) was 6, then 9" in text
+    assert "no compile in flight" in text and "x.shape[0] was 6, then 9" in text
     assert "plan so far: 1 change removes 2 of 2 recompiles" in text and "dynamic_sources" in text
     answer = answer_hung_or_compiling(state)
     assert (

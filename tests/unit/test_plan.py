@@ -52,7 +52,7 @@ def test_a_recompile_needs_all_of_its_causes():
     plan = plan_of(*two_causes_at_the_same_calls())
     counter, size = plan.steps
     assert (counter.expression, counter.recompiles_saved_alone, counter.recompiles_saved) == ("self.step", 1, 1)
-    assert (size.expression, size.recompiles_saved_alone, size.recompiles_saved) == ("x.size(0)", 0, 2)
+    assert (size.expression, size.recompiles_saved_alone, size.recompiles_saved) == ("x.shape[0]", 0, 2)
     assert "Alone it saves nothing: `self.step` fails at the same calls." in size.saving
     assert plan.recompiles_saved == 2
     assert [left.reason for left in plan.unresolved] == ["torch makes a number dynamic after its first change"]
@@ -61,7 +61,7 @@ def test_a_recompile_needs_all_of_its_causes():
 def test_what_is_expected_is_listed_with_the_reason():
     size = recompile("x.size()[0]", "tensor_size", "4", "6", 2)
     plan = plan_of(*changes("self.training", "value", "True", "False"), size)
-    assert [step.expression for step in plan.steps] == ["x.size(0)"]
+    assert [step.expression for step in plan.steps] == ["x.shape[0]"]
     (left,) = plan.unresolved
     assert "train()" in left.reason
     assert left.evidence == (1,)
@@ -97,7 +97,7 @@ def test_it_reads_as_text_and_as_html():
     assert text.startswith("2 changes remove 2 of 3 recompiles and save 2.0 s of 0 s compile time\n1. model.py:30")
     html = plan._repr_html_()
     assert "<ol><li>model.py:30<br>self.step was 3, then 4.<br>Compile with dynamic=None.<br>Saves 1 of 3" in html
-    assert "<code>x.size(0)</code> fails at some of the same calls." in html and "`" not in html
+    assert "<code>x.shape[0]</code> fails at some of the same calls." in html and "`" not in html
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
@@ -178,9 +178,9 @@ def test_sizes_of_one_setting_are_one_step():
     reasons = [replace(row, reason=f"tensor 'x' size mismatch at index {n}") for n, row in enumerate(rows)]
     plan = plan_of(*reasons)
     (step,) = plan.steps
-    assert step.expression == "x.shape[0, 1]"
+    assert step.expression == "x.shape[0], x.shape[1]"
     assert step.values == ("4x16", "6x16", "6x24")
-    assert step.causes == ("x.size(0) was 4, then 6", "x.size(1) was 16, then 24")
+    assert step.causes == ("x.shape[0] was 4, then 6", "x.shape[1] was 16, then 24")
     assert plan.settings == {"dynamic_sources": "L['x']"}
 
 
@@ -241,7 +241,7 @@ def test_each_of_two_causes_has_its_own_change():
     plan = plan_of(*rows, *beside, failure("x.size()[0]", "tensor_size", 1))
     assert [step.settings for step in plan.steps] == [{"dynamic_sources": "L['x']"}, {"dynamic_sources": "L['y']"}]
     assert plan.settings == {"dynamic_sources": "L['x'],L['y']"}
-    assert plan.steps[0].saving == "Alone it saves nothing: `y.size(1)` fails at the same calls."
+    assert plan.steps[0].saving == "Alone it saves nothing: `y.shape[1]` fails at the same calls."
 
 
 def test_what_is_expected_and_only_came_with_another_cause_is_not_listed():

@@ -58,7 +58,7 @@ START = [*both(compile_of, 0), *both(size, 1, 4, 8)]
 def test_the_rank_whose_guard_failed_diverges():
     [one] = found(*START, *size(1, 2, 8, 9), *both(scale, 5))
     assert one.sentence == (
-        "rank 1 diverged at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9; "
+        "rank 1 diverged at 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.shape[0] 8 -> 9; "
         "rank 0 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale (model.py:50)"
     )
     assert (one.kind, one.ranks, one.others, one.compile_id) == ("way", (1,), (0,), "0/2")
@@ -74,8 +74,8 @@ def test_the_rank_that_recompiled_is_the_one_whichever_it_is():
 def test_both_recompile_for_other_values():
     [one] = found(*both(compile_of, 0), *size(0, 1, 4, 8), *size(1, 1, 4, 9))
     assert one.kind == "guard" and (one.other_value, one.value) == (
-        "guard x.size()[0] 4 -> 8",
-        "guard x.size()[0] 4 -> 9",
+        "guard x.shape[0] 4 -> 8",
+        "guard x.shape[0] 4 -> 9",
     )
     assert "rank 1 recompiled for a different reason at 0/1 of forward (model.py:30)" in one.sentence
 
@@ -115,7 +115,7 @@ def test_the_few_that_left_out_what_all_others_compiled():
     events += [event for rank in (0, 2, 3) for event in size(rank, 2, 8, 9)]
     [one] = found(*events)
     assert one.sentence == (
-        "rank 1 did not compile 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.size()[0] 8 -> 9 on ranks 0, 2, 3; "
+        "rank 1 did not compile 0/2 of forward (model.py:30), 00:00:03 UTC: guard x.shape[0] 8 -> 9 on ranks 0, 2, 3; "
         "rank 1 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale (model.py:50)"
     )
     assert (one.ranks, one.value, one.other_value) == ((1,), "0/0 for 4, 0/1 for 8", "9") and one.compile_id == "0/2"
@@ -216,9 +216,7 @@ def test_stragglers_come_first():
 
 def test_a_finding_says_what_to_change():
     finding, *_ = [f for f in diagnose(tables(*START, *size(1, 2, 8, 9), *both(scale, 5))) if f.rule == "ranks_diverge"]
-    assert (
-        finding.severity == "high" and "guard x.size()[0] 8 -> 9" in finding.title and finding.seconds_at_stake == 0.5
-    )
+    assert finding.severity == "high" and "guard x.shape[0] 8 -> 9" in finding.title and finding.seconds_at_stake == 0.5
     assert "same sizes" in finding.suggestion and finding.source == "x.size()[0]" and finding.evidence
     hits = [lookup(o, rank=r, pid=100 + r, compile_id="0/0", time_ns=SECOND + 1) for r, o in enumerate(("miss", "hit"))]
     assert "ranks_differ_in_caches" in {f.rule for f in diagnose(tables(*START, *hits))}

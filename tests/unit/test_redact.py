@@ -175,14 +175,14 @@ def test_a_redacted_plan_has_the_same_steps_without_values_code_and_paths(tmp_pa
     assert "SECRET" not in json.dumps(plan) and '"16"' not in json.dumps(plan)
     assert plan["headline"] == whole["headline"]
     assert [step["place"] for step in plan["steps"]] == ["file2.py:3"], "the function is in file1.py"
-    assert plan["steps"][0]["what"] == "self.table['...'].size(0) changed"
+    assert plan["steps"][0]["what"] == "self.table['...'].shape[0] changed"
     assert plan["tried"]["text"].startswith("Tried, the plan holds: 2 recompiles -> 0")
 
 
 @pytest.mark.parametrize(
     ("expression", "name"),
     [
-        ("ids.size(0)", "ids.size(0)"),
+        ("ids.shape[0]", "ids.shape[0]"),
         ("x.size()[0], y.size()[1]", "x.size()[0], y.size()[1]"),
         ("len(self.layers[12])", "len(self.layers[12])"),
         ("self.step", "self.step"),

@@ -206,7 +206,7 @@ def test_of_equal_sizes_the_first_one_in_the_users_call_is_the_root():
     own = replace(frame("forward", "torch", "forward", MODEL, 1), parameters=["query", "key"])
     rows = changed("forward", 101, ("key.size()[0]", "4", "6"), ("query.size()[0]", "4", "6"))
     (cause,) = find_causes(tables(user, torch, own, *rows))
-    assert (cause.source, cause.name) == ("query.size()[0]", "a.size(0)")
+    assert (cause.source, cause.name) == ("query.size()[0]", "a.shape[0]")
 
 
 def call(key, line, code, function):
@@ -225,7 +225,7 @@ def test_the_result_of_a_call_that_the_next_one_gets_is_one_cause_and_is_marked_
     second = call("b", 29, "loss = decode(hidden)", "decode")
     second[-1] = replace(second[-1], parameters=["y"])
     (cause,) = find_causes(tables(*call("a", 28, "hidden = encode(batch)", "encode"), *second, *rows))
-    assert (cause.name, cause.count) == ("batch.size(0)", 2)
+    assert (cause.name, cause.count) == ("batch.shape[0]", 2)
     edits = [(edit.line, edit.new) for edit in advise(cause).changes[0].edits]
     assert edits == [
         (28, "torch._dynamo.maybe_mark_dynamic(batch, 0)"),

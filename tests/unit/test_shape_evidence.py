@@ -35,8 +35,8 @@ def test_a_condition_on_several_sizes_is_evaluated(height, width, holds):
 
 
 def test_a_condition_is_written_as_python():
-    assert format_condition("Ne(Mod(s0, 8), 0)", {"s0": "x.size()[0]"}) == "x.size(0) % 8 != 0"
-    assert format_condition("s0*s1 > n", {"s0": "x.size()[0]", "s1": "x.size()[1]"}) == "x.size(0) * x.size(1) > n"
+    assert format_condition("Ne(Mod(s0, 8), 0)", {"s0": "x.size()[0]"}) == "x.shape[0] % 8 != 0"
+    assert format_condition("s0*s1 > n", {"s0": "x.size()[0]", "s1": "x.size()[1]"}) == "x.shape[0] * x.shape[1] > n"
     assert format_condition("s0 >", {"s0": "n"}) == "n >"
 
 
@@ -70,7 +70,7 @@ def test_the_line_that_needs_the_number_is_named_after_one_change():
 def test_an_entry_that_excludes_the_value_before_is_a_branch():
     found = diagnose_with(shape("guarded", expression="Ne(s77, 4)"))
     assert found.rule == "branch"
-    assert "only for x.size(0) != 4 (m.py:7" in found.suggestion
+    assert "only for x.shape[0] != 4 (m.py:7" in found.suggestion
     assert diagnose_with(shape("guarded", expression="s77 >= 4")).rule == "size_changes"
 
 

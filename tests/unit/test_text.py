@@ -60,7 +60,7 @@ def test_findings_stand_ranked_and_what_the_plan_says_is_not_said_again(summary_
     plan, findings = text.split("compilediag: ")
     assert "torch.compiler.config.dynamic_sources = \"L['x']\"" in plan and "dynamic_sources" not in findings
     flat = " ".join(findings.split())
-    first = "1. forward (model.py:30) recompiled 4x, 6.1 s lost: x.size(0) was 4, then 6, 7, 9, 12 Step 1 of the plan."
+    first = "1. forward (model.py:30) recompiled 4x, 6.1 s lost: x.shape[0] was 4, then 6, 7, 9, 12 Step 1 of the plan."
     second = "2. forward (model.py:30) recompiled once, 1.0 s lost: mode was 'a', then 'b' at m.py:7: if mode:"
     assert flat.index(first) < flat.index(second)
     assert "few values" in flat, "what no step resolves keeps its advice"

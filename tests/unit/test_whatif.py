@@ -67,5 +67,5 @@ def test_a_limit():
 
 def test_it_reads_as_text():
     text = str(compare_choices(*sizes("4", "6", "7")))
-    assert text.startswith("x.size(0): 3 values took 3 compiles\n  static: 3 compiles\n  dynamic: 1 compile\n")
+    assert text.startswith("x.shape[0]: 3 values took 3 compiles\n  static: 3 compiles\n  dynamic: 1 compile\n")
     assert "padded to powers of two: 2 compiles, 18 % more to compute" in text

@@ -88,5 +88,5 @@ def split_tensor_property(text: str) -> tuple[str, str]:
 
 
 def format_sizes(text: str) -> str:
-    """Write sizes as Python code does: `.size()[0]` is `.size(0)`."""
-    return _SIZE.sub(r".\1(\2)", text)
+    """Write sizes as Python code does: `.size()[0]` is `.shape[0]`."""
+    return _SIZE.sub(lambda found: f".shape[{found[2]}]" if found[1] == "size" else f".stride({found[2]})", text)

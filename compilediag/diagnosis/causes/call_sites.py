@@ -64,7 +64,7 @@ class CallSite:
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A guarded value in the user's names at the call site: `ids.size(0)`, and `ids`.
+    """A guarded value in the user's names at the call site: `ids.shape[0]`, and `ids`.
 
     Both are None if the value has no name there; `reason` says why, in one line. `is_duplicable` is False if `base`
     has to be evaluated once only, or has no value before the statement.

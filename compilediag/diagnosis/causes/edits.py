@@ -12,7 +12,7 @@ from .call_sites import CallSite
 from .cause import Cause
 
 #: What a cause's expression says of a value: the size of a dimension, or a property of a tensor.
-_PROPERTY = re.compile(r"\.(?:(?:size|stride)\(-?\d+\)|dim\(\)|dtype|device|requires_grad|layout)$")
+_PROPERTY = re.compile(r"\.(?:shape\[\d+\]|stride\(-?\d+\)|dim\(\)|dtype|device|requires_grad|layout)$")
 #: A statement whose line cannot have another one before it that runs each time: a header of a loop, or a branch.
 _HEADER = re.compile(r"(?:while|elif|else|except|finally|case|async|for|if|with|try)\b")
 _RUNS_ONCE = re.compile(r"(?:if|with|for)\b")

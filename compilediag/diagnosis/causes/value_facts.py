@@ -330,7 +330,7 @@ class _PlainOperators(ast.NodeTransformer):
 
 
 def format_condition(expression: str, sources: Mapping[str, str]) -> str:
-    """A condition of torch as the user would write it: `x.size(0) % 8 != 0`. `sources` has the values by symbol."""
+    """A condition of torch as the user would write it: `x.shape[0] % 8 != 0`. `sources` has the values by symbol."""
     try:
         text = ast.unparse(_PlainOperators().visit(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -80,7 +80,7 @@ def _describe(cause: Cause, advice: Advice) -> str:
 
 
 def describe_what(candidate: Candidate) -> str:
-    """What varies: `ids.size(0) was 4, then 6`; sizes of one tensor as shapes."""
+    """What varies: `ids.shape[0] was 4, then 6`; sizes of one tensor as shapes."""
     shapes = _list_shapes(candidate.causes)
     if shapes:
         return f"{_get_expression(candidate.causes)} {format_change(shapes)}"
@@ -88,14 +88,9 @@ def describe_what(candidate: Candidate) -> str:
 
 
 def _get_expression(causes: Sequence[Cause]) -> str | None:
-    """What varies in the user's names, or in those of the compiled function: `ids.size(0)`, `ids.shape[0, 1]`."""
-    names = list_unique(cause.name for cause in causes)
-    tensors = {split_property(cause.source)[0] for cause in causes}
-    dims = [split_property(cause.source)[2] for cause in causes]
-    if len(names) > 1 and len(tensors) == 1 and None not in dims and len(set(dims)) == len(dims):
-        base = names[0].rpartition(".size(")[0]
-        return f"{base}.shape[{', '.join(str(dim) for dim in sorted(dim for dim in dims if dim is not None))}]"
-    return ", ".join(names) or None
+    """What varies in the user's names, or in those of the compiled function: `ids.shape[0], ids.shape[1]`."""
+    ordered = sorted(causes, key=lambda cause: split_property(cause.source)[2] or 0) if _list_shapes(causes) else causes
+    return ", ".join(list_unique(cause.name for cause in ordered)) or None
 
 
 def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:

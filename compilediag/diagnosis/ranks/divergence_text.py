@@ -10,7 +10,7 @@ from typing import Any
 
 from ...decode.rank_steps import RankStep
 from ...events import Recompile
-from ...formatting import format_amount, format_line, format_names
+from ...formatting import format_amount, format_expression, format_line, format_names
 
 
 def locate(step: RankStep) -> str:
@@ -59,7 +59,7 @@ def describe_known_values(steps: Sequence[RankStep], missed: RankStep | None) ->
 
 
 def _describe_guard(row: Recompile) -> str:
-    name = format_line(row.guard_source or row.guard_kind or "unknown", 80)
+    name = format_line(format_expression(row.guard_source or "") or row.guard_kind or "unknown", 80)
     if row.expected is None and row.actual is None:
         return name
     expected, actual = ("?" if v is None else format_line(v, 40) or "?" for v in (row.expected, row.actual))

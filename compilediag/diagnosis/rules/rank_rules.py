@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...decode.guards.path import Path
 from ...decode.rank_steps import Steps, find_steps, has_ranks
 from ...events import Rows
+from ...formatting import format_expression
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
 from ..ranks.divergence import Divergence, find_divergences
@@ -57,11 +59,12 @@ def _report_caches(one: Divergence) -> Finding:
 
 def _advise(one: Divergence) -> str:
     waits = "A rank that compiles alone makes the others wait at their next collective; different collectives hang."
-    if one.guard_source and ".size()" in one.guard_source:
+    if one.guard_source and Path.of(one.guard_source).is_size:
         return (
             "Give all ranks the same sizes (pad, or drop the last batch), or mark the size dynamic on all ranks before "
             f"the first call. {COMPILER_COLLECTIVES} lets ranks agree on what is dynamic. {waits}"
         )
     if one.guard_source:
-        return f"Make `{one.guard_source}` the same on all ranks, or keep it out of the compiled function. {waits}"
+        name = format_expression(one.guard_source)
+        return f"Make `{name}` the same on all ranks, or keep it out of the compiled function. {waits}"
     return f"Call the same compiled functions in the same order on all ranks, with similar inputs. {waits}"
