@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from compilediag.decode.guards.path import Path
 from compilediag.diagnosis.causes.call_sites import NamedSite, UserNames
 from compilediag.diagnosis.causes.edits import has_argument, insert_before, replace_argument
 
@@ -21,9 +22,8 @@ class Line:
 @dataclass
 class CalledCause:
     call_site: Line | None
-    expression: str | None = None
     source: str = "k"
-    user: UserNames = field(default_factory=UserNames)
+    user: UserNames = field(default_factory=lambda: UserNames(paths=(Path("k"),)))
 
 
 def insert(code, line="torch._dynamo.mark_dynamic(ids, 0)", call="step(ids)"):
@@ -58,22 +58,22 @@ def test_no_line_goes_where_it_would_not_run_before_each_call(code):
 
 
 def test_no_edit_without_a_call_site():
-    assert replace_argument(CalledCause(None, "k"), TENSOR) == ()
-    assert replace_argument(CalledCause(Line("f(x, k)", None), "k"), TENSOR) == ()
+    assert replace_argument(CalledCause(None), TENSOR) == ()
+    assert replace_argument(CalledCause(Line("f(x, k)", None)), TENSOR) == ()
 
 
 def test_an_argument_is_replaced_in_the_call_alone():
-    (edit,) = replace_argument(CalledCause(Line("k = f(x, k)", "f(x, k)"), "k"), TENSOR)
+    (edit,) = replace_argument(CalledCause(Line("k = f(x, k)", "f(x, k)")), TENSOR)
     assert (edit.kind, edit.call, edit.old, edit.new) == ("replace", "f(x, k)", "k", "torch.tensor(k)")
 
 
 def test_an_argument_is_replaced_at_each_line_that_calls_the_function_or_at_none():
     warm_up, step = Line("f(x, start)", "f(x, start)", line=2), Line("y = f(x, k)", "f(x, k)")
-    named = UserNames(sites=(NamedSite(warm_up, {"k": "start"}), NamedSite(step, {"k": "k"})))
-    edits = replace_argument(CalledCause(step, "k", user=named), TENSOR)
+    named = UserNames(paths=(Path("k"),), sites=(NamedSite(warm_up, {"k": "start"}), NamedSite(step, {"k": "k"})))
+    edits = replace_argument(CalledCause(step, user=named), TENSOR)
     assert [(edit.line, edit.new) for edit in edits] == [(2, "torch.tensor(start)"), (7, "torch.tensor(k)")]
-    unnamed = UserNames(sites=(NamedSite(warm_up), NamedSite(step, {"k": "k"})))
-    assert replace_argument(CalledCause(step, "k", user=unnamed), TENSOR) == ()
+    unnamed = UserNames(paths=(Path("k"),), sites=(NamedSite(warm_up), NamedSite(step, {"k": "k"})))
+    assert replace_argument(CalledCause(step, user=unnamed), TENSOR) == ()
 
 
 @pytest.mark.parametrize(

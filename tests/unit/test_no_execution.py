@@ -59,7 +59,6 @@ ALLOWED = {
     ("diagnosis/source_edits.py", "EditedSource.parse", "compile"): PARSE_ONLY,
     ("frontends/cell_process.py", "_run_cells", ".run_cell"): "runs cells that the user executed, in a trial",
     ("frontends/magics.py", "CompileWatch.cell", ".run_cell"): "runs the cell that the user runs, under the magic",
-    ("decode/calls/value_path.py", "get_key", "ast.literal_eval"): CONSTANT,
     ("decode/records/autotune_choices.py", "_parse_value", "ast.literal_eval"): CONSTANT,
     ("decode/records/autotune_choices.py", "parse_inputs", "ast.literal_eval"): CONSTANT,
     ("diagnosis/causes/value_advice.py", "_is_lengthening", "ast.literal_eval"): CONSTANT,

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..guards.path import NotConstant, Path, Step, read_constant
 from .call_text import MappingFailed, ParsedCall, get_name, get_text
-from .value_path import ValuePath, get_key
 
 #: Names that the first parameter of a method has.
 _OBJECTS = ("self", "cls")
@@ -16,10 +16,10 @@ _OF_CALLED_OBJECTS = ("forward", "__call__")
 
 
 class Argument(NamedTuple):
-    """An expression of a call, and the path from it to the value."""
+    """An expression of a call, and the steps from it to the value."""
 
     node: ast.expr
-    rest: tuple[str, ...]
+    rest: tuple[Step, ...]
 
 
 class Signature(NamedTuple):
@@ -49,7 +49,7 @@ def read_signature(parameters: Sequence[str]) -> Signature:
 
 
 def bind_path(
-    path: ValuePath, signature: Signature, call: ParsedCall, function: str, is_object: bool
+    path: Path, signature: Signature, call: ParsedCall, function: str, is_object: bool
 ) -> tuple[Argument, ...]:
     """The argument that a value of the called function came in by; two, if it is in `*args` or in `**kwargs`.
 
@@ -60,13 +60,13 @@ def bind_path(
     if path.root in signature.plain:
         position = signature.plain.index(path.root)
         if position < shift:
-            return (Argument(find_object(call, function, is_object), path.rest),)
+            return (Argument(find_object(call, function, is_object), path.steps),)
         return _find_plain(path, position - shift, call)
     if path.root == signature.star:
         return (_find_in_star(path, len(signature.plain) - shift, call),)
     if path.root == signature.double_star:
         return (_find_in_double_star(path, call),)
-    return (_find_keyword(path.root, path.rest, call),)
+    return (_find_keyword(path.root, path.steps, call),)
 
 
 def find_object(call: ParsedCall, function: str, is_object: bool) -> ast.expr:
@@ -100,14 +100,16 @@ def _count_implicit(signature: Signature, call: ast.Call, function: str, is_obje
     return 0 if is_too_many and not any(isinstance(argument, ast.Starred) for argument in call.args) else 1
 
 
-def _find_plain(path: ValuePath, position: int, call: ParsedCall) -> tuple[Argument, ...]:
+def _find_plain(path: Path, position: int, call: ParsedCall) -> tuple[Argument, ...]:
     keywords = {keyword.arg for keyword in call.node.keywords}
     found = None if path.root in keywords else _find_positional(position, call)
     if found is None:
-        return (_find_keyword(path.root, path.rest, call),)
-    positional = Argument(found.node, found.rest + path.rest)
+        return (_find_keyword(path.root, path.steps, call),)
+    positional = Argument(found.node, found.rest + path.steps)
     # An item of `*args` may not exist: then the value is in `**kwargs`.
-    return (positional, _find_keyword(path.root, path.rest, call)) if found.rest and None in keywords else (positional,)
+    return (
+        (positional, _find_keyword(path.root, path.steps, call)) if found.rest and None in keywords else (positional,)
+    )
 
 
 def _find_positional(position: int, call: ParsedCall) -> Argument | None:
@@ -118,7 +120,7 @@ def _find_positional(position: int, call: ParsedCall) -> Argument | None:
                 return _find_in_display(position, place, argument.value, call)
             if place + 1 < len(call.node.args):
                 raise MappingFailed(f"`{call.shown}` has arguments after `*{get_text(argument.value, call.text)}`")
-            return Argument(argument.value, (f"[{position - place}]",))
+            return Argument(argument.value, (Step("item", position - place),))
         if place == position:
             return Argument(argument, ())
     return None
@@ -131,41 +133,47 @@ def _find_in_display(position: int, place: int, display: ast.Tuple | ast.List, c
     return _find_positional(position, call._replace(node=ast.copy_location(shown, call.node)))
 
 
-def _find_in_star(path: ValuePath, before: int, call: ParsedCall) -> Argument:
+def _find_in_star(path: Path, before: int, call: ParsedCall) -> Argument:
     """The argument of `args[1]`; of `args` itself only if the call passes `*args` and nothing else for it."""
-    key = get_key(path.rest[0]) if path.rest else None
+    key = _get_key(path.steps)
     if not isinstance(key, int) or key < 0:
         starred = call.node.args[before:]
         if len(starred) == 1 and isinstance(starred[0], ast.Starred):
-            return Argument(starred[0].value, path.rest)
+            return Argument(starred[0].value, path.steps)
         raise MappingFailed(f"`{path.text}` is all further arguments of `{call.shown}`")
     found = _find_positional(before + key, call)
     method = _find_function(call.node.func)
     if found is None and key == 0 and isinstance(method, ast.Attribute):
-        return Argument(method.value, path.rest[1:])  # A wrapper of a method gets its object as well.
+        return Argument(method.value, path.steps[1:])  # A wrapper of a method gets its object as well.
     if found is None:
         raise MappingFailed(f"`{call.shown}` has no argument for `{path.text}`")
-    return Argument(found.node, found.rest + path.rest[1:])
+    return Argument(found.node, found.rest + path.steps[1:])
 
 
-def _find_in_double_star(path: ValuePath, call: ParsedCall) -> Argument:
+def _find_in_double_star(path: Path, call: ParsedCall) -> Argument:
     """The argument of `kwargs['ids']`; of `kwargs` itself only if the call passes `**kwargs` and no other keyword."""
-    key = get_key(path.rest[0]) if path.rest else None
+    key = _get_key(path.steps)
     if isinstance(key, str):
-        return _find_keyword(key, path.rest[1:], call)
+        return _find_keyword(key, path.steps[1:], call)
     keywords = call.node.keywords
     if len(keywords) == 1 and keywords[0].arg is None:
-        return Argument(keywords[0].value, path.rest)
+        return Argument(keywords[0].value, path.steps)
     raise MappingFailed(f"`{path.text}` is all keyword arguments of `{call.shown}`")
 
 
-def _find_keyword(name: str, rest: tuple[str, ...], call: ParsedCall) -> Argument:
+def _get_key(steps: tuple[Step, ...]) -> str | int | None:
+    """The key of the first step, if that is an item by a text or a whole number."""
+    key = steps[0].value if steps and steps[0].kind == "item" else None
+    return key if isinstance(key, (str, int)) and not isinstance(key, bool) else None
+
+
+def _find_keyword(name: str, rest: tuple[Step, ...], call: ParsedCall) -> Argument:
     for keyword in call.node.keywords:
         if keyword.arg == name:
             return Argument(keyword.value, rest)
     dicts = [keyword.value for keyword in call.node.keywords if keyword.arg is None]
     if len(dicts) == 1:
-        return Argument(dicts[0], (f"[{name!r}]", *rest))
+        return Argument(dicts[0], (Step("item", name), *rest))
     if dicts:
         raise MappingFailed(f"several dicts of `{call.shown}` can have `{name}`")
     if not call.is_whole:
@@ -183,10 +191,10 @@ def is_passed_through(signature: Signature, call: ParsedCall) -> bool:
     return is_variadic and all(isinstance(argument, ast.Name) and argument.id in own for argument in passed)
 
 
-def open_displays(argument: Argument, text: str) -> Argument:
+def open_displays(argument: Argument) -> Argument:
     """Replace an item of a dict, tuple or list that is written in the call by the expression: `{"x": ids}["x"]`."""
     node, rest = argument
-    while rest and (key := get_key(rest[0])) is not None:
+    while (key := _get_key(rest)) is not None:
         inner = _find_item(node, key)
         if inner is None:
             break
@@ -208,14 +216,23 @@ def _find_item(node: ast.expr, key: str | int) -> ast.expr | None:
     return None
 
 
-def read_path(node: ast.expr, text: str) -> ValuePath | None:
+def read_path(node: ast.expr) -> Path | None:
     """The path that an expression is: names, attributes and items with constant keys; None if it computes something."""
-    if isinstance(node, ast.Name):
-        return ValuePath(node.id)
-    if isinstance(node, ast.Attribute):
-        value = read_path(node.value, text)
-        return value.add((f".{node.attr}",)) if value else None
-    if isinstance(node, ast.Subscript) and get_key(f"[{get_text(node.slice, text)}]") is not None:
-        value = read_path(node.value, text)
-        return value.add((f"[{get_text(node.slice, text)}]",)) if value else None
+    match node:
+        case ast.Name(name):
+            return Path(name)
+        case ast.Attribute(value, name):
+            path = read_path(value)
+            return None if path is None else path.then("attr", name)
+        case ast.Subscript(value, index):
+            path, key = read_path(value), _read_key(index)
+            return None if path is None or key is None else path.then("item", key)
     return None
+
+
+def _read_key(node: ast.expr) -> object:
+    try:
+        key = read_constant(node)
+    except NotConstant:
+        return None
+    return key if isinstance(key, (str, int)) and not isinstance(key, bool) else None

@@ -7,24 +7,25 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..call_stacks import Frame, find_torch_path
+from ..guards.path import Step
 from .call_text import MappingFailed
 
 _EVAL_FRAME = re.compile(r"[/\\]torch[/\\]_dynamo[/\\]eval_frame\.py$")
 #: Functions of `eval_frame.py` that begin a compiled call. Until torch 2.9, `_fn` also ended one (`disable`).
 _COMPILED, _ANY_CALL = ("compile_wrapper", "__call__"), "_fn"
 
-#: File and function -> the object that it calls, as an attribute of the one that was called; "" for the same object.
+#: File and function -> the object that it calls, as an attribute of the one that was called; None for the same object.
 _OBJECTS = {
-    ("nn/modules/module.py", "__call__"): "",
-    ("nn/modules/module.py", "_wrapped_call_impl"): "",
-    ("nn/modules/module.py", "_call_impl"): "",
-    ("nn/modules/module.py", "inner"): "",
-    ("nn/modules/module.py", "_slow_forward"): "",
-    ("_dynamo/eval_frame.py", "__call__"): "",
-    ("nn/parallel/distributed.py", "forward"): "",
-    ("nn/parallel/distributed.py", "_run_ddp_forward"): ".module",
-    ("distributed/fsdp/fully_sharded_data_parallel.py", "forward"): "._fsdp_wrapped_module",
-    ("distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "forward"): "._checkpoint_wrapped_module",
+    ("nn/modules/module.py", "__call__"): None,
+    ("nn/modules/module.py", "_wrapped_call_impl"): None,
+    ("nn/modules/module.py", "_call_impl"): None,
+    ("nn/modules/module.py", "inner"): None,
+    ("nn/modules/module.py", "_slow_forward"): None,
+    ("_dynamo/eval_frame.py", "__call__"): None,
+    ("nn/parallel/distributed.py", "forward"): None,
+    ("nn/parallel/distributed.py", "_run_ddp_forward"): "module",
+    ("distributed/fsdp/fully_sharded_data_parallel.py", "forward"): "_fsdp_wrapped_module",
+    ("distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "forward"): "_checkpoint_wrapped_module",
 }
 _CONTEXTS = "utils/_contextlib.py"
 #: Functions of that file that are no wrapper: they return one, or run a generator.
@@ -54,7 +55,7 @@ class Passed(NamedTuple):
     """What torch's frames do to a call: is an object called, and which attribute of it is the object of the method?"""
 
     is_object: bool = False
-    members: tuple[str, ...] = ()
+    members: tuple[Step, ...] = ()
 
 
 def find_compiled_call(frames: list[Frame]) -> int | None:
@@ -72,14 +73,14 @@ def _is_context_wrapper(path: str, function: str) -> bool:
 
 def follow_torch_frames(frames: Iterable[Frame]) -> Passed:
     """What the frames between a call and its function do. MappingFailed if they make arguments of their own."""
-    is_object, members = False, []
+    is_object, members = False, list[Step]()
     for frame in frames:
         path = find_torch_path(frame.file or "")
         place = (path or "", frame.function or "")
         if place in _OBJECTS:
             is_object = True
-            if _OBJECTS[place]:
-                members.append(_OBJECTS[place])
+            if (attribute := _OBJECTS[place]) is not None:
+                members.append(Step("attr", attribute))
         elif place not in _WRAPPERS and not _is_context_wrapper(*place):
             where = f"torch/{path}:{frame.line}" if path else f"{frame.file}:{frame.line}"
             raise MappingFailed(f"{place[1] or 'code'} ({where}) makes the arguments")

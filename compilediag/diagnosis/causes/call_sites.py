@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, TypedDict
 
 from ...decode.call_stacks import Frame, is_torch_file
@@ -22,9 +23,9 @@ from ...decode.calls.arguments import (
 from ...decode.calls.call_text import MappingFailed, ObjectUse, ParsedCall, find_call, get_text, shorten
 from ...decode.calls.own_code import OwnCode
 from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torch_frames
-from ...decode.calls.value_path import ValuePath, format_sizes, parse_path, split_tensor_property
+from ...decode.guards.path import Path, Step, list_sources, parse_expression
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
-from ...formatting import format_expression, format_place, parse_resumed
+from ...formatting import format_place, parse_resumed
 from ..evidence import Evidence, Place, find_first, get_place, kept
 
 #: Frames that Python makes for a comprehension, up to 3.11: the function around it is the user's.
@@ -33,8 +34,8 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _INSIDE = (*_COMPREHENSIONS, "<genexpr>", "<lambda>")
 #: Modules whose globals have the same name everywhere.
 _MODULES = frozenset({"os", "sys", "torch"})
-#: Names that Dynamo makes up for values of the code after a graph break.
-_MADE_UP = re.compile(r"___stack\d*|__nested_\w+|\.\d+|___\w+")
+#: How names begin that Dynamo makes up for values of the code after a graph break.
+_MADE_UP = ("___", "__nested_", ".")
 _PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Dict, ast.List, ast.ListComp, ast.Tuple)
 #: Expressions that may do something else, or give another object, when they are evaluated again.
 _EVALUATED_ONCE = (
@@ -64,16 +65,25 @@ class CallSite:
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A guarded value in the user's names at the call site: `ids.shape[0]`, and `ids`.
+    """A guarded value in the user's names at the call site; several of a guard on how they relate.
 
-    Both are None if the value has no name there; `reason` says why, in one line. `is_duplicable` is False if `base`
-    has to be evaluated once only, or has no value before the statement.
+    Without a name there it has no paths, and `reason` says why, in one line. `is_duplicable` is False if `base` has to
+    be evaluated once only, or has no value before the statement.
     """
 
-    expression: str | None
-    base: str | None
+    paths: tuple[Path, ...] = ()
     is_duplicable: bool = True
     reason: str | None = None
+
+    @cached_property
+    def expression(self) -> str | None:
+        """The value as the user would write it: `ids.shape[0]`."""
+        return ", ".join(path.code for path in self.paths) or None
+
+    @cached_property
+    def base(self) -> str | None:
+        """What is passed: `ids` of `ids.shape[0]`, and of `len(ids)`."""
+        return _find_base(self.paths[0]).code if self.paths else None
 
 
 @dataclass(frozen=True)
@@ -93,16 +103,26 @@ class NamedSite:
 class UserNames:
     """Where a cause is in the user's own code.
 
-    `site` is the line that calls into compiled code and `expression` the value there; without one, `reason` says why.
+    `site` is the line that calls into compiled code and `paths` the value there; without one, `reason` says why.
     `sites` are all lines at which it recompiled, or at which the entries that it did not fit were compiled; the first
     of the program first. `is_whole`: all values that changed with it are values of these lines, none is computed.
     """
 
     site: CallSite | None = None
-    expression: str | None = None
+    paths: tuple[Path, ...] = ()
     reason: str | None = None
     sites: tuple[NamedSite, ...] = ()
     is_whole: bool = False
+
+    @cached_property
+    def expression(self) -> str | None:
+        """The value as the user would write it there: `ids.shape[0]`; None without a name."""
+        return ", ".join(path.code for path in self.paths) or None
+
+    @cached_property
+    def value(self) -> str | None:
+        """The same without a tensor's property: `ids`."""
+        return ", ".join(path.owner.code for path in self.paths) or None
 
 
 def merge_names(names: Sequence[UserNames]) -> UserNames:
@@ -152,22 +172,19 @@ class CallSites:
         return self._names[stack, source]
 
     def _name_all(self, stack: str | None, source: str) -> NamedValue:
-        found = [self._name_one(stack, part) for part in source.split(", ")]
-        failed = next((value for value in found if value.expression is None), None)
+        found = [self._name_one(stack, path) for path in list_sources(source)]
+        failed = next((value for value in found if not value.paths), None)
         if failed or len(found) == 1:
             return failed or found[0]
-        return NamedValue(
-            ", ".join(value.expression or "" for value in found),
-            found[0].base,
-            all(value.is_duplicable for value in found),
-        )
+        paths = tuple(path for value in found for path in value.paths)
+        return NamedValue(paths, all(value.is_duplicable for value in found))
 
-    def _name_one(self, stack: str | None, source: str) -> NamedValue:
+    def _name_one(self, stack: str | None, value: Path) -> NamedValue:
         path, at = self._get_path(stack)
         if at is None:
             return _fail("no frame of your own code calls it" if path else "its call stack is not recorded")
         try:
-            return _name_at(_make_steps(path[at:]), source)
+            return _name_at(_make_levels(path[at:]), value)
         except MappingFailed as error:
             return _fail(str(error))
 
@@ -217,22 +234,22 @@ class CallSites:
             site, value = self._find_value(row)
             if site is not None and value is not None and value.expression is not None:
                 is_whole = all(self.name(one.compile_key, one.guard_source or "").base for one in members)
-                expression = self._choose_expression(row, value)
-                return UserNames(site, expression, None, self._list_sites(found, {*others}), is_whole)
+                paths = self._choose_paths(row, value)
+                return UserNames(site, paths, None, self._list_sites(found, {*others}), is_whole)
             first, reason = first or site, reason or (value.reason if value is not None else None)
-        return UserNames(first, None, reason)
+        return UserNames(first, (), reason)
 
     def _find_value(self, row: Recompile) -> tuple[CallSite | None, NamedValue | None]:
         """The call site of a recompile, and its guarded value there."""
         site = self.find(row.compile_key)
         return site, self.name(row.compile_key, row.guard_source or "") if site is not None else None
 
-    def _choose_expression(self, row: Recompile, value: NamedValue) -> str | None:
+    def _choose_paths(self, row: Recompile, value: NamedValue) -> tuple[Path, ...]:
         """The value at the call, or in the compiled function: if that is the user's own, its parameter reads better
         than a call such as `torch.randn(size, 16)`.
         """
         is_own = self._own.is_own(row.file, row.function)
-        return format_expression(row.guard_source or "") if is_own and "(" in (value.base or "") else value.expression
+        return list_sources(row.guard_source or "") if is_own and "(" in (value.base or "") else value.paths
 
     def _list_sites(self, rows: list[Recompile], others: set[SizeAt]) -> tuple[NamedSite, ...]:
         """The lines with the names of the values there. A value is one of the function that it was guarded in."""
@@ -284,7 +301,7 @@ def read_own_code(data: Rows, my_code: Sequence[str] = ()) -> OwnCode:
 
 
 def _fail(reason: str) -> NamedValue:
-    return NamedValue(None, None, False, reason)
+    return NamedValue((), False, reason)
 
 
 def _list_texts(value: object) -> list[str]:
@@ -334,7 +351,7 @@ def _make_site(path: Sequence[StackFrame], at: int) -> CallSite:
 # From the compiled function to the call site
 
 
-class _Step(NamedTuple):
+class _Level(NamedTuple):
     """A frame outside torch, the parameters of its function, and torch's frames between its caller and it."""
 
     row: StackFrame
@@ -350,32 +367,31 @@ class _Step(NamedTuple):
         return f"{self.row.function} ({format_place(self.row.file, self.row.line)})"
 
 
-def _make_steps(path: Sequence[StackFrame]) -> list[_Step]:
+def _make_levels(path: Sequence[StackFrame]) -> list[_Level]:
     """The frames outside torch from the call site to the compiled function, each with torch's frames before it."""
-    steps: list[_Step] = []
+    steps: list[_Level] = []
     between: list[Frame] = []
     for at, row in enumerate(path):
         if at == len(path) - 1 or not is_torch_file(row.file or ""):
             signature = None if row.parameters is None else read_signature(row.parameters)
-            steps.append(_Step(row, signature, tuple(between)))
+            steps.append(_Level(row, signature, tuple(between)))
             between = []
         else:
             between.append(_as_frame(row))
     return steps
 
 
-def _name_at(steps: list[_Step], source: str) -> NamedValue:
-    """Follow a value from the compiled function, the last step, to the call site, the first one."""
-    path = parse_path(source)
-    if path is None or (path.rest[:1] and path.rest[0].startswith("(")):
-        return _name_inside(steps, source)
-    return _follow(steps, len(steps) - 1, path)
+def _name_at(levels: list[_Level], path: Path) -> NamedValue:
+    """Follow a value from the compiled function, the last level, to the call site, the first one."""
+    if not path.root.isidentifier() or path.steps[:1] == (Step("call"),):
+        raise MappingFailed(f"`{shorten(path.text)}` is not one value")
+    return _follow(levels, len(levels) - 1, path)
 
 
-def _follow(steps: list[_Step], at: int, path: ValuePath) -> NamedValue:
+def _follow(steps: list[_Level], at: int, path: Path) -> NamedValue:
     at, path = _leave_resumed(steps, at, path)
     if at == 0:
-        return _make_value(path.text)
+        return _make_value(path)
     if not _is_parameter(steps[at], path.root):
         return _name_global(steps, at, path)
     arguments, text = _bind(steps[at], steps[at - 1], path)
@@ -392,28 +408,19 @@ def _follow(steps: list[_Step], at: int, path: ValuePath) -> NamedValue:
     raise failures[-1]
 
 
-def _name_inside(steps: list[_Step], source: str) -> NamedValue:
-    """The name of `len(x)`: that of `x`, in the same call."""
-    found = re.fullmatch(r"([\w.]+)\(([^(),]+(?:\(\)[^(),]*)*)\)(.*)", source)
-    if found is None:
-        raise MappingFailed(f"`{shorten(source)}` is not one value")
-    inner = _name_at(steps, found[2])
-    return NamedValue(f"{found[1]}({inner.expression}){found[3]}", inner.base, inner.is_duplicable)
-
-
-def _is_parameter(step: _Step, root: str) -> bool:
+def _is_parameter(step: _Level, root: str) -> bool:
     if step.signature is not None:
         return root in step.signature.names
     return True  # A log has no parameters: what no argument is called is found out there.
 
 
-def _leave_resumed(steps: list[_Step], at: int, path: ValuePath) -> tuple[int, ValuePath]:
+def _leave_resumed(steps: list[_Level], at: int, path: Path) -> tuple[int, Path]:
     """The step of the function itself, where the value is one of the code after a graph break in it."""
     inner = steps[at]
     resumed = parse_resumed(inner.row.function)
     if resumed is None:
         return at, path
-    if _MADE_UP.fullmatch(path.root):
+    if path.root.startswith(_MADE_UP):
         raise MappingFailed(f"`{path.root}` is a value of the code before the graph break; it has no name")
     while at > 0 and parse_resumed(steps[at].row.function) is not None:
         at -= 1
@@ -427,16 +434,16 @@ def _leave_resumed(steps: list[_Step], at: int, path: ValuePath) -> tuple[int, V
     return at, path
 
 
-def _has(step: _Step, root: str) -> bool:
+def _has(step: _Level, root: str) -> bool:
     return step.signature is not None and root in step.signature.names
 
 
-def _check_assigned(step: _Step, root: str, function: str | None = None) -> None:
+def _check_assigned(step: _Level, root: str, function: str | None = None) -> None:
     if root in (step.row.assigned or ()):
         raise MappingFailed(f"`{root}` is assigned again in {function or step.where} before that")
 
 
-def _bind(callee: _Step, caller: _Step, path: ValuePath) -> tuple[tuple[Argument, ...], str]:
+def _bind(callee: _Level, caller: _Level, path: Path) -> tuple[tuple[Argument, ...], str]:
     """The arguments of the caller's call that a value of the called function can be, and the text of that call."""
     passed = follow_torch_frames(callee.torch_frames)
     # torch's logs leave out the innermost frames: torch's own frames show that none of the user's is missing.
@@ -444,7 +451,7 @@ def _bind(callee: _Step, caller: _Step, path: ValuePath) -> tuple[tuple[Argument
     call = find_call(caller.row.call, caller.row.code, callee.function, is_next)
     if isinstance(call, ObjectUse):
         if callee.signature is not None and callee.signature.plain[:1] == (path.root,):
-            return (Argument(call.value, path.rest),), call.text
+            return (Argument(call.value, path.steps),), call.text
         raise MappingFailed(f"`{shorten(call.text)}` names no argument")
     if callee.signature is None:
         return _bind_by_name(path, call, callee.function, passed), call.text
@@ -454,62 +461,65 @@ def _bind(callee: _Step, caller: _Step, path: ValuePath) -> tuple[tuple[Argument
     return arguments, call.text
 
 
-def _bind_by_name(path: ValuePath, call: ParsedCall, function: str, passed: Passed) -> tuple[Argument, ...]:
+def _bind_by_name(path: Path, call: ParsedCall, function: str, passed: Passed) -> tuple[Argument, ...]:
     """The argument of a function whose parameters a log does not have: a keyword, the object, or the same name."""
     if path.root in ("self", "args", "kwargs"):
         parameters = {"self": ["self", "*_"], "args": ["*args"], "kwargs": ["**kwargs"]}[path.root]
         return bind_path(path, read_signature(parameters), call, function, passed.is_object)
     for keyword in call.node.keywords:
         if keyword.arg == path.root:
-            return (Argument(keyword.value, path.rest),)
+            return (Argument(keyword.value, path.steps),)
     arguments = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
     same = [node for node in arguments if isinstance(node, ast.Name) and node.id == path.root]
-    is_only = len(arguments) == 1 and bool(call.node.args) and bool(split_tensor_property(path.text)[1])
+    is_only = len(arguments) == 1 and bool(call.node.args) and path.tensor_property is not None
     if same or (is_only and call.is_whole and not isinstance(arguments[0], ast.Starred)):
-        return (Argument((same or arguments)[0], path.rest),)
+        return (Argument((same or arguments)[0], path.steps),)
     raise MappingFailed(f"the parameters of {function} are not recorded, and `{call.shown}` has no `{path.root}`")
 
 
-def _continue(step: _Step, argument: Argument, text: str) -> ValuePath:
+def _continue(step: _Level, argument: Argument, text: str) -> Path:
     """The path of an argument in a function between the call site and the compiled one."""
-    node, rest = open_displays(argument, text)
-    path = read_path(node, text)
+    node, rest = open_displays(argument)
+    path = read_path(node)
     if path is None:
         raise MappingFailed(f"`{shorten(get_text(node, text))}` is computed in {step.where}")
     if step.signature is not None and path.root not in step.signature.names:
         raise MappingFailed(f"`{path.root}` is no parameter of {step.where}")
     if parse_resumed(step.row.function) is None:
         _check_assigned(step, path.root)
-    return path.add(rest)
+    return path.extend(rest)
 
 
-def _name_global(steps: list[_Step], at: int, path: ValuePath) -> NamedValue:
+def _name_global(steps: list[_Level], at: int, path: Path) -> NamedValue:
     """The name of a global, or of a variable of the function around: the same in the whole file."""
     if steps[at].row.file == steps[0].row.file or path.root in _MODULES:
-        return _make_value(path.text)
+        return _make_value(path)
     raise MappingFailed(f"`{path.root}` is a global of {format_place(steps[at].row.file, None)}")
 
 
-def _write(step: _Step, argument: Argument, text: str) -> NamedValue:
+def _write(step: _Level, argument: Argument, text: str) -> NamedValue:
     """The name of an argument of the user's own call."""
-    node, rest = open_displays(argument, text)
+    node, rest = open_displays(argument)
     written = get_text(node, text)
     if isinstance(node, ast.Constant):
         raise MappingFailed(f"the call passes {shorten(written)}, which has no name")
     is_primary = isinstance(node, _PRIMARY) or not rest
-    value = _make_value((written if is_primary else f"({written})") + "".join(rest))
+    value = _make_value(Path(written if is_primary else f"({written})", steps=rest))
     is_inside = step.row.function in _INSIDE
-    return NamedValue(value.expression, value.base, False) if is_inside else value
+    return replace(value, is_duplicable=False) if is_inside else value
 
 
-def _make_value(text: str) -> NamedValue:
-    base = split_tensor_property(text)[0]
-    return NamedValue(format_sizes(text), base, _is_duplicable(base))
+def _make_value(path: Path) -> NamedValue:
+    return NamedValue((path,), _is_duplicable(_find_base(path)))
 
 
-def _is_duplicable(base: str) -> bool:
-    try:
-        tree = ast.parse(base.replace("[*]", "[0]"), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return not any(isinstance(node, _EVALUATED_ONCE) for node in ast.walk(tree))
+def _find_base(path: Path) -> Path:
+    """The value that a property, or a function such as `len`, is of."""
+    inner = next((at for at, step in enumerate(path.steps) if step.kind == "function"), len(path.steps))
+    return Path(path.root, path.scope, path.steps[:inner]).owner
+
+
+def _is_duplicable(base: Path) -> bool:
+    expression = parse_expression(base.code, False)
+    nodes = () if expression is None else ast.walk(expression.node)
+    return expression is not None and not any(isinstance(node, _EVALUATED_ONCE) for node in nodes)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...decode.calls.call_text import find_result_name
+from ...decode.guards.path import Path, Step, list_sources
 from ...events import Recompile
 from ...formatting import format_expression, format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
 from .call_sites import CallSite, UserNames
-from .source_paths import find_torch_source, is_size, is_stack_value
+from .source_paths import find_torch_source
 from .value_facts import ValueFacts
 
 T = TypeVar("T")
@@ -37,9 +38,9 @@ def get_kind(guard_kind: str | None) -> str:
 
 def get_family(kind: str, source: str) -> str:
     """The kind under which guards are grouped: a value's guard before and after it became dynamic is one family."""
-    if kind != "symbolic_shape" or "," in source:
+    if kind != "symbolic_shape" or len(list_sources(source)) > 1:
         return kind
-    return "tensor_size" if is_size(source) else "value"
+    return "tensor_size" if Path.of(source).is_size else "value"
 
 
 def get_value_type(value: str) -> str:
@@ -110,6 +111,23 @@ class Cause:
     user: UserNames = UserNames()
 
     @property
+    def path(self) -> Path:
+        """The guarded value. That of a guard on how several values relate is their names as they are."""
+        return Path.of(self.source)
+
+    @property
+    def is_relation(self) -> bool:
+        """True for a guard on how several values relate, and for one that names no value."""
+        return not self.source or len(list_sources(self.source)) > 1
+
+    @property
+    def is_optimizer_state(self) -> bool:
+        """True for `self.state` in the code of an optimizer, and for `self.state[parameter]`."""
+        path = self.path.subject
+        is_state = path.root == "self" and path.steps[:1] == (Step("attr", "state"),)
+        return is_state and all(step.kind == "item" for step in path.steps[1:2])
+
+    @property
     def kind(self) -> str:
         """The kind of guard that failed first; a guard of dynamic shapes only if there is no other."""
         kinds = [get_kind(row.guard_kind) for row in self.recompiles]
@@ -132,9 +150,9 @@ class Cause:
     @property
     def name(self) -> str:
         """What varies: in the names of the user's line, or as the module's own code names its attribute."""
-        if is_stack_value(self.source):
+        if self.path.is_stack_value:
             return self._result_name or self.source
-        is_attribute = self.source.startswith("self.")
+        is_attribute = list_sources(self.source)[0].is_module_attribute
         return format_expression(self.source) if is_attribute or not self.expression else self.expression
 
     @property

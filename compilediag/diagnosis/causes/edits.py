@@ -11,8 +11,6 @@ from ..inserted_code import is_known_code, is_shallow, parse_expression, write_a
 from .call_sites import CallSite
 from .cause import Cause
 
-#: What a cause's expression says of a value: the size of a dimension, or a property of a tensor.
-_PROPERTY = re.compile(r"\.(?:shape\[\d+\]|stride\(-?\d+\)|dim\(\)|dtype|device|requires_grad|layout)$")
 #: A statement whose line cannot have another one before it that runs each time: a header of a loop, or a branch.
 _HEADER = re.compile(r"(?:while|elif|else|except|finally|case|async|for|if|with|try)\b")
 _RUNS_ONCE = re.compile(r"(?:if|with|for)\b")
@@ -25,7 +23,7 @@ def get_site(cause: Cause) -> CallSite | None:
 
 def get_user_value(cause: Cause) -> str | None:
     """The guarded value in the user's names at the call, without a tensor's property; None if it is not known."""
-    return None if cause.expression is None else _PROPERTY.sub("", cause.expression)
+    return cause.user.value
 
 
 def insert_before(site: CallSite, lines: tuple[str, ...]) -> tuple[Edit, ...]:

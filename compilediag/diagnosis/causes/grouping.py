@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...decode.guards.path import format_source
+from ...decode.guards.path import format_source, name_any_instance
 from ...events import DynamicDecision, GuardFailure, Recompile
 from ..evidence import Evidence, get_place, group_by, kept
 from ..recipes import RECIPES
@@ -27,9 +27,9 @@ from .cause import (
     list_unique,
 )
 from .edits import get_user_value, parse_code
-from .guard_changes import CauseKey, GuardChange, find_base, list_closest_failures, list_failures, list_guard_changes
+from .guard_changes import CauseKey, GuardChange, list_closest_failures, list_failures, list_guard_changes
 from .root_changes import ChangeGraph, draw_graph
-from .source_paths import find_torch_source, is_size, is_stack_value, normalize_source
+from .source_paths import find_torch_source
 from .value_facts import index_facts, merge_facts
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.
@@ -37,8 +37,6 @@ _OBJECTS = ("identity", "dead_reference", "backend", "type", "alias", "other")
 _SIZES = ("tensor_size", "symbolic_shape")
 #: What a line has that reads a size itself: a loop, a range, a view.
 _READS_SIZE = re.compile(r"\b(?:for|while|range|len|size|shape|view|reshape|numel|item|int)\b")
-#: The state of a torch optimizer, which its first step makes.
-_OPTIMIZER_STATE = re.compile(r"\bself\.state(?:\[|$)")
 
 
 @kept
@@ -145,7 +143,7 @@ def _make_cause(evidence: Evidence, group: _Group) -> Cause:
 
 def _get_guarded(failure: GuardFailure) -> tuple[str, str]:
     """Kind and source of a guard that failed."""
-    return get_kind(failure.guard_kind), normalize_source(failure.guard_source or "")
+    return get_kind(failure.guard_kind), name_any_instance(failure.guard_source or "")
 
 
 def _find_also_failed(evidence: Evidence, rows: Sequence[Recompile], source: str) -> tuple[tuple[str, str], ...]:
@@ -195,7 +193,7 @@ def _can_be_dynamic(failure: GuardFailure) -> bool:
 def _is_specialized(failure: GuardFailure, source: str) -> bool:
     """True if an entry was bound to one value of this source because Python code needed it."""
     needs_number = EVALUATED in (failure.guard or "") and NUMBER.fullmatch(failure.expected or "")
-    return bool(needs_number) and normalize_source(failure.guard_source or "") == source
+    return bool(needs_number) and name_any_instance(failure.guard_source or "") == source
 
 
 @kept
@@ -273,7 +271,7 @@ def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
 
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
     """True if the size of `cause` changed as that of `origin` did, and its value is the same one or comes from it."""
-    if not (is_size(origin.source) and is_size(cause.source)) or _get_change(origin) != _get_change(cause):
+    if not (origin.path.is_size and cause.path.is_size) or _get_change(origin) != _get_change(cause):
         return False
     first, second = origin.call_site, cause.call_site
     value, passed = get_user_value(origin), get_user_value(cause)
@@ -330,13 +328,13 @@ def is_another_way(cause: Cause) -> bool:
             # The gradient mode of another thread is a mistake: each thread has its own.
             return cause.source == "grad_mode" and cause.facts.thread is None
         case "value":
-            is_handed_over = is_stack_value(cause.source) and bool(cause.facts.graph_breaks)
+            is_handed_over = cause.path.is_stack_value and bool(cause.facts.graph_breaks)
             return (types == {"bool"} or "none" in types) and not is_handed_over
         case "type":
             return "NoneType" in cause.values and not cause.source.endswith("()")  # Not a weak reference.
         case "length":
             is_filled = len(cause.values) == 2 and cause.values[0] == "0"
-            return is_filled and not _OPTIMIZER_STATE.search(find_base(cause.source))
+            return is_filled and not cause.is_optimizer_state
     return False
 
 

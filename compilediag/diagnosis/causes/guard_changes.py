@@ -9,11 +9,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
+from ...decode.guards.path import Path, name_any_instance
 from ...events import GuardFailure, Recompile
 from ...formatting import format_first_line
 from ..evidence import Evidence, Place
 from .cause import INTEGER, get_family, get_kind
-from .source_paths import find_torch_source, is_size, normalize_source, split_property
+from .source_paths import find_torch_source
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")
@@ -37,6 +38,10 @@ class CauseKey(NamedTuple):
     text: str
     source: str
     region: int | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path.of(self.source)
 
     @property
     def place(self) -> Place:
@@ -92,7 +97,7 @@ def list_closest_failures(evidence: Evidence, row: Recompile) -> list[GuardFailu
 
 def make_cause_key(row: Recompile) -> CauseKey:
     """The key of the cause that a recompile belongs to."""
-    kind, source = get_kind(row.guard_kind), normalize_source(row.guard_source or "")
+    kind, source = get_kind(row.guard_kind), name_any_instance(row.guard_source or "")
     text = format_first_line(row.reason or "") if kind == "other" and not source else ""
     return CauseKey(row.file, row.line, row.function, get_family(kind, source), text, source, row.region)
 
@@ -109,10 +114,10 @@ def list_guard_changes(evidence: Evidence, row: Recompile) -> list[GuardChange]:
 
 def _keep_one_stride(changes: list[GuardChange]) -> list[GuardChange]:
     """The changes with one stride of each tensor: another memory layout changes most of them."""
-    first: dict[str, GuardChange] = {}
+    first: dict[Path, GuardChange] = {}
     for change in changes:
         if change.key.family == "tensor_stride":
-            first.setdefault(find_base(change.key.source), change)
+            first.setdefault(change.key.path.subject, change)
     return [one for one in changes if one.key.family != "tensor_stride" or one in first.values()]
 
 
@@ -150,9 +155,9 @@ def _follows_any(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
 
 def _follows_sizes(change: GuardChange, changes: Sequence[GuardChange]) -> bool:
     """True for a stride that changed as sizes of its tensor did: that of a dense tensor is a product of them."""
-    base, own = find_base(change.key.source), _get_ratio(change)
-    sizes = {other.key.source: _get_ratio(other) for other in changes if other.is_size}
-    ratios = [ratio for source, ratio in sizes.items() if ratio is not None and find_base(source) == base]
+    subject, own = change.key.path.subject, _get_ratio(change)
+    sizes = {other.key.path: _get_ratio(other) for other in changes if other.is_size}
+    ratios = [ratio for path, ratio in sizes.items() if ratio is not None and path.owner == subject]
     if own is None:
         return bool(sizes)
     subsets = (subset for count in range(1, len(ratios) + 1) for subset in combinations(ratios[:_MAX_SIZES], count))
@@ -169,22 +174,15 @@ def _get_ratio(change: GuardChange) -> Fraction | None:
 
 def _follows(change: GuardChange, other: GuardChange) -> bool:
     """True if a guard had to fail because the other one did: it needs no change of its own."""
-    own, base = (find_base(one.key.source) for one in (change, other))
     if change.is_relation:
         return other.is_size or (other.is_relation and other.is_first)
     if change.key.family in _CONSEQUENCES:
         return not (other.key.family in _CONSEQUENCES and other.is_first < change.is_first)
     if other.key.family in _WHOLE_OBJECT or other.row.expected == "None" or other.row.actual == "None":
-        return own == base or own.startswith((f"{base}.", f"{base}["))
+        return other.key.path.subject.holds(change.key.path.subject)
     return change.key.family == "mode_stack" and other.key.family == "default_device"
 
 
-def find_base(source: str) -> str:
-    """The object that a source is about: of `len(x)` and of `x.size()[0]` it is x."""
-    base = split_property(source)[0]
-    return base.removeprefix("len(").removesuffix(")") if base.startswith("len(") else base
-
-
-def is_local_number(source: str) -> bool:
+def is_local_number(path: Path) -> bool:
     """True for a plain local variable, which can hold a size that was computed before a graph break."""
-    return source.isidentifier() or is_size(source)
+    return path.is_size or (not path.steps and path.root.isidentifier())

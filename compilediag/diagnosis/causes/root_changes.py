@@ -16,13 +16,14 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ...decode.call_stacks import is_torch_file
+from ...decode.guards.guard_text import parse_guard
+from ...decode.guards.path import Path, Step
 from ...events import StackFrame
 from ...formatting import is_resumed
 from ..evidence import Evidence, group_by
 from ..recipes import RECIPES
 from .call_sites import CallSites, find_call_sites
 from .guard_changes import CauseKey, GuardChange, is_local_number
-from .source_paths import split_property
 
 #: The file of torch through which a call enters compiled code.
 _ENTRANCES = ("_dynamo/eval_frame.py", "_dynamo\\eval_frame.py")
@@ -35,19 +36,12 @@ _MAX_OFFSET = 2
 _TENSOR_PROPERTIES = ("tensor_dtype", "tensor_device", "tensor_rank", "requires_grad")
 #: What all tensors of a module get at once: model.half(), model.to(device), model.requires_grad_(False).
 _MODULE_PROPERTIES = ("tensor_dtype", "tensor_device", "requires_grad")
-#: torch's own name of a parameter of a module.
-_MODULE_PARAMETER = "._parameters["
 #: Values that only the name connects: many flags go from True to False.
 _VALUES = ("value", "type", "length")
-#: What an optimizer has for each group of parameters, and for each parameter: a scheduler changes all of them.
-_GROUP = re.compile(r"(?<=\.param_groups)\[\d+\]|(?<=\.state\.keys\(\)\))\[\d+\]")
 #: Guards that fail when something appears.
 _PRESENCE = ("dict_keys", "value", "type", "hasattr")
-#: One layer of a cache that is passed: what holds for one holds for all.
-_LAYER = re.compile(r"(?<=\.layers)\[\d+\](?=\.)")
 #: What flex_attention's mask has for a length: the length, and numbers of blocks.
-_BLOCK_MASK = re.compile(r"\bblock_mask\.")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_BLOCK_MASK = "block_mask"
 
 #: A function by its name and file.
 Function = tuple[str | None, str | None]
@@ -409,7 +403,7 @@ def follow_peer(graph: ChangeGraph) -> Iterator[Edge]:
 
     def is_sometimes_absent(key: CauseKey) -> bool:
         """True for a size of a tensor that is missing or None at some calls, so that it cannot change at each."""
-        return key.family == "tensor_size" and (key.place, split_property(key.source)[0]) in absent
+        return key.family == "tensor_size" and (key.place, key.path.owner.text) in absent
 
     order = {key: _rank(graph, changes[0], at) for at, (key, changes) in enumerate(graph.changes.items())}
     named = {key: _count_named(changes) for key, changes in graph.changes.items()}
@@ -439,7 +433,9 @@ def _can_join(graph: ChangeGraph, first: CauseKey, second: CauseKey, count: int)
     """A number that is equal to a size once can be a coincidence, and so can two sizes that differ by as much."""
     if frozenset((first, second)) in graph.near:
         return count > 1
-    return first.family == second.family or (count > 1 and not {first.source[:5], second.source[:5]} & {"self."})
+    return first.family == second.family or (
+        count > 1 and not (first.path.is_module_attribute or second.path.is_module_attribute)
+    )
 
 
 def _count_named(changes: Sequence[GuardChange]) -> int:
@@ -464,8 +460,7 @@ def _can_carry(change: GuardChange, origin: GuardChange) -> bool:
 
 def _get_last_name(change: GuardChange) -> str:
     """`mask` of `kwargs['mask']`."""
-    words: list[str] = _WORD.findall(change.key.source)
-    return words[-1] if words else ""
+    return change.key.path.names[-1]
 
 
 def _get_attribute_change(change: GuardChange) -> tuple[object, ...]:
@@ -476,13 +471,14 @@ def _get_attribute_change(change: GuardChange) -> tuple[object, ...]:
 
 def _is_derivable(change: GuardChange) -> bool:
     """True for a size, and for a local number after a graph break: attributes and globals have lives of their own."""
-    return change.is_size or (is_resumed(change.key.function) and is_local_number(change.key.source))
+    return change.is_size or (is_resumed(change.key.function) and is_local_number(change.key.path))
 
 
 def _is_same_change(one: GuardChange, other: GuardChange) -> bool:
-    if _is_alike(one, other, _GROUP) or (_is_alike(one, other, _LAYER) and _get_pair(one) == _get_pair(other)):
+    is_of_layers = _is_alike(one, other, _is_of_layer) and _get_pair(one) == _get_pair(other)
+    if is_of_layers or _is_alike(one, other, _is_of_group):
         return True
-    if one.key.source.endswith("training") and other.key.source.endswith("training"):
+    if _get_last_name(one).endswith("training") and _get_last_name(other).endswith("training"):
         return _get_pair(one) == _get_pair(other)
     if one.key.family == other.key.family and one.key.family in _MODULE_PROPERTIES and _are_attributes(one, other):
         return _get_pair(one) == _get_pair(other)
@@ -495,7 +491,7 @@ def _is_near(one: GuardChange, other: GuardChange) -> bool:
     """True for sizes of two tensors that differ by as little before and after, as `x` and `y[:, 1:]` do."""
     if not (one.is_size and other.is_size and one.numbers and other.numbers):
         return False
-    if split_property(one.key.source)[0] == split_property(other.key.source)[0]:
+    if one.key.path.owner == other.key.path.owner:
         return False
     before, after = (left - right for left, right in zip(one.numbers, other.numbers, strict=True))
     return before == after and 0 < abs(before) <= _MAX_OFFSET
@@ -503,17 +499,30 @@ def _is_near(one: GuardChange, other: GuardChange) -> bool:
 
 def _is_of_module(change: GuardChange) -> bool:
     """True for a size of a parameter of a module."""
-    return change.is_size and _MODULE_PARAMETER in (change.row.reason or "") and _are_attributes(change)
+    operands = parse_guard(change.row.reason or "").operands if change.is_size and _are_attributes(change) else ()
+    return any(path.has_attribute("_parameters") for path in operands)
 
 
 def _are_attributes(*changes: GuardChange) -> bool:
-    return all(change.key.source.startswith("self.") for change in changes)
+    return all(change.key.path.is_module_attribute for change in changes)
 
 
-def _is_alike(one: GuardChange, other: GuardChange, index: re.Pattern[str]) -> bool:
+def _is_alike(one: GuardChange, other: GuardChange, is_meant: Callable[[tuple[Step, ...], Step | None], bool]) -> bool:
     """True if the names of two values differ in one kind of index only."""
-    sources = one.key.source, other.key.source
-    return all(map(index.search, sources)) and len({index.sub("[*]", source) for source in sources}) == 1
+    paths: list[Path] = [one.key.path, other.key.path]
+    alike = [path.of_any_item(is_meant) for path in paths]
+    return alike[0] == alike[1] and alike[0] not in paths
+
+
+def _is_of_group(before: tuple[Step, ...], after: Step | None) -> bool:
+    """True for the index of a group of an optimizer's parameters, or of one: a scheduler changes all of them."""
+    in_state = (Step("attr", "state"), Step("method", "keys"), Step("function", "list"))
+    return before[-1:] == (Step("attr", "param_groups"),) or before[-3:] == in_state
+
+
+def _is_of_layer(before: tuple[Step, ...], after: Step | None) -> bool:
+    """True for the index of a layer, as of a cache that is passed: what holds for one holds for all."""
+    return before[-1:] == (Step("attr", "layers"),) and after is not None and after.kind in ("attr", "method")
 
 
 def _get_pair(change: GuardChange) -> tuple[str | None, str | None]:
@@ -521,7 +530,7 @@ def _get_pair(change: GuardChange) -> tuple[str | None, str | None]:
 
 
 def _is_of_block_mask(change: GuardChange) -> bool:
-    return _BLOCK_MASK.search(change.key.source) is not None
+    return _BLOCK_MASK in change.key.path.owner.names[:-1]
 
 
 def _find_origins(change: GuardChange, known: Sequence[GuardChange]) -> Iterator[tuple[GuardChange, ...]]:

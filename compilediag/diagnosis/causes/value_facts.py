@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ...decode.guards.path import format_source
+from ...decode.guards.path import Path, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
 from ...formatting import format_expression, format_function, format_line, format_place, is_resumed
 from ..evidence import Evidence, Stacks, get_place, group_by, kept
-from .source_paths import is_size, normalize_source, split_property
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
 #: What is between the values of several symbols: `s0 = L['x'].size()[0], s1 = n`.
@@ -151,19 +150,21 @@ class FactIndex:
 
     def find(self, rows: Sequence[Recompile], source: str, beside: Sequence[str] = ()) -> ValueFacts:
         """The facts of a value that these recompiles are about. `beside` are the values that changed with it."""
-        tensors = {split_property(one)[0] for one in (source, *beside)}
+        tensors = {Path.of(one).owner for one in (source, *beside)}
         return ValueFacts(
             value_need=self._find_value_need(rows, source),
             exclusions=self.find_exclusions(rows, source),
             has_conditions=self._has_conditions(rows, lambda names: names <= {source}),
             has_tensor_conditions=self._has_conditions(
-                rows, lambda names: {split_property(one)[0] for one in names} <= tensors
+                rows, lambda names: {Path.of(one).owner for one in names} <= tensors
             ),
             has_number_conditions=self._has_conditions(
-                rows, lambda names: source in names and not all(map(is_size, names)), also_optional=True
+                rows,
+                lambda names: source in names and not all(Path.of(one).is_size for one in names),
+                also_optional=True,
             ),
             is_parameter=any((row.compile_key, row.guard_source) in self._parameters for row in rows),
-            is_sometimes_absent=any(_is_part_of(one, absent) for one in (source, *beside) for absent in self._absent),
+            is_sometimes_absent=any(absent.holds(Path.of(one)) for one in (source, *beside) for absent in self._absent),
             torch_version=self._version,
             static_sources=self._static,
             graph_breaks=tuple(found for row in rows for found in self._breaks.get(_get_resumed_place(row), ())),
@@ -222,7 +223,7 @@ class FactIndex:
         created = [row for row in self._list_shapes(recompile) if row.action == "created"]
         values = {name: row.value for row in created for name in _get_sources(row).values()}
         for failure in self._failures.get((recompile.compile_key, recompile.closest_compile_key), ()):
-            values[normalize_source(failure.guard_source or "")] = failure.expected
+            values[name_any_instance(failure.guard_source or "")] = failure.expected
         return {name: int(value) for name, value in values.items() if value and _INTEGER.fullmatch(value)}
 
     def _list_shapes(self, row: Recompile | Compile) -> Sequence[SymbolicShape]:
@@ -260,18 +261,17 @@ def _is_optional(stacks: Stacks, stack: str | None) -> bool:
     return any(frame.function in _OPTIONAL for frame in itertools.islice(stacks.walk(stack), _OPTIONAL_DEPTH))
 
 
-def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[str]:
+def _list_absent(rows: Iterable[GuardFailure | Recompile]) -> set[Path]:
     """The values that do not exist at some calls: None, without the attribute, an item of a shorter list, a dict's."""
-    found = set[str]()
+    found = set[Path]()
     for row in rows:
-        source, pair = row.guard_source or "", (row.expected or "", row.actual or "")
+        path, pair = Path.of(row.guard_source or ""), (row.expected or "", row.actual or "")
         if {"None", "NoneType"} & {*pair} or row.guard_kind in ("hasattr", "dict_keys"):
-            found.add(source)
+            found.add(path)
         elif row.guard_kind == "length" and all(map(_INTEGER.fullmatch, pair)):
             first, last = sorted(map(int, pair))
-            container = source.removeprefix("len(").removesuffix(")")
-            found.update(f"{container}[{index}]" for index in range(first, min(last, first + _MAX_ITEMS)))
-    return found - {""}
+            found.update(path.subject.then("item", at) for at in range(first, min(last, first + _MAX_ITEMS)))
+    return found - {Path("")}
 
 
 def _read_version(text: object) -> tuple[int, int]:
@@ -285,21 +285,16 @@ def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
     return (row.file, int(found[1])) if found else (None, None)
 
 
-def _is_part_of(source: str, whole: str) -> bool:
-    """True if `source` is `whole`, or something in it: a size, an item, an attribute."""
-    return source == whole or (source.startswith(whole) and source[len(whole)] in ".[")
-
-
 def _get_sources(row: SymbolicShape) -> dict[str, str]:
     """The values that a record is about, as users write them, by their symbols."""
     parts = [part.partition(" = ") for part in _SOURCES.split(row.source or "")]
     named = ((symbol, name) if equals else (row.symbol or "", symbol) for symbol, equals, name in parts)
-    return {symbol: normalize_source(format_source(name)) for symbol, name in named}
+    return {symbol: name_any_instance(format_source(name)) for symbol, name in named}
 
 
 def _is_of_two_tensors(row: SymbolicShape) -> bool:
     """True if the sizes of two tensors have to be equal: what changes both of them keeps that."""
-    tensors = {split_property(source)[0] for source in _get_sources(row).values()}
+    tensors = {Path.of(source).owner for source in _get_sources(row).values()}
     return len(tensors) == 2 and _EQUAL.fullmatch((row.expression or "").strip()) is not None
 
 

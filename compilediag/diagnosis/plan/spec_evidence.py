@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from ...decode.call_stacks import Frame, is_torch_file
 from ...decode.calls.torch_frames import find_compiled_call
+from ...decode.guards.path import Path, parse_path
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_expression
 from ..causes.cause import INTEGER
-from ..causes.source_paths import find_torch_source, split_property
+from ..causes.source_paths import find_torch_source
 from ..causes.value_facts import find_optional_stacks
 from ..causes.value_uses import find_uses
 from ..evidence import Evidence, Place, get_place, group_by, kept
 
-_ARGUMENT = re.compile(r"L\['\w+'\](?:\.[A-Za-z_]\w*|\['[^'\\]+'\]|\[\d+\])*")
 _SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
 _EQUAL = re.compile(r"Eq\((\w+), (\w+)\)")
 #: Uses of a number that do not depend on its value.
@@ -122,7 +122,7 @@ def _list_failed(failures: Iterable[GuardFailure]) -> Iterator[Slot]:
         is_number = row.guard_kind == "value" and _are_integers(row.expected, row.actual)
         if row.guard_kind == "tensor_size" or is_number:
             name = find_torch_source(row.guard_source or "", row.guard)
-            yield _make_slot(name, split_property(row.guard_source or "")[2])
+            yield _make_slot(name, Path.of(row.guard_source or "").dim)
 
 
 def _are_integers(*values: str | None) -> bool:
@@ -130,7 +130,8 @@ def _are_integers(*values: str | None) -> bool:
 
 
 def _make_slot(name: str | None, dim: int | None) -> Slot:
-    if name is None or not _ARGUMENT.fullmatch(name):
+    path = parse_path(name or "")
+    if name is None or path is None or path.scope != "L" or path.torch_name is None:
         raise CannotSpecify(name)
     return Slot(name, dim)
 
@@ -140,10 +141,10 @@ def _list_symbols(shapes: Iterable[SymbolicShape]) -> dict[str, Slot]:
     found = {}
     for row in shapes:
         if row.action == "created" and row.symbol and _are_integers(row.value):
-            name, kind, dim = split_property(row.source or "")
-            if kind not in (None, "size"):
+            path = parse_path(row.source or "")
+            if path is None or path.tensor_property not in (None, "size"):
                 raise CannotSpecify(row.source)
-            found[row.symbol] = _make_slot(name, dim)
+            found[row.symbol] = _make_slot(path.owner.torch_name, path.dim)
     return found
 
 
@@ -180,7 +181,7 @@ def _find_ranks(slots: Iterable[Slot], failures: Iterable[GuardFailure]) -> dict
     tensors = {slot.name for slot in slots if slot.dim is not None}
     ranks: dict[str, set[int]] = {name: set() for name in tensors}
     for row in failures:
-        name = find_torch_source(split_property(row.guard_source or "")[0], row.guard) or ""
+        name = find_torch_source(Path.of(row.guard_source or "").owner.text, row.guard) or ""
         if name in ranks and row.guard_kind in ("type", "value", "tensor_rank"):
             raise CannotSpecify(name)
         sizes = _SIZES.search(row.guard or "")
