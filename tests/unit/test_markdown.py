@@ -201,7 +201,7 @@ def test_it_has_environment_plan_and_recompiles(session):
     assert text.startswith("**torch.compile: 1 compile, 3.0 s compiling, 3 recompiles")
     assert "2.13" in document.cells and document.tags.count("table") == 2
     row = document.cells.index("forward model.py:30")
-    assert document.cells[row : row + 4] == ["forward model.py:30", "x.size()[0] tensor size", "4, then 6, 9", "2"]
+    assert document.cells[row : row + 4] == ["forward model.py:30", "x.shape[0] tensor size", "4, then 6, 9", "2"]
     assert any("dynamic_sources" in block for block in document.blocks)
     assert "SECRET_a" in text and "`train.py:3`: `SECRET(x)`" in text
     assert "Graph breaks: `GB0059` 1x" in text
@@ -214,7 +214,7 @@ def test_redacted_it_has_the_same_numbers_and_no_values_code_and_paths(session, 
     assert "SECRET" not in text and "train.py" not in text and "model.py" not in text and "/home" not in text
     assert "4, then 6" not in text and text.count("paths are left out") == 1
     first = make_markdown(session.data, redact=False).splitlines()[0]
-    assert text.startswith(first) and "x.size()[0]" in text and "dynamic_sources = \"L['x']\"" in text
+    assert text.startswith(first) and "x.shape[0]" in text and "dynamic_sources = \"L['x']\"" in text
     assert session.export(tmp_path / "whole.md", "markdown", redact=False).read_text().count("SECRET") > 3
 
 

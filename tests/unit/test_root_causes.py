@@ -182,8 +182,9 @@ def test_another_module_is_the_cause_of_the_sizes_of_all_its_parameters_and_of_i
         ("self.lin.weight.size()[1]", "4", "8"),
     ]
     rows = changed("forward", 101, *guards)
+    tensor = "tensor 'L['self']._modules['lin']._parameters['w']'"
     named = [
-        replace(row, guard=f"tensor 'self._modules['lin']._parameters[...]' of {row.guard_source}")
+        replace(row, guard=f"{tensor} size mismatch at index 0. expected {row.expected}, actual {row.actual}")
         if isinstance(row, GuardFailure) and row.guard_source.startswith("self.")
         else row
         for row in rows
