@@ -108,11 +108,10 @@ class Diff:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the differences as one offline HTML file. CompilediagError if it can't be written."""
-        from .views.report import DiffPage
+        from .views.report import write_comparison
 
         before, after = (str(session.meta.get("title") or session.path.name) for session in (self.before, self.after))
-        page = DiffPage((before, after), self.totals(), self.changes, self.gaps(), self.summary())
-        return page.write(path)
+        return write_comparison(path, (before, after), self.totals(), self.changes, self.gaps(), self.summary())
 
 
 def _list_titles(changes: Sequence[Change]) -> Items:

@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from ..decode.guards.guard_text import parse_guard
 from ..decode.guards.guard_tree_text import ObjectNames, TreeLine, describe_guard, parse_tree_line, split_tree
@@ -225,6 +225,7 @@ class _CompileIndex:
         return self._seconds.get(compile.compile_key)
 
     def get_tree(self, compile: Compile) -> int | None:
+        """The event id of the guard tree of the entry that a compile made."""
         return None if compile.compile_key is None else self._trees.get(compile.compile_key)
 
 
@@ -259,16 +260,6 @@ MAX_ITEMS = 256
 LEFT_OUT = 64
 
 T = TypeVar("T")
-
-
-class CompileCosts(Protocol):
-    """What is known of all compiles of a session."""
-
-    def get_seconds(self, compile: Compile) -> float | None:
-        """The s of a compile, with its backward."""
-
-    def get_tree(self, compile: Compile) -> int | None:
-        """The event id of the guard tree of the entry that it made."""
 
 
 def keep_latest(items: Sequence[T]) -> Sequence[T]:
@@ -309,7 +300,7 @@ class FunctionEntries:
         return None if compile_key is None else self._by_key.get(compile_key)
 
     def make_documents(
-        self, rows: Sequence[RecompileDocument], costs: CompileCosts, calls: FunctionCalls
+        self, rows: Sequence[RecompileDocument], costs: _CompileIndex, calls: FunctionCalls
     ) -> list[EntryDocument]:
         """The documents of all entries; `rows` are the function's recompiles in order of time."""
         made_at = {row["made"]: at for at, row in enumerate(rows) if row["made"] is not None}
@@ -615,15 +606,11 @@ def _find_smallest_company(number: int, row: GridRow, has_every_guard: bool) -> 
     """
     closest = row.document["closest"]
     companies = [
-        _exclude(number, found)
+        frozenset(f.guard for f in found if f.guard != number)
         for entry, found in row.document["cells"]
         if any(f.guard == number for f in found) and (has_every_guard or entry == closest)
     ]
     return min(companies, key=lambda others: (len(others), sorted(others)), default=None)
-
-
-def _exclude(number: int, found: Iterable[FailedGuard]) -> frozenset[int]:
-    return frozenset(f.guard for f in found if f.guard != number)
 
 
 def _judge(alone: int, failed: int, others: Sequence[str]) -> str | None:

@@ -49,9 +49,6 @@ V = TypeVar("V")
 # Tables whose rows each sum up many events: a tuning run, the lookups or the CUDA graphs of a function. A group's id is
 # that of its first event; every event of the group has it in its column `part_of`.
 
-#: Group table -> the table of the events that it sums up.
-MADE_OF = {"cache_groups": "cache_lookups", "tunings": "autotune", "graph_functions": "cudagraphs"}
-
 _PLACE = {
     "event_id": ("id", "event id of its first event"),
     "time": ("time", "when its latest event began"),
@@ -156,35 +153,39 @@ class _TuningGroup:
         return {**{name: getattr(run, name, None) for name in COLUMNS["tunings"]}, "time_ns": run.time_ns, **lists}
 
 
-@dataclass
-class _Row:
-    event_id: int
-    group: EventGroup
+#: Group table -> kind of its events, the key that the events of a group share, and what makes a group of the first one.
+GROUPS: dict[str, tuple[type[Event], Callable[[Any], Hashable], Callable[[Any], EventGroup]]] = {
+    "cache_groups": (CacheLookup, LookupGroup.key, LookupGroup.of),
+    "tunings": (AutotuneChoice, get_run_key, lambda event: _TuningGroup()),
+    "graph_functions": (CudaGraphAction, GraphFunction.key, GraphFunction.of),
+}
+#: Group table -> the table of the events that it sums up.
+MADE_OF = {name: kind.table for name, (kind, _, _) in GROUPS.items()}
 
 
 class GroupTable:
     """One such table: takes events as they come, gives the rows that changed."""
 
-    def __init__(self, name: str, kind: type[Event], own: OwnCode):
+    def __init__(self, name: str, own: OwnCode):
         self.name = name
-        self.kind = kind
+        self.kind, self._get_key, self._start = GROUPS[name]
         self._own = own
-        self._rows: dict[Hashable, _Row] = {}
+        self._groups: dict[Hashable, tuple[int, EventGroup]] = {}
         self._changed: dict[Hashable, None] = {}
 
     def add(self, event: Event) -> int:
         """Take an event; the id of the row that it is part of."""
-        key = _get_group_key(event)
-        if key not in self._rows:
-            self._rows[key] = _Row(event.event_id or 0, _start_group(event))
-        row = self._rows[key]
-        row.group.add(event)
+        key = self._get_key(event)
+        if key not in self._groups:
+            self._groups[key] = (event.event_id or 0, self._start(event))
+        number, group = self._groups[key]
+        group.add(event)
         self._changed[key] = None
-        return row.event_id
+        return number
 
     def take_changed(self) -> list[list[object]]:
         """The rows that are new or changed since the last call, in the order of `COLUMNS`."""
-        rows = [self._mark_own(self._rows[key].group.as_dict()) for key in self._changed]
+        rows = [self._mark_own(self._groups[key][1].as_dict()) for key in self._changed]
         self._changed.clear()
         names = ["time_ns" if name == "time" else name for name in COLUMNS[self.name]]
         return [[to_ms(row[name]) if name == "time_ns" else row[name] for name in names] for row in rows]
@@ -192,16 +193,6 @@ class GroupTable:
     def _mark_own(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         file = row["file"]
         return {**row, "is_own": None if file is None else self._own.is_own(file, row["function"])}
-
-
-def make_group_tables(own: OwnCode) -> dict[type[Event], GroupTable]:
-    """Kind of event -> the table that groups it, all of them empty."""
-    kinds: dict[str, type[Event]] = {
-        "cache_groups": CacheLookup,
-        "tunings": AutotuneChoice,
-        "graph_functions": CudaGraphAction,
-    }
-    return {kind: GroupTable(name, kind, own) for name, kind in kinds.items()}
 
 
 def get_group_columns() -> dict[str, list[PageColumn]]:
@@ -212,24 +203,6 @@ def get_group_columns() -> dict[str, list[PageColumn]]:
 def add_group_tables(by_table: Mapping[str, V]) -> dict[str, V]:
     """`by_table` with the tables of groups: each has the value of the table that it sums up."""
     return {**by_table, **{name: by_table[source] for name, source in MADE_OF.items()}}
-
-
-def _get_group_key(event: Event) -> Hashable:
-    if isinstance(event, AutotuneChoice):
-        return get_run_key(event)
-    if isinstance(event, CacheLookup):
-        return LookupGroup.key(event)
-    assert isinstance(event, CudaGraphAction)
-    return GraphFunction.key(event)
-
-
-def _start_group(event: Event) -> EventGroup:
-    if isinstance(event, AutotuneChoice):
-        return _TuningGroup()
-    if isinstance(event, CacheLookup):
-        return LookupGroup.of(event)
-    assert isinstance(event, CudaGraphAction)
-    return GraphFunction.of(event)
 
 
 # Columns: name, label, type (how the page formats a cell) and meaning
@@ -326,7 +299,9 @@ class PageRows:
         self._refused: dict[str | int | None, RefusedCall] = {}
         self._states: dict[tuple[int | None, int | None, str | None], SourceStatus] = {}
         self._state_ids: dict[tuple[int | None, int | None, str | None], int] = {}
-        self._groups = make_group_tables(read_own_code(data))
+        own = read_own_code(data)
+        tables = [GroupTable(name, own) for name in GROUPS]
+        self._groups = {table.kind: table for table in tables}
 
     def use_ids_of(self, other: PageRows) -> None:
         """Give the rows of sources the ids of another model of the same page, which sends the later patches."""

@@ -10,7 +10,6 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..storage.data import SessionData
 from ..storage.texts import inflate
 from . import esm, page_json
 from .model import ViewModel
-from .page_types import PagePatch, PageRow, StoredText
+from .page_types import PagePanel, PagePatch, PageRow, StoredText
 
 #: Bytes of base64 for the texts of graphs, guards and code. The longest are cut, and the page says so.
 TEXT_BUDGET = 2_500_000
@@ -179,45 +178,43 @@ COLUMNS = {"verdict": 0, "change": 760, "what": 0, "before": 560, "after": 560, 
 VERDICTS = {True: "▲ worse", False: "▼ better", None: None}
 
 
-@dataclass(frozen=True)
-class DiffPage:
-    """What the page shows: names of the two sessions, lines of totals, changes, and what was not compared.
+def write_comparison(
+    path: str | os.PathLike[str],
+    names: tuple[str, str],
+    totals: Sequence[str],
+    changes: Sequence[Change],
+    gaps: Sequence[str],
+    summary: str,
+) -> Path:
+    """Write the page of a comparison to `path` and return the path; CompilediagError if it cannot be written.
 
+    It shows the names of the two sessions, lines of totals, one panel per kind of change, and what was not compared.
     `summary` is shown where no script runs.
     """
-
-    names: tuple[str, str]
-    totals: Sequence[str]
-    changes: Sequence[Change]
-    gaps: Sequence[str]
-    summary: str
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to `path` and return the path; CompilediagError if it cannot be written."""
-        target = make_absolute(path)
-        check_output(target, HTML_PAGE)
-        no_script = f"<pre>{html.escape(self.summary)}</pre>"
-        write_file(target, render_page("compilediag diff", "diff.js", self.to_dict(), no_script))
-        return target
-
-    def to_dict(self) -> dict[str, Any]:
-        """The data that the page is drawn from: one panel per kind of change."""
-        panels = [_make_panel(kind, label, self.changes) for kind, label in KINDS.items()]
-        return {
-            "names": list(self.names),
-            "totals": [*self.totals, *([] if self.changes else ["No differences."])],
-            "panels": [panel for panel in panels if panel["rows"]],
-            "gaps": list(self.gaps),
-        }
+    target = make_absolute(path)
+    check_output(target, HTML_PAGE)
+    panels = [_make_panel(kind, label, changes) for kind, label in KINDS.items()]
+    data = {
+        "names": list(names),
+        "totals": [*totals, *([] if changes else ["No differences."])],
+        "panels": [panel for panel in panels if panel["rows"]],
+        "gaps": list(gaps),
+    }
+    write_file(target, render_page("compilediag diff", "diff.js", data, f"<pre>{html.escape(summary)}</pre>"))
+    return target
 
 
-def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> dict[str, Any]:
+def _make_panel(kind: str, label: str, changes: Sequence[Change]) -> PagePanel:
     # The page puts later rows first where it sorts them alike.
     own = [change for change in reversed(changes) if change.kind == kind]
-    rows = [[VERDICTS[c.worse], c.change, c.title, c.before, c.after, _round_seconds(c)] for c in own]
-    fixed = {"columns": list(COLUMNS), "from": list(COLUMNS.values()), "sort": ["seconds more", -1], "note": None}
-    return {"name": f"panel:{kind}", "label": label, "rows": rows, **fixed}
-
-
-def _round_seconds(change: Change) -> float | None:
-    return None if change.seconds_more is None else round(change.seconds_more, 3)
+    more = [None if change.seconds_more is None else round(change.seconds_more, 3) for change in own]
+    rows = [[VERDICTS[c.worse], c.change, c.title, c.before, c.after, s] for c, s in zip(own, more, strict=True)]
+    return {
+        "name": f"panel:{kind}",
+        "label": label,
+        "columns": list(COLUMNS),
+        "rows": rows,
+        "note": None,
+        "from": list(COLUMNS.values()),
+        "sort": ("seconds more", -1),
+    }

@@ -7,15 +7,17 @@ that fit, or did not make the call.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...decode.rank_steps import GraphRun, RankStep, Steps, find_graph_runs
-from ...events import Rows
+from ...events import Recompile, Rows
+from ...formatting import format_amount, format_expression, format_line, format_names
 from ..evidence import group_by
-from . import divergence_text as text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,16 +122,16 @@ def _compare_targets(position: int, groups: list[list[int]], here: StepsAt, step
     step, other = here[ranks[0]], here[others[0]]
     own, usual = steps[ranks[0]], steps[others[0]]
     if step is not None and other is not None and _skips_step(own, usual, position):
-        return _report_skipped(position, groups, step, other, text.describe_known_values(own[:position], other))
+        return _report_skipped(position, groups, step, other, _describe_known_values(own[:position], other))
     before = own[position - 1] if position else None
     last = next(found for found in (step, before, other) if found is not None)
-    known = text.describe_known_values(usual[:position], step)
+    known = _describe_known_values(usual[:position], step)
     if step is None:
-        event = f"compiled nothing{f' more after {text.locate(last)}' if position else ''}"
+        event = f"compiled nothing{f' more after {_locate(last)}' if position else ''}"
     else:
-        event = f"diverged at {text.locate(last)}: {text.describe_cause(step)}"
-    instead = text.describe_instead(other, step, known)
-    sentence = f"{text.name_ranks(ranks)} {event}; {text.name_ranks(others)} {instead}"
+        event = f"diverged at {_locate(last)}: {_describe_cause(step)}"
+    instead = _describe_instead(other, step, known)
+    sentence = f"{_name_ranks(ranks)} {event}; {_name_ranks(others)} {instead}"
     values = _get_actual(step), known or _get_actual(other)
     return _make_divergence("way", position, groups, last, sentence, values, [step, other])
 
@@ -145,10 +147,10 @@ def _skips_step(own: list[RankStep], usual: list[RankStep], position: int) -> bo
 
 
 def _report_skipped(position: int, groups: list[list[int]], step: RankStep, other: RankStep, known: str) -> Divergence:
-    ranks, others = text.name_ranks(groups[1]), text.name_ranks(groups[0])
+    ranks, others = _name_ranks(groups[1]), _name_ranks(groups[0])
     sentence = (
-        f"{ranks} did not compile {text.locate(other)}: {text.describe_cause(other)} on {others}; "
-        f"{ranks} {text.describe_next(step, known)}"
+        f"{ranks} did not compile {_locate(other)}: {_describe_cause(other)} on {others}; "
+        f"{ranks} {_describe_next(step, known)}"
     )
     return _make_divergence("way", position, groups, other, sentence, (known, _get_actual(other)), [other, step])
 
@@ -168,9 +170,9 @@ def _compare_aspect(kind: str, position: int, groups: list[list[int]], here: Ste
     others, ranks = groups[0], groups[1]
     step, other = here[ranks[0]], here[others[0]]
     assert step is not None and other is not None, "ranks without a step differ in their target"
-    own, usual = text.describe_aspect(kind, step, other)
-    event = f"{_OTHERWISE[kind]} at {text.locate(step)}: {own}"
-    sentence = f"{text.name_ranks(ranks)} {event}; {text.name_ranks(others)}: {usual}"
+    own, usual = _describe_aspect(kind, step, other)
+    event = f"{_OTHERWISE[kind]} at {_locate(step)}: {own}"
+    sentence = f"{_name_ranks(ranks)} {event}; {_name_ranks(others)}: {usual}"
     return _make_divergence(kind, position, groups, step, sentence, (own, usual), [step, other])
 
 
@@ -197,7 +199,7 @@ def _make_divergence(
         value=values[0] or None,
         other_value=values[1] or None,
         evidence=tuple(number for each in evidence if each is not None for number in each.evidence),
-        sentence=sentence + text.count_groups(groups[2:]),
+        sentence=sentence + _count_groups(groups[2:]),
     )
 
 
@@ -215,8 +217,8 @@ def find_order_divergence(runs: dict[int, list[GraphRun]], steps: Steps) -> Dive
     last = runs[ranks[0]][min(position, len(runs[ranks[0]]) - 1)].artifact
     own_run, other_run = (f"ran graph {graph}" if graph else "ran no more graph" for graph in (own, name))
     sentence = (
-        f"{text.name_ranks(ranks)} {own_run} as number {position + 1}; {text.name_ranks(others)} {other_run}"
-        + text.count_groups(more)
+        f"{_name_ranks(ranks)} {own_run} as number {position + 1}; {_name_ranks(others)} {other_run}"
+        + _count_groups(more)
     )
     return Divergence(
         kind="order",
@@ -243,3 +245,122 @@ def _find_other_run(runs: dict[int, list[GraphRun]]) -> tuple[int, dict[int, str
         if len(set(names)) > 1:
             return position, dict(zip(runs, names, strict=True))
     return None
+
+
+# In words: what each rank did
+
+
+def _locate(step: RankStep) -> str:
+    """Which compile of which function, and when."""
+    began = datetime.fromtimestamp(step.event.time_ns // 1_000_000_000, UTC)
+    return f"{step.compile_id or 'an unknown id'} of {step.place}, {began:%H:%M:%S} UTC"
+
+
+def _describe_cause(step: RankStep) -> str:
+    """Why a rank compiled: the guard with both values, or that nothing was compiled before."""
+    if step.recompile:
+        return f"guard {_describe_guard(step.recompile)}"
+    return "a backward" if step.trigger == "lazy_backward" else "a first compile"
+
+
+def _describe_instead(other: RankStep | None, step: RankStep | None, known: str) -> str:
+    """What the others did meanwhile."""
+    if other is not None and step is not None and other.target[1:] == step.target[1:]:
+        return f"compiled it as {other.compile_id}: {_describe_cause(other)}"
+    return _describe_next(other, known)
+
+
+def _describe_next(step: RankStep | None, known: str) -> str:
+    """What a rank compiled next, and which values it had entries for."""
+    had = f"had entries {known} and " if known else ""
+    if step is None:
+        return f"{had}compiled nothing more"
+    why = f" ({_describe_cause(step)})" if step.recompile else ""
+    return f"{had}continued with {step.compile_id or 'an unknown id'} of {step.place}{why}"
+
+
+def _describe_known_values(steps: Sequence[RankStep], missed: RankStep | None) -> str:
+    """The values of the guard that a rank has entries for: `0/0 for 4, 0/1 for 8`; "" if that is not known."""
+    guard = missed.recompile if missed else None
+    if missed is None or guard is None:
+        return ""
+    entries: dict[str, str] = {}
+    for step in steps:
+        row = step.recompile
+        if row and step.target[1:4] == missed.target[1:4] and row.guard_source == guard.guard_source:
+            if row.closest_compile_id and row.expected is not None:
+                entries.setdefault(row.closest_compile_id, row.expected)
+            if step.compile_id and row.actual is not None:
+                entries[step.compile_id] = row.actual
+    return ", ".join(f"{name} for {format_line(value, 40)}" for name, value in list(entries.items())[-4:])
+
+
+def _describe_guard(row: Recompile) -> str:
+    name = format_line(format_expression(row.guard_source or "") or row.guard_kind or "unknown", 80)
+    if row.expected is None and row.actual is None:
+        return name
+    expected, actual = ("?" if v is None else format_line(v, 40) or "?" for v in (row.expected, row.actual))
+    return f"{name} {expected} -> {actual}"
+
+
+def _describe_aspect(kind: str, step: RankStep, other: RankStep) -> tuple[str, str]:
+    """What two ranks have of the aspect in which they differ."""
+    if kind == "collectives":
+        return _describe_collectives(step, other)
+    describe = _DESCRIPTIONS[kind]
+    return describe(step), describe(other)
+
+
+def _describe_step_guard(step: RankStep) -> str:
+    return f"guard {_describe_guard(step.recompile)}" if step.recompile else "no recompile"
+
+
+def _describe_outcome(step: RankStep) -> str:
+    return ", ".join(filter(None, step.outcome)) or "unknown"
+
+
+def _describe_breaks(step: RankStep) -> str:
+    return format_names(step.breaks) if step.breaks else "no graph break"
+
+
+def _describe_graph(step: RankStep) -> str:
+    counts = zip(step.graph, ("calls", "nodes", "inputs"), strict=True)
+    return ", ".join(f"{count} {name}" for count, name in counts if count is not None)
+
+
+def _describe_caches(step: RankStep) -> str:
+    counts = Counter(f"{cache}{' remote' if tier == 'remote' else ''} {end}" for cache, tier, end in step.caches)
+    return ", ".join(f"{what}{f' {n}x' if n > 1 else ''}" for what, n in counts.items()) or "no lookup"
+
+
+_DESCRIPTIONS = {
+    "guard": _describe_step_guard,
+    "outcome": _describe_outcome,
+    "graph_breaks": _describe_breaks,
+    "graph": _describe_graph,
+    "caches": _describe_caches,
+}
+
+
+def _describe_collectives(step: RankStep, other: RankStep) -> tuple[str, str]:
+    """The first collectives that two ranks do not have in common."""
+    pairs = enumerate(zip_longest(step.collectives, other.collectives), 1)
+    number, (own, usual) = next((number, ops) for number, ops in pairs if ops[0] != ops[1])
+    return f"number {number} is {own or 'no more'}", usual or "no more"
+
+
+def _name_ranks(ranks: Sequence[int]) -> str:
+    """`rank 3`, or `ranks 0, 1, 2, 3 and 60 more`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    shown = ", ".join(str(rank) for rank in ranks[:4])
+    return f"ranks {shown}" + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+
+
+def _count_groups(groups: Sequence[Any]) -> str:
+    """How many groups of ranks differ beside the two that are described."""
+    return (
+        f" ({format_amount(len(groups), 'more group of ranks differs', 'more groups of ranks differ')} there)"
+        if groups
+        else ""
+    )
