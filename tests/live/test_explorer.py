@@ -7,8 +7,7 @@ import torch
 
 import compilediag as cd
 from compilediag.views.explorer_text import format_explorer
-from compilediag.views.model import ViewModel
-from tests.unit.session_builder import unpack_document
+from tests.unit.session_builder import page_of, unpack_document
 
 
 class Counting(torch.nn.Module):
@@ -36,7 +35,7 @@ def rows():
             counting(torch.randn(size, 8))
         for n, act in enumerate((lambda x: x.sin(), lambda x: x.cos(), lambda x: x + 1)):
             applied(torch.randn(3), act, ["a"] * (1 + n // 2))
-    yield {**ViewModel(session.data).snapshot()["rows"], "text": format_explorer(session.data, "utf-8")}
+    yield {**page_of(session)["rows"], "text": format_explorer(session.data, "utf-8")}
     torch._dynamo.reset()
 
 

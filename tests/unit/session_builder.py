@@ -4,6 +4,7 @@ from compilediag.events import SourceStatus
 from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
 from compilediag.storage.data import SessionData
+from compilediag.views.model import ViewModel
 
 SECOND = 1_000_000_000
 #: The pid is larger than any that Linux gives: nobody records to these files any more.
@@ -53,6 +54,11 @@ def saved(folder, *items, **options):
     recorder.close()
     session.data.end_recording()
     return session
+
+
+def page_of(session, **options):
+    """What a page that opens now gets of a session, as JSON values; `redact=True`: of a redacted one."""
+    return ViewModel(session.data, **options).snapshot()
 
 
 def unpack_document(packed):

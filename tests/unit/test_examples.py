@@ -4,7 +4,7 @@ import pytest
 
 from compilediag.cli import main
 from compilediag.diagnosis.examples import load_examples
-from tests.unit.session_builder import saved
+from tests.unit.session_builder import page_of, saved
 from tests.unit.tables_builder import compiled, sizes
 
 
@@ -38,10 +38,8 @@ def test_an_unknown_rule_is_one_line(capsys):
 
 @pytest.mark.parametrize("redact", [False, True])
 def test_a_page_has_the_examples_of_its_findings_only(tmp_path, redact):
-    from compilediag.views.model import ViewModel
-
     session = saved(tmp_path, compiled(), *sizes("4", "6", "9"))
-    assert list(ViewModel(session.data, redact=redact).snapshot()["examples"]) == ["size_changes"]
+    assert list(page_of(session, redact=redact)["examples"]) == ["size_changes"]
 
 
 def test_the_summary_names_the_example_of_its_first_finding(tmp_path):

@@ -10,9 +10,7 @@ from compilediag.document import to_text
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer import LEFT_OUT, MAX_ITEMS
 from compilediag.views.explorer_text import describe_functions, format_explorer
-from compilediag.views.model import ViewModel
-from compilediag.views.page_json import dumps
-from tests.unit.session_builder import SECOND, saved, unpack_document
+from tests.unit.session_builder import SECOND, page_of, saved, unpack_document
 from tests.unit.tables_builder import add_keys
 
 PLACE = {"function": "f", "file": "/m.py", "line": 3}
@@ -53,8 +51,8 @@ def keyed(folder, *items):
 
 
 def documents(folder, *items, **options):
-    data = keyed(folder, *items).data
-    return [unpack_document(document) for _, document in ViewModel(data, **options).snapshot()["rows"]["functions"]]
+    page = page_of(keyed(folder, *items), **options)
+    return [unpack_document(document) for _, document in page["rows"]["functions"]]
 
 
 def document(folder, *items, **options):
@@ -294,8 +292,8 @@ def test_redacted_documents_have_no_value_code_or_path(tmp_path):
     failure = replace(failure, guard=f"L['k'] == {secret}")
     tree = (Artifact(**at(10.1, compile_id="0/0"), name="dynamo_cpp_guards_str"), f"+- RootGuardManager {secret}")
     session = keyed(tmp_path, compiled(0), main, failure, done, tree)
-    snapshot = ViewModel(session.data, redact=True).snapshot()
-    assert secret not in dumps(snapshot)
+    snapshot = page_of(session, redact=True)
+    assert secret not in json.dumps(snapshot)
     assert unpack_document(snapshot["rows"]["functions"][0][1])["guards"][0]["name"] == "k"
 
 
@@ -310,7 +308,7 @@ def test_a_tree_is_runs_of_lines_that_the_entries_of_a_function_share(tmp_path):
     items = [
         (Artifact(**at(n, compile_id=f"0/{n}"), name="dynamo_cpp_guards_str"), text) for n, text in enumerate(TREES, 1)
     ]
-    rows = ViewModel(keyed(tmp_path, *items).data).snapshot()["rows"]["trees"]
+    rows = page_of(keyed(tmp_path, *items))["rows"]["trees"]
     lines = []
     for row, text in zip(rows, TREES, strict=True):
         _, key, fresh, runs = json.loads(json.dumps(row))

@@ -28,8 +28,7 @@ from compilediag.session import load
 from compilediag.storage.store import Store
 from compilediag.storage.tables import EVENT_COLUMNS, frame_columns
 from compilediag.storage.texts import clean, digest_of, inflate
-from compilediag.views.model import ViewModel
-from tests.unit.session_builder import META, SECOND, put, recording, saved
+from tests.unit.session_builder import META, SECOND, page_of, put, recording, saved
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden/schema-7.cdiag"
@@ -243,7 +242,7 @@ def whole(tmp_path_factory):
 def legible(path):
     """Events that can be read from each table of a file; every table must open."""
     session = load(path)
-    assert ViewModel(session.data).snapshot()["totals"] and session.summary()
+    assert page_of(session)["totals"] and session.summary()
     assert list(session.events.columns) == list(EVENT_COLUMNS)
     return {table: len(getattr(session, table)) for table in BY_TABLE}
 
