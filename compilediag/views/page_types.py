@@ -307,7 +307,7 @@ class RankCell(TypedDict):
 
 
 class PageRankSummary(TypedDict):
-    """A rank, see `compilediag.diagnosis.ranks.rank_rows.RankRow`."""
+    """A rank, see `RankRow` of `diagnosis.ranks.rank_comparison`."""
 
     rank: int
     compiles: int
@@ -320,7 +320,7 @@ class PageRankSummary(TypedDict):
 
 
 class PageRankGroup(TypedDict):
-    """Ranks that compiled the same, see `compilediag.diagnosis.ranks.rank_groups.RankGroup`; `ranks` has the first."""
+    """Ranks that compiled the same, see `RankGroup` of `diagnosis.ranks.rank_comparison`; `ranks` has the first."""
 
     rank: int
     count: int
@@ -336,7 +336,7 @@ class PageRankGroup(TypedDict):
 
 
 class PageRankGraph(TypedDict):
-    """A compile over all ranks, see `compilediag.diagnosis.ranks.rank_rows.GraphRow`: `ranks` have it, `missed` do not,
+    """A compile over all ranks, see `GraphRow` of `diagnosis.ranks.rank_comparison`: `ranks` have it, `missed` do not,
     the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it.
     """
 

@@ -7,8 +7,16 @@ from typing import Any, cast
 
 from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..diagnosis.ranks.divergence import find_all_divergences
-from ..diagnosis.ranks.rank_groups import RankGroup, group_ranks, make_rank_groups
-from ..diagnosis.ranks.rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
+from ..diagnosis.ranks.rank_comparison import (
+    GraphRow,
+    RankGroup,
+    RankRow,
+    group_ranks,
+    list_columns,
+    make_graph_rows,
+    make_rank_groups,
+    make_rank_rows,
+)
 from ..events import Rows
 from ..formatting import format_expression
 from .page_types import PageRankGraph, PageRankGroup, PageRanks, PageRankSummary, RankCell

@@ -8,8 +8,7 @@ import compilediag as cd
 from compilediag.decode.rank_steps import find_steps
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.ranks.divergence import find_divergences
-from compilediag.diagnosis.ranks.rank_comparison import Ranks
-from compilediag.diagnosis.ranks.rank_rows import make_graph_rows, make_rank_rows
+from compilediag.diagnosis.ranks.rank_comparison import Ranks, make_graph_rows, make_rank_rows
 from compilediag.events import Collective, Recompile
 from compilediag.views.rank_page import make_rank_page
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Protocol
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
-from ...decode.rank_steps import estimate_runtimes, find_steps
+from ...decode.rank_steps import RankStep, Steps, digest_steps, estimate_runtimes, find_graph_runs, find_steps
 from ...document import Block, Items, Section, shorten_items, to_text
 from ...events import Rows
 from ...formatting import format_amount, format_count, format_function, format_seconds
-from .divergence import Divergence, find_all_divergences
-from .rank_groups import RankGroup, group_ranks, make_rank_groups, name_group
-from .rank_rows import GraphRow, RankRow, list_columns, make_graph_rows, make_rank_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    class _Printer(Protocol):
-        def text(self, text: str) -> None: ...
-
+from ..evidence import is_timed, sum_seconds
+from .divergence import ASPECTS, Divergence, find_all_divergences, find_divergences
 
 #: Ranks, groups and compiles that the text shows.
 SHOWN = 10
@@ -148,3 +143,241 @@ def _make_frame(rows: Sequence[Any], names: list[str]) -> pd.DataFrame:
         return pd.Series([list(v) if isinstance(v, tuple) else v for v in values], dtype=DTYPES.get(name, "string"))
 
     return pd.DataFrame({name: make_column(name) for name in names})
+
+
+# Rows: one per rank, and one per compile over all ranks
+
+#: Letters of a rank's lookups that are shown; a long run has thousands.
+MOST_LETTERS = 200
+_NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank. `behind_s`: seconds that it compiled longer than the median rank."""
+
+    rank: int
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    compile_s: float
+    behind_s: float
+    lookups: str
+    first_difference: str | None
+
+
+@dataclass(frozen=True)
+class GraphRow:
+    """One compile over all ranks: the same id, function and trigger, the n-th time that the id is used.
+
+    `ranks` have it, `missing` do not; `differs` names what is not the same on all that have it. `order` is its place in
+    the order of most ranks. `spread_s`: seconds that the median rank is done before the slowest one; a rank that did
+    not compile it is done at once. `runtime_ms`: what torch expects the graph to take on the rank where it takes
+    longest, where it logged that. `steps` are those of the ranks that the session has rows of, `seconds` those of all
+    ranks that have it.
+    """
+
+    order: int
+    compile_id: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    trigger: str | None
+    ranks: list[int]
+    missing: list[int]
+    differs: list[str]
+    slowest_rank: int | None
+    slowest_s: float | None
+    median_s: float | None
+    spread_s: float | None
+    runtime_ms: float | None
+    steps: dict[int, RankStep]
+    seconds: dict[int, float]
+
+
+#: A step, and its position among the steps of its rank.
+PlacedStep = tuple[int, RankStep]
+
+
+def make_rank_rows(steps: Steps, divergences: Sequence[Divergence]) -> list[RankRow]:
+    """One row per rank, the one that compiled longest first."""
+    spent = {rank: sum_seconds(steps.get_seconds(rank)) for rank in steps.like}
+    median = statistics.median(spent.values()) if spent else 0.0
+    differing = [(_name_divergence(one), frozenset(one.ranks)) for one in divergences]
+    shared = {rank: _summarize_steps(own) for rank, own in steps.items()}
+    rows = [
+        RankRow(
+            rank=rank,
+            compile_s=spent[rank],
+            behind_s=spent[rank] - median,
+            first_difference=next((name for name, ranks in differing if rank in ranks), None),
+            **shared[like],
+        )
+        for rank, like in steps.like.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.compile_s, row.rank))
+
+
+class _StepCounts(TypedDict):
+    """What ranks that compiled the same have in common."""
+
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    lookups: str
+
+
+def _summarize_steps(own: Sequence[RankStep]) -> _StepCounts:
+    return {
+        "compiles": len(own),
+        "recompiles": sum(step.recompile is not None for step in own),
+        "graph_breaks": sum(len(step.breaks) for step in own),
+        "lookups": "".join(step.letters for step in own)[:MOST_LETTERS],
+    }
+
+
+def _name_divergence(one: Divergence) -> str:
+    kind = "diverged" if one.kind == "way" else one.kind.replace("_", " ")
+    return f"{kind} at {one.compile_id}" if one.compile_id else kind
+
+
+def make_graph_rows(steps: Steps, runtimes: Mapping[str, float] = _NOTHING) -> list[GraphRow]:
+    """One row per compile, the one with the slowest straggler first; `runtimes` is what `estimate_runtimes` gives."""
+    alike: dict[tuple[object, ...], dict[int, PlacedStep]] = defaultdict(dict)
+    places: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for rank, own in steps.items():
+        times: dict[tuple[object, ...], int] = defaultdict(int)
+        for position, step in enumerate(own):
+            key = (*step.target, times[step.target])
+            times[step.target] += 1
+            alike[key][rank] = position, step
+            places[key] += [position] * len(steps.members[rank])
+    ordered = sorted(alike, key=lambda key: (statistics.median(places[key]), -len(places[key]), str(key)))
+    rows = [_make_graph_row(order, alike[key], steps, runtimes) for order, key in enumerate(ordered)]
+    return sorted(rows, key=lambda row: (-(row.spread_s or 0.0), row.order))
+
+
+def _make_graph_row(order: int, placed: dict[int, PlacedStep], steps: Steps, runtimes: Mapping[str, float]) -> GraphRow:
+    own = {rank: step for rank, (_, step) in placed.items()}
+    first = next(iter(own.values()))
+    timed = _time_ranks(placed, steps)
+    slowest = max(timed, key=lambda rank: timed[rank], default=None)
+    slowest_s = None if slowest is None else timed[slowest]
+    expected = [runtimes[key] for step in own.values() if (key := step.event.compile_key or "") in runtimes]
+    missing = steps.expand(rank for rank in steps if rank not in own)
+    everywhere = [*timed.values(), *(0.0 for _ in missing)]
+    return GraphRow(
+        order=order,
+        compile_id=first.compile_id,
+        function=first.event.function,
+        file=first.event.file,
+        line=first.event.line,
+        trigger=first.trigger,
+        ranks=steps.expand(own),
+        missing=missing,
+        differs=[kind for kind, aspect in ASPECTS.items() if len({aspect(step) for step in own.values()}) > 1],
+        slowest_rank=slowest,
+        slowest_s=slowest_s,
+        median_s=statistics.median(timed.values()) if timed else None,
+        spread_s=None if slowest_s is None else slowest_s - statistics.median(everywhere),
+        runtime_ms=max(expected, default=None),
+        steps=own,
+        seconds=timed,
+    )
+
+
+def _time_ranks(placed: dict[int, PlacedStep], steps: Steps) -> dict[int, float]:
+    """Rank -> the seconds of a compile on that rank, for all ranks that timed it."""
+    timed: dict[int, float] = {}
+    for loaded, (position, step) in placed.items():
+        for rank in steps.members[loaded]:
+            own = step.duration_s if rank == loaded else steps.get_member_seconds(rank, position)
+            if is_timed(own):
+                timed[rank] = own
+    return dict(sorted(timed.items()))
+
+
+def list_columns(cls: type[Any]) -> list[str]:
+    """The columns of rows of a kind: the fields that are cells."""
+    return [f.name for f in fields(cls) if f.name not in ("steps", "seconds")]
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    class _Printer(Protocol):
+        def text(self, text: str) -> None: ...
+
+
+# Groups of ranks that compiled the same, for the same reasons, in the same order
+
+#: Groups that are compared with the largest one.
+MOST_COMPARED = 64
+
+
+@dataclass(frozen=True)
+class RankGroup:
+    """Ranks that compiled the same. `rank` is the first of them, whose rows the session has; all numbers of seconds
+    are computed from all ranks of the group. `difference` is where that rank first differs from the first of the
+    largest group.
+    """
+
+    rank: int
+    count: int
+    ranks: list[int]
+    compiles: int
+    recompiles: int
+    graph_breaks: int
+    lookups: str
+    median_s: float
+    slowest_rank: int
+    slowest_s: float
+    difference: str | None
+
+
+def group_ranks(data: Rows, steps: Steps) -> list[list[int]]:
+    """Return the groups of ranks that the session has rows of and that compiled the same, the largest group first."""
+    runs = find_graph_runs(data)
+    alike: dict[str, list[int]] = defaultdict(list)
+    for rank, own in steps.items():
+        alike[digest_steps(own, (run.compile_id for run in runs.get(rank, ())))].append(rank)
+    return sorted(alike.values(), key=lambda loaded: (-len(steps.expand(loaded)), loaded))
+
+
+def make_rank_groups(groups: Sequence[list[int]], steps: Steps, rows: Sequence[RankRow]) -> list[RankGroup]:
+    """One row per group that `group_ranks` gives. `rows` are those of all ranks."""
+    by_rank = {row.rank: row for row in rows}
+    return [
+        _make_group([by_rank[rank] for rank in steps.expand(loaded)], _compare(loaded, groups[0], steps, number))
+        for number, loaded in enumerate(groups)
+    ]
+
+
+def _compare(loaded: Sequence[int], largest: Sequence[int], steps: Steps, number: int) -> str | None:
+    """Return where the first rank of a group differs from the first of the largest one; None for too many groups."""
+    if not 0 < number < MOST_COMPARED:
+        return None
+    found = find_divergences(steps.select((largest[0], loaded[0])))
+    return found[0].sentence if found else None
+
+
+def name_group(group: RankGroup) -> str:
+    """`2,000 ranks like rank 0`, or `rank 3` if it is alone."""
+    return f"{format_amount(group.count, 'rank')} like rank {group.rank}" if group.count > 1 else f"rank {group.rank}"
+
+
+def _make_group(rows: Sequence[RankRow], difference: str | None) -> RankGroup:
+    first, slowest = rows[0], max(rows, key=lambda row: row.compile_s)
+    return RankGroup(
+        rank=first.rank,
+        count=len(rows),
+        ranks=[row.rank for row in rows],
+        compiles=first.compiles,
+        recompiles=first.recompiles,
+        graph_breaks=first.graph_breaks,
+        lookups=first.lookups,
+        median_s=statistics.median(row.compile_s for row in rows),
+        slowest_rank=slowest.rank,
+        slowest_s=slowest.compile_s,
+        difference=difference,
+    )

@@ -9,7 +9,7 @@ from ...formatting import format_expression
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
 from ..ranks.divergence import Divergence, find_divergences
-from ..ranks.rank_rows import make_graph_rows
+from ..ranks.rank_comparison import make_graph_rows
 
 #: Kinds of divergence that make ranks wait for each other; the others cost time alone.
 WAITING = ("way", "guard", "outcome", "graph_breaks", "collectives", "graph")

@@ -280,7 +280,7 @@ export interface RankDifference {
   order: number;
 }
 
-/** A rank, see `compilediag.diagnosis.ranks.rank_rows.RankRow`. */
+/** A rank, see `RankRow` of `diagnosis.ranks.rank_comparison`. */
 export interface RankSummary {
   rank: number;
   compiles: number;
@@ -292,7 +292,7 @@ export interface RankSummary {
   first_difference: string | null;
 }
 
-/** Ranks that compiled the same, see `compilediag.diagnosis.ranks.rank_groups.RankGroup`; `ranks` has the first. */
+/** Ranks that compiled the same, see `RankGroup` of `diagnosis.ranks.rank_comparison`; `ranks` has the first. */
 export interface RankGroup {
   rank: number;
   count: number;
@@ -307,7 +307,7 @@ export interface RankGroup {
   difference: string | null;
 }
 
-/** A compile over all ranks, see `compilediag.diagnosis.ranks.rank_rows.GraphRow`: `ranks` have it, `missed` do not,
+/** A compile over all ranks, see `GraphRow` of `diagnosis.ranks.rank_comparison`: `ranks` have it, `missed` do not,
  *  the first of which are `missing`. It has a cell for each shown rank, which is None for one that did not compile it. */
 export interface RankGraph {
   order: number;
