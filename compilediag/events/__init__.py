@@ -18,14 +18,11 @@ from typing import Any, cast
 
 from .base import ColumnSpec, Event, UserData, column, describe_column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, COMPILE_CACHES, CacheLookup
-from .calling import RAN, Calls
-from .capturing import CUDAGRAPH_ACTIONS, CudaGraphAction
-from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase
+from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase, VllmCompile, VllmConfig
 from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, REFUSED_BY, GuardFailure, Recompile, RefusedCall
-from .jobs import RankMember
 from .rows import RowList, Rows
-from .serving import VllmCompile, VllmConfig
-from .sources import SOURCE_REASONS, SOURCE_STATES, SourceStatus
+from .running import CUDAGRAPH_ACTIONS, RAN, Calls, CudaGraphAction
+from .sources import SOURCE_REASONS, SOURCE_STATES, RankMember, SourceStatus
 from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, StackFrame, SymbolicShape
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
