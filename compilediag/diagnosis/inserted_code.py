@@ -13,7 +13,7 @@ import io
 import tokenize
 from collections.abc import Iterable
 
-from ..decode.config_modules import find_config_module
+from .settings import find_config_module
 
 #: A longer path is not one that users write.
 MAX_PATH = 500

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..decode.config_modules import find_config_module
+#: Settings outside torch._dynamo.config.
+_MODULES = {
+    "dynamic_sources": "torch.compiler.config",
+    "unbacked_sources": "torch.compiler.config",
+    "autograd_cache_allow_custom_autograd_functions": "torch._functorch.config",
+    "use_duck_shape": "torch.fx.experimental._config",
+}
+
+
+def find_config_module(key: str) -> str:
+    """Return the configuration module of a setting."""
+    return _MODULES.get(key, "torch._dynamo.config")
+
 
 #: Configuration: name of a setting -> its value, as `Finding.fix` has it.
 Settings = dict[str, str | int | bool]
