@@ -85,7 +85,8 @@ __all__ = [
 #: 5: calls and parameters of stack frames; blocks of compiles.
 #: 6: analyzed entries of recompiles; ranks of a job that was read group by group.
 #: 7: refused calls; limits and regions of compiles, and what torch did about a failure; what vLLM compiles.
-SCHEMA_VERSION = 7
+#: 8: what looks the same as the expected object; symbols of guarded expressions.
+SCHEMA_VERSION = 8
 KINDS: tuple[type[Event], ...] = (
     Compile,
     Recompile,

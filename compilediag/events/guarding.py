@@ -32,6 +32,8 @@ GUARD_KINDS = (
     "other",
 )
 
+_LOOKALIKE = "another object or class of `actual` that looks the same as the expected one; NA for any other value"
+
 #: At the end of `actual` where another object, or another class, looks the same as the expected one.
 ANOTHER_OBJECT, ANOTHER_CLASS = " (another object)", " (another class)"
 
@@ -66,6 +68,7 @@ class Recompile(Event):
     guard_kind: str | None = column("string", "one of the guard kinds")
     expected: str | None = column("string", "value that the closest entry requires", user_data="content")
     actual: str | None = column("string", "value at this call", user_data="content")
+    lookalike: str | None = column("string", _LOOKALIKE, user_data="content")
     user_file: str | None = column("string", "file of the line that created the guard", user_data="path")
     user_line: int | None = column("Int64", "number of that line")
     user_code: str | None = column("string", "text of that line", user_data="code")
@@ -170,6 +173,7 @@ class GuardFailure(Event):
     guard_kind: str | None = column("string", "one of the guard kinds")
     expected: str | None = column("string", "value that the entry requires", user_data="content")
     actual: str | None = column("string", "value at this call", user_data="content")
+    lookalike: str | None = column("string", _LOOKALIKE, user_data="content")
     is_first: bool | None = column("boolean", "true for the guard that torch itself reports first")
     fail_count: int | None = column("Int64", "times this guard's subtree has failed so far, by torch's own count")
     guard: str | None = column(

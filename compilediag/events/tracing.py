@@ -67,6 +67,9 @@ class SymbolicShape(Event):
     expression: str | None = column(
         "string", "the expression that was guarded, assumed or left undecided", user_data="content"
     )
+    symbols: dict[str, str] | None = column(
+        "json", "each symbol of the expression -> what it stands for, as torch names it", user_data="content"
+    )
     value: str | None = column(
         "string", "value when it was created, or the value that it was specialized to", user_data="content"
     )

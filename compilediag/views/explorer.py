@@ -16,7 +16,7 @@ from typing import Any, TypedDict, TypeVar, cast
 from ..decode.guards.guard_text import parse_guard
 from ..decode.guards.guard_tree_text import ObjectNames, TreeLine, describe_guard, parse_tree_line, split_tree
 from ..diagnosis.rules.break_even import CallTally, EntryWorth
-from ..events import ANOTHER_OBJECT, Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
+from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..formatting import format_expression, format_names
 from ..notebook_cells import read_cell
 from ..source_files import SourceReader, split_lines
@@ -148,10 +148,12 @@ class ExplorerDocuments:
         """One line of the grid: in each entry the guards that failed, each once."""
         failed: dict[int, dict[int, FailedGuard]] = {}
         actual: dict[int, str | None] = {}
+        lookalikes: dict[int, str | None] = {}
         for failure in self._failures.get(event.compile_key or "", ()):
             guard = guards.add(failure)
             entry = entries.find(failure.entry_compile_key, failure.entry_compile_id)
             actual.setdefault(guard, failure.actual)
+            lookalikes.setdefault(guard, failure.lookalike)
             cell = FailedGuard(guard, bool(failure.is_first), failure.fail_count, failure.expected)
             failed.setdefault(entry, {}).setdefault(guard, cell)
         main = guards.add(event) if event.guard_source or event.guard_kind else None
@@ -172,6 +174,7 @@ class ExplorerDocuments:
                 "lost_s": event.lost_s,
             },
             actual,
+            lookalikes,
         )
 
 
@@ -420,10 +423,11 @@ _KINDS_WITHOUT_VALUE = frozenset({"symbolic_shape"})
 
 @dataclass
 class GridRow:
-    """A recompile as a line of the grid, with what each guard saw at it."""
+    """A recompile as a line of the grid, with what each guard saw at it, and which objects only look the same."""
 
     document: RecompileDocument
     actual: dict[int, str | None] = field(default_factory=dict)
+    lookalikes: dict[int, str | None] = field(default_factory=dict)
 
     def has_failed(self, guard: int) -> bool:
         """True if the guard failed in an entry, or was the reason for the recompile."""
@@ -548,7 +552,8 @@ def _collect_values(
         actual = row.actual.get(number)
         if actual is not None:
             is_new = row.has_failed_everywhere(number)
-            points.append((step, values.add(actual, is_new and row.has_every_entry, is_new), True))
+            value = values.add(actual, is_new and row.has_every_entry, is_new, row.lookalikes.get(number))
+            points.append((step, value, True))
     return {"values": values.listed, "points": points}
 
 
@@ -560,14 +565,13 @@ class _ValueList:
         self._objects: Counter[str] = Counter()
         self.listed: list[tuple[str, float | None]] = []
 
-    def add(self, text: str, is_new: bool, may_be_new: bool = False) -> int:
+    def add(self, text: str, is_new: bool, may_be_new: bool = False, lookalike: str | None = None) -> int:
         """The number of a value. `is_new`: no entry had the same object, so one that looks alike is another one. If
         only `may_be_new` is true, that is not known, and the value keeps its text.
         """
-        label = text.removesuffix(ANOTHER_OBJECT)
-        if label != text and not is_new and may_be_new:
-            label = text
-        elif label != text:
+        label = text
+        if lookalike is not None and (is_new or not may_be_new):
+            label = lookalike
             self._objects[label] += is_new
             label = f"{label} #{self._objects[label] + 1}" if is_new else f"{label}, an earlier one"
         if label not in self._numbers:

@@ -241,7 +241,7 @@ def test_objects_have_names_and_no_address_is_on_the_page(recorded, open_explore
     )
     for number in (1, 2, 3):
         came = guard("act", label, f"{label} (another object)", "identity")
-        failed = {f"0/{n}": [{**came, "guard": text.format(n)}] for n in reversed(range(number))}
+        failed = {f"0/{n}": [{**came, "lookalike": label, "guard": text.format(n)}] for n in reversed(range(number))}
         recorded.add(*recompiled(begin, 0, number, failed))
     page = open_explorer(recorded.snapshot())
     page.click('.cdiag-guards [data-key="guard act"]')

@@ -35,7 +35,7 @@ def make_base(file):
     """Write the session: small logs, the golden session, and rows of the tables that both lack."""
     cd.ingest(LOGS, file)
     store = Store.open(file, writable=True)
-    add_part(store, GOLDEN / "schema-7.cdiag")
+    add_part(store, GOLDEN / "schema-8.cdiag")
     store.append(_make_events())
     store.set_progress({4_194_305: {1: _make_state()}})
     store.set_meta(my_code=["/home/user"], library_folders=["/usr/lib"], program={"script": "/x.py", "arguments": []})

@@ -135,7 +135,11 @@ def make_session(version="2.15.0", frames=(), **shape):
         Recompile(**key, **function, **size, closest_compile_key="a", reason=reason),
         GuardFailure(**key, entry_compile_key="a", is_first=True, guard=guard, **size),
         SymbolicShape(**key, **symbol),
-        *([SymbolicShape(**key, source="s0 = L['x'].size()[0]", **shape)] if shape else []),
+        *(
+            [SymbolicShape(**key, source="s0 = L['x'].size()[0]", symbols={"s0": "L['x'].size()[0]"}, **shape)]
+            if shape
+            else []
+        ),
     ]
     data = tables(*rows, *frames)
     data.meta = {"torch_version": version}

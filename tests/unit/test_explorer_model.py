@@ -228,8 +228,8 @@ def test_values_in_order_with_numbers_where_they_are_numbers(tmp_path):
 
 
 def test_objects_that_look_alike_have_different_names(tmp_path):
-    act = {"guard_source": "act", "guard_kind": "identity"}
     here, other = "<lambda> at m.py:9", "<lambda> at m.py:9 (another object)"
+    act = {"guard_source": "act", "guard_kind": "identity", "lookalike": here}
     events = [
         *recompiled(1, {"0/0": [(act, here, other)]}),
         *recompiled(2, {"0/1": [(act, here, other)], "0/0": [(act, here, other)]}),

@@ -12,7 +12,7 @@ from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.plan.make_plan import make_plan
 from compilediag.events import BY_TABLE, RowList
 
-GOLDEN = Path(__file__).parents[1] / "golden/schema-7.cdiag"
+GOLDEN = Path(__file__).parents[1] / "golden/schema-8.cdiag"
 PACKAGES, PROJECT = "/home/user/compilediag/.venv/lib/python3.11/site-packages", "/home/user/compilediag/tests/golden"
 #: Where torch is, and where the user's code is.
 FOLDERS = [

@@ -49,9 +49,10 @@ def test_recompiles_that_torch_needs_by_default(values, count):
 
 
 def shape(action, **columns):
-    source = "L['x'].size()[0]" if action == "specialized" else "s77 = L['x'].size()[0]"
+    if action != "specialized":
+        columns["symbols"] = {"s77": "L['x'].size()[0]"}
     place = {"user_file": "/m.py", "user_line": 7, "user_code": "for i in range(n):"}
-    return SymbolicShape(time_ns=1, compile_key="k1", action=action, source=source, **place, **columns)
+    return SymbolicShape(time_ns=1, compile_key="k1", action=action, source="L['x'].size()[0]", **place, **columns)
 
 
 def diagnose_with(row, **changes):
@@ -83,8 +84,8 @@ def grow(*symbols):
 
 
 def test_a_condition_on_two_sizes_that_excludes_those_before_is_a_branch():
-    sources = "s7 = L['x'].size()[0], s8 = L['x'].size()[1]"
-    columns = {"time_ns": 1, "compile_key": "0.0/1", "action": "guarded", "source": sources}
+    symbols = {"s7": "L['x'].size()[0]", "s8": "L['x'].size()[1]"}
+    columns = {"time_ns": 1, "compile_key": "0.0/1", "action": "guarded", "source": str(symbols), "symbols": symbols}
     branches = {found.rule for found in grow(SymbolicShape(expression="s7*s8 > 100", **columns))}
     assert branches == {"branch"}
     assert {found.rule for found in grow(SymbolicShape(expression="s7*s8 < 900", **columns))} == {"size_changes"}
@@ -96,7 +97,10 @@ def single(tensor, *records):
         recompile("x.size()[1]", "tensor_size", "16", "24", 1),
         recompile("x.size()[0]", "tensor_size", "4", "1", 2),
     ]
-    records = [SymbolicShape(time_ns=1, compile_key="0.0/1", action="guarded", **record) for record in records]
+    records = [
+        SymbolicShape(time_ns=1, compile_key="0.0/1", action="guarded", source=str(symbols), symbols=symbols, **record)
+        for symbols, record in records
+    ]
     entries = [compiled(compile_id=f"0/{number}") for number in range(3)]
     return next(f for f in diagnose(tables(*entries, *rows, *records)) if f.source == "x.size()[0]")
 
@@ -104,9 +108,9 @@ def single(tensor, *records):
 def test_a_tensor_whose_other_size_has_a_condition_is_not_unbacked():
     free = single("x")
     assert free.fix == {"unbacked_sources": "L['x']"}
-    limited = single("x", {"expression": "s8 <= 512", "source": "s8 = L['x'].size()[1]"})
+    limited = single("x", ({"s8": "L['x'].size()[1]"}, {"expression": "s8 <= 512"}))
     assert limited.fix is None and "mark_unbacked(x, 0)" in limited.suggestion
-    related = single("x", {"expression": "Eq(s7, s8)", "source": "s7 = L['x'].size()[0], s8 = L['y'].size()[0]"})
+    related = single("x", ({"s7": "L['x'].size()[0]", "s8": "L['y'].size()[0]"}, {"expression": "Eq(s7, s8)"}))
     assert related.fix == {"unbacked_sources": "L['x']"}
 
 
@@ -115,7 +119,8 @@ def test_sizes_beside_a_special_one_can_be_dynamic():
         recompile("x.size()[0]", "tensor_size", "4", "1", 1),
         recompile("x.size()[0]", "tensor_size", "4", "9", 2, closest_compile_id="0/0"),
     ]
-    record = {"expression": "s7 <= 512", "source": "s7 = L['x'].size()[0]"}
+    symbols = {"s7": "L['x'].size()[0]"}
+    record = {"expression": "s7 <= 512", "source": str(symbols), "symbols": symbols}
     needed = SymbolicShape(time_ns=1, compile_key="0.0/2", action="guarded", **record)
     (found,) = diagnose(tables(*(compiled(compile_id=f"0/{number}") for number in range(3)), *rows, needed))
     assert found.rule == "size_zero_one" and found.fix == {"dynamic_sources": "L['x']"}

@@ -31,7 +31,7 @@ from compilediag.storage.texts import clean, digest_of, inflate
 from tests.unit.session_builder import META, SECOND, page_of, put, recording, saved
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests/golden/schema-7.cdiag"
+GOLDEN = ROOT / "tests/golden/schema-8.cdiag"
 SESSIONS = [GOLDEN, *sorted((ROOT / "notebooks/data").glob("*.cdiag"))]
 
 HOSTILE = {

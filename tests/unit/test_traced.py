@@ -126,6 +126,8 @@ def test_a_guard_says_what_its_symbols_stand_for(session):
     details = dict(zip(shapes["expression"], shapes["source"], strict=True))
     assert details["s77 > 3"] == "s77 = L['x'].size()[0]" and details["s77 <= 3"] == details["s77 > 3"]
     assert details["(s86 >= 0) & (s86 <= s77)"] == "s86 = L['n'], s77 = L['x'].size()[0]"
+    symbols = dict(zip(shapes["expression"], shapes["symbols"], strict=True))
+    assert symbols["(s86 >= 0) & (s86 <= s77)"] == {"s86": "L['n']", "s77": "L['x'].size()[0]"}
 
 
 def count_guards(session, **fields):

@@ -13,7 +13,9 @@ from .guard_text import ParsedGuard, parse_guard, split_comment
 
 @dataclass(slots=True)
 class FailingGuard:
-    """One failing guard. `guard` is torch's text; `fail_count` is torch's count for the guard's subtree."""
+    """One failing guard. `guard` is torch's text; `fail_count` is torch's count for the guard's subtree. `lookalike` is
+    the object of `actual` if it is another one that looks the same as the expected one.
+    """
 
     guard: str
     source: str | None
@@ -25,6 +27,7 @@ class FailingGuard:
     user_file: str | None = None
     user_line: int | None = None
     user_code: str | None = None
+    lookalike: str | None = None
 
 
 #: Kinds of guards on the structure of a value, not on its size. An entry for another structure has no guards on what
@@ -180,6 +183,7 @@ def _make_columns(guard: FailingGuard, is_torchs: Callable[[str], bool]) -> dict
         "guard_kind": guard.kind,
         "expected": guard.expected,
         "actual": guard.actual,
+        "lookalike": guard.lookalike,
         "user_file": file if users else None,
         "user_line": guard.user_line if users else None,
     }

@@ -132,7 +132,8 @@ class ShapeRecords:
             known[symbol] = columns["source"]
         if columns.get("source") is None and expression is not None:
             symbols = dict.fromkeys(_SYMBOL.findall(expression))
-            columns["source"] = ", ".join(f"{name} = {known[name]}" for name in symbols if name in known) or None
+            columns["symbols"] = {name: known[name] for name in symbols if name in known} or None
+            columns["source"] = ", ".join(f"{name} = {at}" for name, at in (columns["symbols"] or {}).items()) or None
         is_repeated = kind in _TWICE and self._latest == (_TWICE[kind], expression)
         self._latest = (kind, expression)
         return None if is_repeated else SymbolicShape(**columns, **common)

@@ -15,8 +15,6 @@ from ...formatting import format_expression, format_function, format_line, forma
 from ..evidence import Evidence, Stacks, get_place, group_by, kept
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")
-#: What is between the values of several symbols: `s0 = L['x'].size()[0], s1 = n`.
-_SOURCES = re.compile(r", (?=(?:s|u|z|zuf)\d+ = )")
 _EQUAL = re.compile(r"Eq\(s\d+, s\d+\)")
 _PARAMETER = re.compile(r"check_tensor\([^,]+, (?:\w+\.)*\w*Parameter,")
 #: Functions of torch that decide a condition without a guard where the size is unbacked, and how deep they are called.
@@ -287,9 +285,8 @@ def _get_resumed_place(row: Recompile) -> tuple[str | None, int | None]:
 
 def _get_sources(row: SymbolicShape) -> dict[str, str]:
     """The values that a record is about, as users write them, by their symbols."""
-    parts = [part.partition(" = ") for part in _SOURCES.split(row.source or "")]
-    named = ((symbol, name) if equals else (row.symbol or "", symbol) for symbol, equals, name in parts)
-    return {symbol: name_any_instance(format_source(name)) for symbol, name in named}
+    named = row.symbols or {row.symbol or "": row.source or ""}
+    return {symbol: name_any_instance(format_source(name)) for symbol, name in named.items()}
 
 
 def _is_of_two_tensors(row: SymbolicShape) -> bool:

@@ -12,14 +12,13 @@ import types
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ...decode.guards.guard_forms import compare_dispatch_keys, format_dim_ranges, parse_class_name
 from ...decode.guards.guard_text import ParsedGuard, TensorCheck, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
-from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...interrupts import pass_on
 from ..hooks.threads import is_torch_file
 from . import torch_api
@@ -121,20 +120,31 @@ def find_user_line(stack: Any) -> tuple[str, int, str | None] | None:
     return frame.filename, frame.lineno, (frame.line or "").strip() or None
 
 
-def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> tuple[str | None, str | None]:
-    """(expected, actual): the value that the guard expects and the value now, in the same form."""
+class GuardValues(NamedTuple):
+    """The value that a guard expects and the value now, in the same form.
+
+    `lookalike` is the object or class now, if it is another one that looks the same; `actual` says so too.
+    """
+
+    expected: str | None
+    actual: str | None
+    lookalike: str | None = None
+
+
+def describe_guard(parsed: ParsedGuard, scope: GuardScope, value: Any = NOTHING) -> GuardValues:
+    """Describe what the guard expects, and the value now."""
     if (parsed.source or "").endswith("._dynamo_dynamic_range"):
-        return parsed.expected, _describe_ranges(scope.value(parsed.operands[0])[0])
+        return GuardValues(parsed.expected, _describe_ranges(scope.value(parsed.operands[0])[0]))
     if parsed.kind in ("symbolic_shape", "alias") and parsed.operands:
-        return parsed.expected, _describe_operands(parsed, scope)
+        return GuardValues(parsed.expected, _describe_operands(parsed, scope))
     if value is NOTHING:
         if not parsed.operands:
-            return parsed.expected, None
+            return GuardValues(parsed.expected, None)
         value, missing = scope.value(parsed.operands[0])
         if missing is not None:
-            return parsed.expected, _describe_missing(missing)
+            return GuardValues(parsed.expected, _describe_missing(missing))
     describe_kind = _DESCRIBERS.get(parsed.kind)
-    return describe_kind(parsed, value) if describe_kind else (parsed.expected, describe(value))
+    return describe_kind(parsed, value) if describe_kind else GuardValues(parsed.expected, describe(value))
 
 
 def _describe_ranges(marks: Any) -> str:
@@ -157,25 +167,29 @@ def _describe_operands(parsed: ParsedGuard, scope: GuardScope) -> str | None:
     return ", ".join(text for text in texts if text is not None) or None
 
 
-def _describe_type(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_type(parsed: ParsedGuard, value: Any) -> GuardValues:
     expected, actual = parsed.expected, type_name(type(value))
     if actual.rpartition(".")[2] != expected:
-        return expected, actual
+        return GuardValues(expected, actual)
     expected = parse_class_name(parsed.text, module=True)
     actual = parse_class_name(type.__repr__(type(value)), module=True) or actual
     # A class that was defined again, when a notebook's cell ran again, has the same name.
-    return expected, actual + ANOTHER_CLASS if actual == expected else actual
+    return _compare(expected, actual, actual == expected, "class")
 
 
-def _describe_identity(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_identity(parsed: ParsedGuard, value: Any) -> GuardValues:
     old = _find_expected_object(parsed.text)
     actual = _identity(value)
     if old is None:
         cls = value if isinstance(value, type) else type(value)
         same = parse_class_name(parsed.text) == type_name(cls).rpartition(".")[2]
-        return parsed.expected, actual + ANOTHER_OBJECT if same else actual
+        return _compare(parsed.expected, actual, same, "object")
     expected = _identity(old)
-    return expected, actual + ANOTHER_OBJECT if actual == expected else actual
+    return _compare(expected, actual, actual == expected, "object")
+
+
+def _compare(expected: str | None, actual: str, looks_same: bool, what: str) -> GuardValues:
+    return GuardValues(expected, f"{actual} (another {what})", actual) if looks_same else GuardValues(expected, actual)
 
 
 def _identity(value: Any) -> str:
@@ -201,26 +215,28 @@ def _find_expected_object(text: str) -> Any:
     return None
 
 
-def _describe_length(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_length(parsed: ParsedGuard, value: Any) -> GuardValues:
     if parsed.text.startswith(("___tuple_iterator_len", "___list_reverseiterator_len")):
-        return parsed.expected, str(operator.length_hint(value)) if type(value) in _ITERATORS else describe(value)
+        actual = str(operator.length_hint(value)) if type(value) in _ITERATORS else describe(value)
+        return GuardValues(parsed.expected, actual)
     try:
-        return parsed.expected, str(read_length(value))
+        return GuardValues(parsed.expected, str(read_length(value)))
     except Unreadable:
         # An object without a length fails the guard too.
-        return parsed.expected, describe(value)
+        return GuardValues(parsed.expected, describe(value))
 
 
 #: Iterators whose remaining length is guarded.
 _ITERATORS: tuple[type, ...] = (type(iter(())), type(reversed([1])))
 
 
-def _describe_keys(parsed: ParsedGuard, value: Any) -> tuple[str | None, str]:
+def _describe_keys(parsed: ParsedGuard, value: Any) -> GuardValues:
     whole = type(value) in (dict, types.MappingProxyType) and (parsed.source or "").endswith(".keys()")
-    return parsed.expected, describe(list(dict.keys(value) if type(value) is dict else value) if whole else value)
+    keys = list(dict.keys(value) if type(value) is dict else value) if whole else value
+    return GuardValues(parsed.expected, describe(keys))
 
 
-_DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], tuple[str | None, str]]] = {
+_DESCRIBERS: dict[str, Callable[[ParsedGuard, Any], GuardValues]] = {
     "type": _describe_type,
     "identity": _describe_identity,
     "length": _describe_length,

@@ -390,8 +390,9 @@ def make_failure(
     expected, actual = parsed.expected, parsed.actual
     if actual is None:
         actual = read_state(parsed, scope)
+    lookalike = None
     if actual is None:
-        expected, actual = describe_guard(parsed, scope, value)
+        expected, actual, lookalike = describe_guard(parsed, scope, value)
     if parsed.kind == "mode_stack":
         expected = read_mode_types(parsed, scope.closure_vars) or expected
     return FailingGuard(
@@ -404,6 +405,7 @@ def make_failure(
         user_file=scope.full_path(parsed.user_file),
         user_line=parsed.user_line,
         user_code=parsed.user_code,
+        lookalike=lookalike,
     )
 
 

@@ -618,6 +618,7 @@ export interface RecompilesRow {
   guard_kind: string | null;
   expected: string | null;
   actual: string | null;
+  lookalike: string | null;
   user_file: string | null;
   user_line: number | null;
   user_code: string | null;
@@ -641,6 +642,7 @@ export interface GuardFailuresRow {
   guard_kind: string | null;
   expected: string | null;
   actual: string | null;
+  lookalike: string | null;
   is_first: boolean | null;
   fail_count: number | null;
   guard: string | null;
@@ -881,6 +883,7 @@ export interface SymbolicShapesRow {
   symbol: string | null;
   source: string | null;
   expression: string | null;
+  symbols: Json | null;
   value: string | null;
   range: string | null;
   reason: string | null;
