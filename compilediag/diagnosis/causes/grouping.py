@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -260,30 +260,32 @@ def _join(causes: list[Cause]) -> Cause:
 def _group_by_flow(causes: Sequence[Cause]) -> list[list[Cause]]:
     """The causes, those together that are one size in several calls of the user's function."""
     groups: list[list[Cause]] = []
+    comparable: dict[tuple[object, ...], list[list[Cause]]] = defaultdict(list)
     for cause in causes:
-        found = next((group for group in groups if any(_is_passed_on(one, cause) for one in group)), None)
+        alike = comparable[_get_flow_key(cause) or (id(cause),)]
+        found = next((group for group in alike if any(_is_passed_on(one, cause) for one in group)), None)
         if found is None:
             groups.append([cause])
+            alike.append(groups[-1])
         else:
             found.append(cause)
     return groups
 
 
+def _get_flow_key(cause: Cause) -> tuple[object, ...] | None:
+    """What is the same for sizes of which one can come from the other: the function, and how they changed."""
+    site = cause.call_site
+    if not cause.path.is_size or site is None or get_user_value(cause) is None:
+        return None
+    return site.file, site.function, cause.values, cause.bounds, cause.is_still_static, cause.is_first
+
+
 def _is_passed_on(origin: Cause, cause: Cause) -> bool:
-    """True if the size of `cause` changed as that of `origin` did, and its value is the same one or comes from it."""
-    if not (origin.path.is_size and cause.path.is_size) or _get_change(origin) != _get_change(cause):
-        return False
-    first, second = origin.call_site, cause.call_site
-    value, passed = get_user_value(origin), get_user_value(cause)
-    if first is None or second is None or value is None or passed is None:
-        return False
-    if (first.file, first.function) != (second.file, second.function):
-        return False
-    return value == passed or passed in _list_results(first.code or "")
-
-
-def _get_change(cause: Cause) -> tuple[object, ...]:
-    return cause.values, cause.bounds, cause.is_still_static, cause.is_first
+    """True if the value of `cause` is that of `origin`, or what the call with that value returned."""
+    passed, site = get_user_value(cause), origin.call_site
+    return passed is not None and (
+        get_user_value(origin) == passed or passed in _list_results((site.code if site else None) or "")
+    )
 
 
 def _list_results(code: str) -> Iterator[str]:
