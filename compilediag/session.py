@@ -6,6 +6,7 @@ data; the findings and views are imported when they are first used.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import sqlite3
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
-from .events import SourceStatus
+from .events import Artifact, Compile, SourceStatus
 from .files import check_replaceable, make_absolute
 from .interrupts import pass_on
 from .storage.data import SessionData
@@ -161,7 +162,23 @@ class Session(TableProperties):
 
         KeyError if there is no such compile or its metrics were not stored: only sessions read from logs have them.
         """
-        return self.data.metrics(event_id)
+        from .decode.records.compilation_metrics import KINDS, join_texts
+
+        first, names = int(event_id), {}
+        if any(row.event_id == first for row in self.data.rows(Compile)):
+            artifacts = self.data.rows(Artifact)
+            begin = bisect.bisect_right(artifacts, first, key=lambda row: row.event_id or 0)
+            # They come right behind it, each long field on its own.
+            for at, row in enumerate(artifacts[begin : begin + 20], first + 1):
+                if row.event_id != at or row.name is None or row.name.split(".")[0] not in KINDS:
+                    break
+                names[row.name] = at
+        if not names:
+            raise KeyError(f"no metrics are kept for event {event_id}")
+        try:
+            return join_texts({name: self.artifact(at) for name, at in names.items()})
+        except (ValueError, TypeError, RecursionError) as error:
+            raise KeyError(f"the metrics of event {event_id} are damaged: {error}") from None
 
     def progress(self) -> list[dict[str, Any]]:
         """What is compiling now, one dict per thread: compile_id, function, file, line, trigger, phases, started_ns."""

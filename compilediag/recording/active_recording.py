@@ -29,7 +29,7 @@ from ..interrupts import finish, ignore, pass_on
 from ..program import META_KEY as PROGRAM
 from ..program import describe_program, list_library_folders, program_name
 from ..sources.hooks import own_errors
-from ..storage.data import SessionData
+from ..storage.recorded_data import RecordedData
 from ..storage.run_identity import identify_process
 from ..storage.session_files import (
     OF_THE_PATH,
@@ -141,7 +141,7 @@ class ActiveRecording:
     `levels`: an object for each watch that has begun and not ended.
     """
 
-    data: SessionData
+    data: RecordedData
     recorder: Recorder
     levels: list[object]
     session: Any = None
@@ -385,15 +385,15 @@ def _open_file(recorder: Recorder, is_named: bool) -> None:
         recorder.lose(problem)
 
 
-def _open_data(recorder: Recorder, meta: dict[str, Any]) -> SessionData:
+def _open_data(recorder: Recorder, meta: dict[str, Any]) -> RecordedData:
     """The data of the file; of an empty session in memory if there is no file that can be written and read."""
     try:
         if recorder.lost is None:
-            return SessionData(recorder.path, recorder.flush)
+            return RecordedData(recorder.path, recorder.flush)
     except (OSError, sqlite3.Error, CompilediagError) as error:
         pass_on(error)
         recorder.lose(f"{recorder.path} can't be read: {error}")
-    return SessionData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta))
+    return RecordedData(recorder.path, recorder.flush, Store.create_in_memory(recorder.path, meta))
 
 
 def _abandon(recorder: Recorder | None, taken: Taken, made: Path | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sqlite3
 import time
 from collections import deque
@@ -20,13 +21,14 @@ from typing import Any
 from .. import own_log
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
-from ..interrupts import pass_on
-from .file_place import FilePlace
+from ..interrupts import ignore, pass_on
 from .rows import Owner
-from .session_files import OF_THE_PATH
+from .session_files import OF_THE_PATH, RECORDED, close_all, find_file_key, open_into
 from .store import States, Store
 
 logger = logging.getLogger("compilediag")
+#: Where the header of a SQLite file has its application id. A session's is random: another session has another one.
+APPLICATION_ID = slice(68, 72)
 #: What SQLite reports for the file or the disk, and not for a value that it can't store.
 OF_THE_FILE = {
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY),
@@ -44,6 +46,137 @@ BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 LOCK_S, END_S = 0.5, 5.0
 #: At most so many events, and bytes of texts, wait in memory for a file that can't be written.
 MAX_WAITING_EVENTS, MAX_WAITING_BYTES = 50_000, 64 << 20
+
+
+class FilePlace:
+    """The file of a recording, which SQLite has open, from `open` to `close`, which also cleans up a failed `open`.
+
+    Closing any descriptor of a file drops all locks that the process has on it, also those of SQLite; another process
+    could then remove the -wal file. So the file is opened once, and closed after SQLite has closed it.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        #: One, while the file is open.
+        self._descriptors: list[int] = []
+        self._is_known = False
+        self.key = (-1, -1)
+        self._application_id = b""
+        self._wal = Path(f"{path}-wal")
+        #: Inode and bytes of the -wal file when it was last noted.
+        self._noted_wal: tuple[int, int] | None = None
+
+    def open(self) -> None:
+        """Open the file; OSError if it can't be opened."""
+        open_into(self._descriptors, self.path, os.O_RDONLY)
+        found = os.fstat(self._descriptors[0])
+        self.key = (found.st_dev, found.st_ino)
+        self._application_id = self._read_application_id()
+        RECORDED.add(self.key)
+        self._is_known = True
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the file is, whatever its name is: equal in all processes."""
+        return (*self.key, self._application_id)
+
+    def describe_absence(self) -> str | None:
+        """Why the file is not at its path any more; None if it is."""
+        if not self._is_known:
+            return None
+        try:
+            key = find_file_key(self.path)
+        except OSError as error:
+            pass_on(error)
+            return None  # It can't be looked up now; SQLite's next write shows whether it is there.
+        if key is None:
+            return f"{self.path} was removed"
+        return None if key == self.key else f"{self.path} was replaced"
+
+    @property
+    def is_overwritten(self) -> bool:
+        """True if the file has the content of another one."""
+        return self._is_known and self._read_application_id() != self._application_id
+
+    def is_wal_cut(self, connection: sqlite3.Connection) -> bool:
+        """True if the -wal file has lost something since it was noted that is not in the file either.
+
+        A process that closes the file empties the -wal file, after it has copied it into the file. SQLite can copy it
+        then, as there is nothing to copy, and it cannot where pages are missing.
+        """
+        before = self._noted_wal
+        self.note_wal()
+        if before is None or self._noted_wal is None or self._noted_wal[1] >= before[1]:
+            return False
+        try:
+            is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error:
+            return True
+        if is_busy:
+            self._noted_wal = before  # Another process copies it: the next look decides.
+        return False
+
+    def note_wal(self) -> None:
+        """Note how much the -wal file has."""
+        self._noted_wal = None
+        with ignore(OSError):  # There is none yet, or it was removed, and SQLite still has it open.
+            found = os.stat(self._wal)
+            self._noted_wal = found.st_ino, found.st_size
+
+    def forget_wal(self) -> None:
+        """The -wal file is removed when the last connection is closed, and the next one begins another."""
+        self._noted_wal = None
+
+    # How the connection to a file that is lost is closed. By itself, SQLite copies what is in the -wal file then.
+
+    def close_damaged(self, connection: sqlite3.Connection) -> None:
+        """Leave the file and its -wal file as they are, for whoever opens them next: while the file has another name,
+        SQLite copies nothing into it.
+        """
+        aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
+        is_moved = False
+        with ignore(OSError):
+            os.rename(self.path, aside)
+            is_moved = True
+        try:
+            connection.close()
+        finally:
+            if is_moved:
+                os.rename(aside, self.path)
+
+    def close_overwritten(self, connection: sqlite3.Connection) -> None:
+        """Write nothing to a file that has another one's content now: SQLite copies nothing from an empty -wal file."""
+        with ignore(OSError):
+            os.truncate(self._wal, 0)
+        connection.close()
+        self._remove_wal()
+
+    def close_elsewhere(self, connection: sqlite3.Connection) -> None:
+        """Complete the file where it is now, if it has a name."""
+        with ignore(OSError, sqlite3.Error):
+            if self._descriptors and os.fstat(self._descriptors[0]).st_nlink:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        connection.close()
+        self._remove_wal()
+
+    def _remove_wal(self) -> None:
+        """Remove the side files that were left: SQLite would take them for those of the file that has the path now."""
+        with ignore(OSError):
+            if self._noted_wal is not None and os.stat(self._wal).st_ino == self._noted_wal[0]:
+                self._wal.unlink()
+                Path(f"{self.path}-shm").unlink()
+
+    def close(self) -> None:
+        """Close the file, after all connections to it were closed."""
+        RECORDED.discard(self.key)
+        close_all(self._descriptors)
+
+    def _read_application_id(self) -> bytes:
+        try:
+            return os.pread(self._descriptors[0], APPLICATION_ID.stop, 0)[APPLICATION_ID]
+        except (OSError, IndexError) as error:
+            pass_on(error)
+            return self._application_id
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,18 @@ from .. import own_log
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
 from ..interrupts import finish, ignore, pass_on
-from .accepted_files import Tables, check_file, check_ids, check_version, read_schema
 from .cells import is_process_id, read_facts, read_state
-from .guarded_connection import STATEMENTS, GuardedConnection, connect, forbid_schema_changes
+from .guarded_connection import (
+    STATEMENTS,
+    GuardedConnection,
+    Tables,
+    check_file,
+    check_ids,
+    check_version,
+    connect,
+    forbid_schema_changes,
+    read_schema,
+)
 from .rows import Owner, get_owner, insert_events, insert_rows, own_fields
 from .run_identity import is_recorded_elsewhere
 from .session_files import FileKey, create_private, find_file_key, hold_temporary, remove

@@ -7,8 +7,6 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..unpacking import unpack
-
 #: Texts up to this number of bytes are stored uncompressed.
 SHORT = 5 * 1024
 #: Longer texts are not unpacked: a log's record has at most 64 MB.
@@ -44,6 +42,23 @@ def make_valid(text: bytes) -> bytes:
     except UnicodeDecodeError:
         return text.decode("utf-8", "replace").encode()
     return text
+
+
+def unpack(body: bytes, most: int) -> bytes:
+    """The data of a zlib stream, which somebody else may have made. zlib.error if it is damaged or has more than `most`
+    bytes: a few kB can unpack to gigabytes.
+    """
+    stream = zlib.decompressobj()
+    data = stream.decompress(body, most)
+    if not stream.eof:
+        is_long = len(data) >= most
+        raise zlib.error(f"it unpacks to more than {most >> 20} MB" if is_long else "incomplete or truncated stream")
+    return data
+
+
+def unpack_start(body: bytes, size: int) -> bytes:
+    """The first `size` bytes of a zlib stream. zlib.error if they are damaged."""
+    return zlib.decompressobj().decompress(body, size)
 
 
 def inflate(body: bytes, most: int = MAX_TEXT) -> str:

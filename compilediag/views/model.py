@@ -25,8 +25,7 @@ from ..diagnosis.torch_docs import find_torch_page
 from ..events import Artifact, Compile
 from ..program import describe_command
 from ..storage.table_properties import TableProperties
-from ..storage.texts import deflate, inflate
-from ..unpacking import unpack_start
+from ..storage.texts import deflate, inflate, unpack_start
 from .explorer import ExplorerDocuments, SourceLines
 from .page_rows import (
     EXPLAINED,

@@ -23,6 +23,7 @@ import traitlets
 from ..errors import CompilediagError
 from ..files import make_absolute
 from ..interrupts import pass_on
+from ..storage.recorded_data import RecordedData
 from . import esm, page_json
 from .export import export_session
 from .model import ViewModel
@@ -162,7 +163,7 @@ class DashboardWidget(anywidget.AnyWidget):
         self.on_msg(self._handle_message)
         if model.data.state == "watching":
             self.pump.start()
-        if model.data.is_recorded_here:
+        if isinstance(model.data, RecordedData) and model.data.is_recorded_here:
             model.data.call_when_ended(self._finish)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from compilediag.events import (
 )
 from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
-from compilediag.storage.data import SessionData
+from compilediag.storage.recorded_data import RecordedData
 from compilediag.views import esm, page_json
 from compilediag.views.model import ViewModel
 from tests.unit.tables_builder import add_keys
@@ -109,7 +109,7 @@ class Recorded:
             "stopped_ns": None,
         }
         self.recorder = Recorder(path, meta).begin()
-        self.session = Session(SessionData(path, self.recorder.flush))
+        self.session = Session(RecordedData(path, self.recorder.flush))
         self.model = ViewModel(self.session.data)
         self.feed = Feed()
         self.clock = BEGIN_NS

@@ -21,9 +21,9 @@ from compilediag.sources.caches.key_history import CacheKeys
 from compilediag.sources.dynamo import structured_trace
 from compilediag.sources.hooks import late_imports, patches
 from compilediag.sources.hooks.source import Source
-from compilediag.storage import data, guarded_connection, rows, session_files, store
-from compilediag.storage.file_place import FilePlace
-from compilediag.storage.session_writer import SessionWriter
+from compilediag.storage import guarded_connection, rows, session_files, store
+from compilediag.storage.recorded_data import RecordedData
+from compilediag.storage.session_writer import FilePlace, SessionWriter
 from tests.live import programs
 
 
@@ -56,7 +56,7 @@ def test_what_fails_at_the_end_in_a_state_or_in_a_record_is_shown(owner, functio
 @pytest.mark.swallows
 @pytest.mark.parametrize(
     ("owner", "function"),
-    [(recorder.Recorder, "end"), (active_recording.sources, "device_name"), (data.SessionData, "announce_end")],
+    [(recorder.Recorder, "end"), (active_recording.sources, "device_name"), (RecordedData, "announce_end")],
 )
 def test_what_fails_while_a_watch_ends_is_a_warning(owner, function, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "compilediag"), cd.watch() as session:
@@ -114,8 +114,8 @@ UNWRITTEN = [
     *(rows.insert_events, rows.insert_rows, rows._Layout.make_rows),
 ]
 UNOPENED = [
-    *(data.SessionData._connect_again, data.SessionData.close_during, data.SessionData.announce_end),
-    *(data.SessionData.end_recording, store.Store.reopen, store.Store.release, store.Store.close, FilePlace.close),
+    *(RecordedData._connect_again, RecordedData.close_during, RecordedData.announce_end),
+    *(RecordedData.end_recording, store.Store.reopen, store.Store.release, store.Store.close, FilePlace.close),
     *(guarded_connection.connect, session_files.find_file_key, SessionWriter.close, SessionWriter._close_store),
 ]
 #: What runs in the writer's thread, from outside to inside.

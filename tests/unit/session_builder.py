@@ -3,7 +3,7 @@
 from compilediag.events import SourceStatus
 from compilediag.recording.recorder import Recorder
 from compilediag.session import Session
-from compilediag.storage.data import SessionData
+from compilediag.storage.recorded_data import RecordedData
 from compilediag.views.model import ViewModel
 
 SECOND = 1_000_000_000
@@ -45,7 +45,7 @@ def recording(folder, *items, feed_name="compiles", **options):
     feed = Feed(feed_name)
     recorder.feeds = [feed]
     put(recorder, *items)
-    return Session(SessionData(recorder.path, recorder.flush)), recorder, feed
+    return Session(RecordedData(recorder.path, recorder.flush)), recorder, feed
 
 
 def saved(folder, *items, **options):

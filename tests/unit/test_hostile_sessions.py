@@ -19,7 +19,7 @@ from compilediag.storage import guarded_connection, texts
 from compilediag.storage import store as store_module
 from compilediag.storage.merging import add_part
 from compilediag.storage.store import Store
-from compilediag.unpacking import unpack
+from compilediag.storage.texts import unpack
 
 from .every_view import list_views, show_everything
 from .hostile_sessions import make_base, set_meta, spoil

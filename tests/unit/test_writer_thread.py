@@ -11,7 +11,7 @@ from compilediag.events import Artifact, Phase, SourceStatus
 from compilediag.recording import recorder as recorder_module
 from compilediag.recording.recorder import Recorder, WriterStatus
 from compilediag.session import Session
-from compilediag.storage.data import SessionData
+from compilediag.storage.recorded_data import RecordedData
 
 from .session_builder import META, Feed, put
 
@@ -68,7 +68,7 @@ def injected(tmp_path):
     finally:
         threading.settrace(None)
     recorder.feeds = [Feed(), WriterStatus(recorder)]
-    yield injection, Session(SessionData(recorder.path, recorder.flush)), recorder
+    yield injection, Session(RecordedData(recorder.path, recorder.flush)), recorder
     recorder.close()
 
 
@@ -169,7 +169,7 @@ def test_each_step_can_fail_for_good_and_the_rest_is_recorded(tmp_path, step, er
     recorder = Recorder(tmp_path / "run.cdiag", dict(META)).begin()
     feed = Feed()
     recorder.feeds = [feed, WriterStatus(recorder)]
-    session = Session(SessionData(recorder.path, recorder.flush))
+    session = Session(RecordedData(recorder.path, recorder.flush))
     write(recorder, "before")
     with undo(recorder):
         STEPS[step](recorder, error("stray"))
@@ -237,7 +237,7 @@ def test_a_thread_that_can_not_start_is_started_by_the_next_reader(tmp_path, mon
         patched.setattr(threading.Thread, "start", refuse)
         recorder = Recorder(tmp_path / "run.cdiag", dict(META)).begin()
     recorder.feeds = [Feed()]
-    session = Session(SessionData(recorder.path, recorder.flush))
+    session = Session(RecordedData(recorder.path, recorder.flush))
     put(recorder, Phase(time_ns=1, name="a"))
     assert recorder._thread is None and session.phases["name"].tolist() == ["a"]
     assert recorder._thread.is_alive()

@@ -32,7 +32,7 @@ from ...files import make_absolute
 from ...formatting import format_line
 from ...interrupts import ignore, pass_on
 from ...program import program_name
-from ...unpacking import unpack
+from ...storage.texts import unpack
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink
