@@ -119,8 +119,9 @@ def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
 
 def _try(args: argparse.Namespace, plan: Plan | None, detail: str, folder: Path) -> ScriptTrial:
     from compilediag.trials.fresh_process import ProcessRunner, ProgramJob
-    from compilediag.trials.progress import TrialProgress
     from compilediag.trials.script_trial import try_script
+
+    from ..trials.fresh_process import TrialProgress
 
     script = args.script if args.is_module else os.path.abspath(args.script)
     # The script sees its name as it was typed.

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from compilediag.trials.program_changes import find_edited
 from compilediag.trials.trial_process import Files, RunResult, run_job
 
+from ..trials.trial_process import find_edited
 from .python_program import execute, find_module, find_script
 
 

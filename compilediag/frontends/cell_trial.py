@@ -16,8 +16,7 @@ from ..errors import CompilediagError
 from ..formatting import format_names
 from ..interrupts import pass_on
 from ..session import Session
-from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob
-from ..trials.progress import TrialProgress
+from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
 from .cell_source import FIRST_LINE, TRY, name_cell, write_python
 

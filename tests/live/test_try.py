@@ -128,8 +128,7 @@ def make_plan_of_edit(file, old, new, line, **replaced):
 @pytest.fixture
 def try_plan(tmp_path):
     """Tries a plan on a script in fresh processes, as the command does."""
-    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob
-    from compilediag.trials.progress import TrialProgress
+    from compilediag.trials.fresh_process import ProcessRunner, ProgramJob, TrialProgress
     from compilediag.trials.script_trial import try_script
 
     def run(path, plan, runs=1, timeout=None, process="compilediag.cli.try_process", **job):

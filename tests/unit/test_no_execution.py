@@ -54,7 +54,7 @@ ALLOWED = {
     ("cli/try_process.py", "_prepare", ".compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "EditedSource.compile", "compile"): USERS_SOURCE,
     ("diagnosis/source_edits.py", "_parse", "compile"): PARSE_ONLY,
-    ("trials/program_changes.py", "import_edited.get_edited_code", ".compile"): USERS_SOURCE,
+    ("trials/trial_process.py", "import_edited.get_edited_code", ".compile"): USERS_SOURCE,
     ("trials/torch_api.py", "find_config", "importlib.import_module"): "the modules are a table in settings.py",
     ("diagnosis/source_edits.py", "EditedSource.parse", "compile"): PARSE_ONLY,
     ("frontends/cell_process.py", "_run_cells", ".run_cell"): "runs cells that the user executed, in a trial",
