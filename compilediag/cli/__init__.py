@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -20,15 +22,17 @@ from .diff_command import DiffCommand
 from .doctor_command import DoctorCommand
 from .example_command import ExampleCommand
 from .export_command import ExportCommand
-from .help_format import CommandHelpFormatter
 from .ingest_command import IngestCommand
 from .live_command import LiveCommand
-from .output_errors import ends_with_output, open_closed_streams
+from .output import ends_with_output, open_closed_streams
 from .plan_command import PlanCommand
 from .ranks_command import RanksCommand
 from .report_command import ReportCommand
 from .run_command import RunCommand
 from .try_command import TryCommand
+
+#: A paragraph that has lines like `csv:   a folder` or indented ones is an example or a list.
+_IS_LAID_OUT = re.compile(r"^(?:\s+\S|\w+: +\S)", re.MULTILINE)
 
 
 class Command(Protocol):
@@ -109,3 +113,18 @@ def make_parser() -> argparse.ArgumentParser:
         command.add_arguments(subparser)
         subparser.set_defaults(command=command)
     return parser
+
+
+class CommandHelpFormatter(argparse.HelpFormatter):
+    """Fills the terminal with the paragraphs of a command's help; examples and lists stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = (
+            textwrap.indent(paragraph, indent)
+            if _IS_LAID_OUT.search(paragraph)
+            else textwrap.fill(
+                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+            for paragraph in re.split(r"\n\n", text.strip("\n"))
+        )
+        return "\n\n".join(paragraphs)

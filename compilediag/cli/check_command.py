@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from compilediag.errors import CompilediagError
 from compilediag.files import HTML_PAGE, check_output
 
+from .output import print_text
+
 if TYPE_CHECKING:
     from compilediag.session import Session
 
@@ -46,7 +48,6 @@ class CheckCommand:
             check_output(args.report, HTML_PAGE)
 
         from compilediag.diagnosis.gate import Limits, check
-        from compilediag.document import escape_unprintable
         from compilediag.session import load_any
         from compilediag.views.totals import compute_totals, describe_totals
 
@@ -63,7 +64,7 @@ class CheckCommand:
             totals = describe_totals(compute_totals(session.data))
             print(f"compilediag check: {'FAILED' if broken else 'passed'}: {totals}")
             for limit in broken:
-                print(escape_unprintable(str(limit)))
+                print_text(str(limit))
         return code or int(bool(broken))
 
 

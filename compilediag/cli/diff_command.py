@@ -7,6 +7,8 @@ import sys
 
 from compilediag.files import HTML_PAGE, check_output
 
+from .output import print_text
+
 
 class DiffCommand:
     """Compare two sessions: what is new, gone or changed.
@@ -26,10 +28,9 @@ class DiffCommand:
             check_output(args.report, HTML_PAGE)
 
         import compilediag as cd
-        from compilediag.document import escape_unprintable
 
         found = cd.diff(args.before, args.after)
-        print(escape_unprintable(found.summary()), end="")
+        print_text(found.summary(), end="")
         if args.report:
             print(f"compilediag: wrote {found.report(args.report)}", file=sys.stderr)
         return 0

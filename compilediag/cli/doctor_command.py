@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+#: What compilediag records with each torch, as listed in docs/torch_versions.md. `docs/make_torch_versions.py --run`
+#: writes it.
+FOUND = Path(__file__).with_name("torch_versions.json")
+WIDTH = 100
 PACKAGES = ("compilediag", "torch", "triton", "pandas", "anywidget", "plotly", "IPython", "jupyterlab", "ipykernel")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -22,8 +31,6 @@ class DoctorCommand:
         """Take no arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        from .torch_support import describe_support
-
         print(f"{'python':<12} {platform.python_version()}  {platform.platform()}")
         for package in PACKAGES:
             print(f"{package:<12} {_find_version(package) or 'not installed'}")
@@ -74,3 +81,19 @@ def _check_dashboard() -> str:
 def _find_browser() -> str:
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     return found or "no Chromium (only the tests of this project need one)"
+
+
+def describe_support(torch_version: str) -> Iterator[str]:
+    """Yield lines about what compilediag records with this torch, and what it does not."""
+    versions: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8"))["versions"]
+    name = ".".join(torch_version.split("+", maxsplit=1)[0].split(".")[:2])
+    if name not in versions:
+        yield f"not tested with torch {name}; tested with torch {', '.join(versions)}"
+        return
+    answers: dict[str, str] = versions[name]["answers"]
+    recorded = sum(answer == "yes" for answer in answers.values())
+    yield f"{recorded} of {len(answers)} features were tested with torch {name} and are recorded"
+    for answer in sorted(set(answers.values()) - {"yes"}):
+        records = "; ".join(feature for feature, given in answers.items() if given == answer)
+        label = "not recorded" if answer == "no" else f"{answer} {name}" if answer == "not in torch" else answer
+        yield from textwrap.wrap(f"{label}: {records}".replace("`", ""), WIDTH, break_on_hyphens=False)

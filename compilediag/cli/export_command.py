@@ -7,6 +7,8 @@ import sys
 
 from compilediag.errors import CompilediagError
 
+from .output import print_text
+
 FORMATS = ("perfetto", "parquet", "csv", "markdown")
 
 
@@ -46,9 +48,7 @@ class ExportCommand:
         if args.output is not None:
             print(f"compilediag: wrote {session.export(args.output, args.format, redact)}", file=sys.stderr)
             return 0
-        from compilediag.document import escape_unprintable
+        from compilediag.views.export import make_markdown
 
-        from ..views.export import make_markdown
-
-        sys.stdout.write(escape_unprintable(make_markdown(session.data, bool(redact))))
+        print_text(make_markdown(session.data, bool(redact)), end="")
         return 0

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from compilediag.errors import INTERRUPTED, CompilediagError, NewerSchema, NotASession, WrongInput
 
+from .output import print_text
+
 if TYPE_CHECKING:
     from compilediag.logs.folders import FollowedFiles
     from compilediag.views.live_status import JobReader, JobStatus
@@ -98,15 +100,14 @@ def _follow(data: FollowedFiles, title: str, show_screen: bool) -> JobStatus:
 
         with LiveScreen() as screen:
             return _repeat(reader, data, screen.show)
-    from compilediag.document import escape_unprintable
-
     from .live_lines import LiveLines
 
     lines = LiveLines()
 
     def print_lines(job: JobStatus) -> None:
         for line in lines.describe(job):
-            print(escape_unprintable(line), flush=True)
+            print_text(line)
+            sys.stdout.flush()
 
     return _repeat(reader, data, print_lines)
 
@@ -122,10 +123,10 @@ def _repeat(reader: JobReader, data: FollowedFiles, show: Callable[[JobStatus], 
 
 def _print_end(data: FollowedFiles, path: str, job: JobStatus) -> int:
     """Print the summary, and the line that `compilediag run` ends with."""
-    from compilediag.document import escape_unprintable
-    from compilediag.views.summary import format_closing_line, format_summary
+    from compilediag.session import Session
+    from compilediag.views.summary import format_closing_line
 
     killed = [f"{process.name} {process.ending}" for process in job.processes if process.was_killed]
-    print(format_summary(data))
-    print(escape_unprintable(format_closing_line(data, path, ", ".join(killed) or None)))
+    print(Session(data).summary())
+    print_text(format_closing_line(data, path, ", ".join(killed) or None))
     return 1 if killed else 0

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from .output import print_text
+
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
 
@@ -49,9 +51,7 @@ class PlanCommand:
         if args.json:
             print(json.dumps(plan.to_dict(), indent=2))
         else:
-            from compilediag.document import escape_unprintable
-
-            print(escape_unprintable(plan.code() if args.code else str(plan)))
+            print_text(plan.code() if args.code else str(plan))
         return 0
 
 

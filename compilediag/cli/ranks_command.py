@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from .output import print_text
+
 
 class RanksCommand:
     """Show where the ranks of a distributed job first diverge, and which are slow.
@@ -18,8 +20,7 @@ class RanksCommand:
         parser.add_argument("session", metavar="SESSION", help="a session, a folder of them, or logs")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.document import escape_unprintable
         from compilediag.session import load_any
 
-        print(escape_unprintable(load_any(args.session).ranks().summary()), end="")
+        print_text(load_any(args.session).ranks().summary(), end="")
         return 0

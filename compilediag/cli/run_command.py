@@ -15,7 +15,7 @@ from compilediag.files import HTML_PAGE, check_output
 from compilediag.inputs import check_session_output
 from compilediag.program import announce_program
 
-from .output_errors import drop_unwritten
+from .output import drop_unwritten, print_text
 from .python_program import execute, find_module, find_script
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
     if not is_quiet:
         if args.report and os.path.exists(args.report):
             _print_line(f"compilediag: wrote {args.report}")
-        _print_line(_format_closing_line(session, args.session))
+        from compilediag.views.summary import format_closing_line
+
+        _print_line(format_closing_line(session.data, args.session, _describe_ending()))
     if any(issubclass(error, KeyboardInterrupt) for error in _endings):
         _end_by_interrupt()
 
@@ -108,17 +110,9 @@ def _finish(session: Session, args: argparse.Namespace, owner: int) -> None:
 def _print_line(text: str) -> None:
     """Print to stderr. If nobody reads that any more, the exit code stays the script's."""
     try:
-        print(text, file=sys.stderr)
+        print_text(text, file=sys.stderr)
     except OSError:
         drop_unwritten(sys.stderr)
-
-
-def _format_closing_line(session: Session, path: str | None) -> str:
-    from compilediag.document import escape_unprintable
-    from compilediag.views.summary import format_closing_line
-
-    line = format_closing_line(session.data, path, _describe_ending())
-    return escape_unprintable(line, sys.stderr.encoding)
 
 
 def _describe_ending() -> str | None:

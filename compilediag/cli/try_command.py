@@ -9,10 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compilediag.document import escape_unprintable, wrap
+from compilediag.document import wrap
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_seconds
 from compilediag.inputs import InputKind, check_input, check_session_output
+
+from .output import print_text
 
 if TYPE_CHECKING:
     from compilediag.diagnosis.plan import Plan
@@ -112,8 +114,9 @@ def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise CompilediagError(f"nothing was run: read the plan (compilediag plan {args.plan}), then add --yes")
-    print(escape_unprintable("\n\n".join(filter(None, (str(plan), plan.code())))), file=sys.stderr)
-    print(f"\nRun {escape_unprintable(args.script)} with this plan? [y/N] ", end="", file=sys.stderr, flush=True)
+    print_text("\n\n".join(filter(None, (str(plan), plan.code()))), file=sys.stderr)
+    print_text(f"\nRun {args.script} with this plan? [y/N] ", end="", file=sys.stderr)
+    sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

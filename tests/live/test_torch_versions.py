@@ -9,7 +9,7 @@ import torch
 
 from compilediag import sources
 from compilediag.cli import main
-from compilediag.cli.torch_support import FOUND, describe_support
+from compilediag.cli.doctor_command import FOUND, describe_support
 from tests.scripts import load_script
 from tests.version_scenarios import SCENARIOS
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from compilediag.cli import COMMANDS
-from compilediag.cli.output_errors import CLOSED_PIPE, NOT_WRITTEN
+from compilediag.cli.output import CLOSED_PIPE, NOT_WRITTEN
 
 from .log_builder import compile_
 from .session_builder import saved

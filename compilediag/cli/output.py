@@ -1,4 +1,6 @@
-"""What happens if a command can't write its output: its reader has ended, it was closed, or a disk is full."""
+"""What a command prints, and what happens if that can't be written: its reader has ended, it was closed, or a disk is
+full.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,20 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
+from compilediag.document import escape_unprintable
+
 #: The exit code after a closed pipe, as a shell reports it for programs that SIGPIPE ends: 128 and the signal's number.
 CLOSED_PIPE = 141
 #: The exit code if the output can't be written for another reason.
 NOT_WRITTEN = 2
 #: Errors of a disk: it is full, it fails, or the file is too large.
 _OF_A_DISK = {errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT}
+
+
+def print_text(text: str, end: str = "\n", file: TextIO | None = None) -> None:
+    """Print a text that can have names, values or paths of a program, without what a terminal would obey."""
+    stream = file or sys.stdout
+    print(escape_unprintable(text, getattr(stream, "encoding", None)), end=end, file=stream)
 
 
 @contextlib.contextmanager
