@@ -9,10 +9,8 @@ import compilediag as cd
 from compilediag.errors import CompilediagError, NotASession
 from compilediag.events import SCHEMA_VERSION, Artifact, Compile, Phase, Recompile
 from compilediag.recording.recorder import Recorder
-from compilediag.storage.merging import add_part
-from compilediag.storage.store import Store
 
-from .session_builder import META, SECOND, Feed, put, saved
+from .session_builder import META, SECOND, Feed, put
 from .tables_builder import compiled, recompile
 
 
@@ -77,20 +75,14 @@ def test_a_session_of_another_version_is_left_out(version, writer, folder):
 
 
 def test_merged_keys_stay_unique(tmp_path):
-    parts = []
     for name in ("a", "b"):
-        (tmp_path / name).mkdir()
         events = [
             Recompile(time_ns=SECOND, compile_key="0a.1", closest_compile_key="0a.0"),
             Compile(time_ns=SECOND, compile_key="0a.1", duration_s=1.0),
             Phase(time_ns=SECOND),
         ]
-        parts.append(saved(tmp_path / name, *events).path)
-    store = Store.create(tmp_path / "all.cdiag", {})
-    for part in parts:
-        add_part(store, part)
-    store.close()
-    data = cd.load(tmp_path / "all.cdiag").data
+        written(tmp_path / f"{name}.cdiag", *events)
+    data = cd.load(tmp_path).data
     first, second = (row.compile_key for row in data.rows(Compile))
     assert first == "0a.1" != second and second.endswith(".1")
     assert [row.compile_key for row in data.rows(Recompile)] == [first, second]
@@ -137,10 +129,3 @@ def test_a_rank_stays_when_the_job_is_over(tmp_path):
         recorder.flush()
     recorder.close()
     assert cd.load(tmp_path / "run.cdiag").compiles["rank"].tolist() == [1] * 3
-
-
-def test_a_part_that_is_not_there_is_one_line(tmp_path):
-    store = Store.create(tmp_path / "all.cdiag", {})
-    with pytest.raises(CompilediagError, match="none.cdiag does not exist"):
-        add_part(store, tmp_path / "none.cdiag")
-    store.close()

@@ -10,7 +10,6 @@ from compilediag.diagnosis.variants import Variants, list_missing, list_variants
 from compilediag.events import Artifact, CacheLookup, Compile
 from compilediag.program import RunningProgram, read_program
 from compilediag.session import load
-from compilediag.storage.store import Store
 from tests.unit.session_builder import SECOND, saved
 
 PLACE = {"function": "forward", "file": "/home/ada/model.py", "line": 30}
@@ -37,11 +36,9 @@ EVENTS = [compiled("a"), stored("a"), backward("a"), compiled("b"), compiled("c"
 
 def save_session(folder, *events, program):
     """A session of a program."""
-    path = saved(folder, *events).path
-    store = Store.open(path, writable=True)
-    store.set_meta(program=program)
-    store.close()
-    return load(path)
+    session = saved(folder, *events)
+    session.data.set_meta(program=program)
+    return load(session.path)
 
 
 def run_function(text):
@@ -97,9 +94,7 @@ def test_no_text_of_a_session_becomes_code(tmp_path, text, is_program):
     program = {"script": f"/a{text}.py", "module": None, "arguments": [text], "folder": text} if is_program else None
     rows = [replace(row, function=f"f{text}", file=f"/m{text}.py") for row in EVENTS if isinstance(row, Compile)]
     session = save_session(tmp_path, *rows, program=program)
-    store = Store.open(session.path, writable=True)
-    store.set_meta(torch_version=f"2.13{text}")
-    store.close()
+    session.data.set_meta(torch_version=f"2.13{text}")
     script = load(session.path).warmup(tmp_path / "warm.py").read_text()
     assert "owned" in script
     assert "owned" not in {node.id for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Name)}
