@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..events import BY_TABLE, ColumnSpec, Event, SourceStatus, columns, describe_column
@@ -134,20 +133,6 @@ def read_events(store: Store) -> pd.DataFrame:
     """The list of all events of all kinds."""
     expressions = ["time_ns" if name == "time" else name for name in EVENT_COLUMNS]
     return _make_frame(EVENT_COLUMNS, read_columns(store, "events", "id", expressions))
-
-
-def frame_from_events(kind: type[Event], events: Iterable[Event]) -> pd.DataFrame:
-    """The table that a session of just these events would give; event ids count from 1."""
-    get = attrgetter("time_ns", "rank", "pid", "compile_id", "compile_key", *columns(kind))
-    rows = [(number, *map(_write_json, get(event))) for number, event in enumerate(events, 1)]
-    spec = table_columns(kind.table)
-    frame = _make_frame(spec, list(zip(*rows, strict=True)) if rows else [()] * len(spec))
-    return frame[list(frame_columns(kind.table))]
-
-
-def _write_json(value: Any) -> Any:
-    """A cell as a file stores it: lists and dicts are texts."""
-    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 def add_lost_seconds(recompiles: pd.DataFrame, compiles: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 from compilediag.events import (
     BY_TABLE,
@@ -20,7 +21,8 @@ from compilediag.events import (
     RowList,
     SourceStatus,
 )
-from compilediag.storage.tables import frame_from_events
+from compilediag.storage.store import Store
+from compilediag.storage.tables import read_table
 
 SECOND = 1_000_000_000
 #: Columns that name a compile -> the column with its id.
@@ -47,14 +49,16 @@ class EventTables(RowList):
 
     @staticmethod
     def _number(event, numbers):
-        """Number the events of each kind from 1, as `frame_from_events` does."""
+        """Number the events of each kind from 1."""
         numbers[type(event)] += 1
         return add_keys(replace(event, event_id=numbers[type(event)]))
 
     def __getattr__(self, name):
         if name not in BY_TABLE:
             raise AttributeError(name)
-        frame = frame_from_events(BY_TABLE[name], self.rows(BY_TABLE[name]))
+        store = Store.create_in_memory(Path(), {})
+        store.append(self.rows(BY_TABLE[name]))
+        frame = read_table(store, name)
         setattr(self, name, frame)
         return frame
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from compilediag.events import BY_TABLE, Compile, Phase, Recompile, RowList, SourceStatus
-from compilediag.storage.tables import COMMON_COLUMNS, EVENT_COLUMNS, frame_columns, frame_from_events, table_columns
+from compilediag.storage.tables import COMMON_COLUMNS, EVENT_COLUMNS, frame_columns, table_columns
 from tests.unit.session_builder import SECOND, put, recording, saved
 from tests.unit.test_store import example
 
@@ -46,7 +46,6 @@ def test_a_frame_begins_with_what_its_reader_wants_to_see(full, table):
     assert list(frame.columns) == list(frame_columns(table)) and {*frame.columns} == {*table_columns(table)}
     assert list(frame.columns[: 1 + len(kind.shown_first)]) == ["compile_id", *kind.shown_first]
     assert {*frame.columns[1 - len(COMMON_COLUMNS) :]} == {*COMMON_COLUMNS} - {"compile_id"}
-    assert list(frame_from_events(kind, [example(kind)]).columns) == list(frame.columns)
 
 
 def test_the_first_columns_of_compiles_and_recompiles_say_what_happened(full):
@@ -128,13 +127,6 @@ def test_sources_has_the_last_state_of_each(tmp_path):
     frame = saved(tmp_path, *states).sources
     mine = frame[frame["name"].isin(["a", "b"])]
     assert mine[["name", "status", "events"]].values.tolist() == [["a", "failed", 2], ["b", "active", 1]]
-
-
-def test_frame_from_events_is_what_a_session_of_them_gives(tmp_path):
-    events = [Phase(time_ns=n, name=f"p{n}", depth=n, duration_s=n / 2) for n in range(3)]
-    from_file = saved(tmp_path, *events).phases.drop(columns=["event_id", "pid"])
-    made = frame_from_events(Phase, events).drop(columns=["event_id", "pid"])
-    pd.testing.assert_frame_equal(from_file, made)
 
 
 def test_a_frame_is_the_callers_own(full):
