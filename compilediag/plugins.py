@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .interrupts import pass_on
+from .system.interrupts import pass_on
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CompilediagError
 from .events import Artifact, Compile, SourceStatus
-from .files import check_replaceable, make_absolute
-from .interrupts import pass_on
 from .storage.data import SessionData
 from .storage.session_files import SESSION_FILE, create_private, remove_temporary
 from .storage.table_properties import TableProperties
+from .system.files import check_replaceable, make_absolute
+from .system.interrupts import pass_on
 
 if TYPE_CHECKING:
     import anywidget
@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Session:
     WrongInput, NotASession or NewerSchema, in one line, if it can't be read. The tables of a damaged file have the rows
     that can.
     """
-    from .inputs import InputKind, check_input
+    from .logs.inputs import InputKind, check_input
 
     check_input(path, InputKind.SESSION)
     return _load(path)
@@ -80,8 +80,8 @@ def ingest(
     with its own seconds. By default, 257 or more logs are grouped.
     UnreadRecords, at the end, if `strict` and something could not be read; WrongInput for a path that is not a log.
     """
-    from .inputs import check_logs
     from .logs.ingestion import read_logs, read_logs_with_dask
+    from .logs.inputs import check_logs
 
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     check_logs(paths)
@@ -93,8 +93,8 @@ def ingest(
 
 def load_any(path: str | os.PathLike[str]) -> Session:
     """Open a session file or a folder of them as `load` does; read logs into a temporary session as `ingest` does."""
-    from .inputs import InputKind, check_input
     from .logs.ingestion import read_logs
+    from .logs.inputs import InputKind, check_input
 
     found = check_input(path, InputKind.SESSION, InputKind.LOGS)
     return _load(path) if found.kind is InputKind.SESSION else _open_temporary(read_logs(path)[0])

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import compilediag
 from compilediag.errors import INTERRUPTED, CompilediagError
-from compilediag.files import find_working_folder
+from compilediag.system.files import find_working_folder
 
 from .check_command import CheckCommand
 from .diff_command import DiffCommand

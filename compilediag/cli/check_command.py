@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.files import HTML_PAGE, check_output
+from compilediag.system.files import HTML_PAGE, check_output
 
 from .output import print_text
 
@@ -70,7 +70,7 @@ class CheckCommand:
 
 def _load_or_run(paths: list[str], file: Path, calls: bool) -> tuple[Session, int]:
     """Return the session to check, and the exit code of the script, if PATH is one. `calls`: count its calls."""
-    from compilediag.inputs import InputKind, check_input
+    from compilediag.logs.inputs import InputKind, check_input
     from compilediag.session import ingest, load, load_any
 
     found = check_input(paths[0], InputKind.SESSION, InputKind.LOGS, InputKind.SCRIPT)

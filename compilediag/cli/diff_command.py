@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from compilediag.files import HTML_PAGE, check_output
+from compilediag.system.files import HTML_PAGE, check_output
 
 from .output import print_text
 

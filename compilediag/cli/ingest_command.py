@@ -45,8 +45,8 @@ class IngestCommand:
         parser.add_argument("--quiet", action="store_true", help="print no summary")
 
     def run(self, args: argparse.Namespace) -> int:
-        from compilediag.inputs import check_logs
         from compilediag.logs.ingestion import read_logs, read_logs_with_dask
+        from compilediag.logs.inputs import check_logs
 
         try:
             check_logs(args.paths)

@@ -65,8 +65,8 @@ def _require_rich() -> None:
 
 def _open(path: Path, wait: bool) -> FollowedFiles:
     """Open what is recorded at `path`; wait until there is something, if asked to."""
-    from compilediag.inputs import InputKind, check_input, identify_input
     from compilediag.logs.folders import FollowedFiles, find_sessions
+    from compilediag.logs.inputs import InputKind, check_input, identify_input
 
     def find() -> list[Path]:
         return find_sessions(path) if path.is_dir() else [path]

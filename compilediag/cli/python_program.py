@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any
 
 from compilediag.errors import CompilediagError
-from compilediag.inputs import InputKind, check_input
+from compilediag.logs.inputs import InputKind, check_input
 
 _HERE = os.path.dirname(__file__)
 

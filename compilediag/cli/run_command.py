@@ -11,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from compilediag.errors import CompilediagError
-from compilediag.files import HTML_PAGE, check_output
-from compilediag.inputs import check_session_output
-from compilediag.program import announce_program
+from compilediag.logs.inputs import check_session_output
+from compilediag.system.files import HTML_PAGE, check_output
+from compilediag.system.program import announce_program
 
 from .output import drop_unwritten, print_text
 from .python_program import execute, find_module, find_script

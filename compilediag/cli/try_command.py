@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compilediag.document import wrap
 from compilediag.errors import INTERRUPTED, CompilediagError
 from compilediag.formatting import format_seconds
-from compilediag.inputs import InputKind, check_input, check_session_output
+from compilediag.logs.inputs import InputKind, check_input, check_session_output
 
 from .output import print_text
 

@@ -14,8 +14,8 @@ from ..diagnosis.plan.outcome import META_KEY
 from ..document import wrap
 from ..errors import CompilediagError
 from ..formatting import format_names
-from ..interrupts import pass_on
 from ..session import Session
+from ..system.interrupts import pass_on
 from ..trials.fresh_process import CellJob, ProcessRunner, ProgramJob, TrialProgress
 from ..trials.script_trial import ScriptTrial, try_script
 from .cell_source import FIRST_LINE, TRY, name_cell, write_python

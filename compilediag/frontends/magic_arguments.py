@@ -15,7 +15,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from IPython.core.error import UsageError
 from IPython.utils.process import arg_split
 
-from ..interrupts import ignore
+from ..system.interrupts import ignore
 from ..watch import DETAILS
 from .cell_source import TRY
 

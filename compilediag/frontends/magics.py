@@ -26,9 +26,9 @@ from IPython.display import display
 from ..diagnosis import explain_gaps, find_gaps
 from ..errors import CompilediagError
 from ..events import Recompile
-from ..files import HTML_PAGE, check_output
 from ..formatting import format_bytes
 from ..session import Session
+from ..system.files import HTML_PAGE, check_output
 from ..views.explorer_text import format_explorer
 from ..views.summary import format_headline, format_status
 from ..views.totals import TotalsDict, compute_totals

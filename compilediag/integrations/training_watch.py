@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..document import escape_unprintable
-from ..interrupts import pass_on
 from ..session import Session, load
+from ..system.interrupts import pass_on
 from ..views.summary import format_closing_line
 from ..views.totals import compute_totals
 from ..watch import start, stop

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import CompilediagError
-from ..source_files import open_without_waiting
+from ..system.source_files import open_without_waiting
 
 #: Names of torch's log files; other files of a folder are not read.
 NAME = re.compile(r"dedicated_log_torch_trace.*|.*\.log(?:\.gz|\.zst)?")

@@ -22,12 +22,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .. import clock, own_log, sources
+from .. import sources
 from ..errors import CompilediagError
-from ..files import check_replaceable, make_absolute
-from ..interrupts import finish, ignore, pass_on
-from ..program import META_KEY as PROGRAM
-from ..program import describe_program, list_library_folders, program_name
 from ..sources.hooks import own_errors
 from ..storage.recorded_data import RecordedData
 from ..storage.run_identity import identify_process
@@ -42,6 +38,11 @@ from ..storage.session_files import (
     remove_temporary,
 )
 from ..storage.store import Store
+from ..system import clock, own_log
+from ..system.files import check_replaceable, make_absolute
+from ..system.interrupts import finish, ignore, pass_on
+from ..system.program import META_KEY as PROGRAM
+from ..system.program import describe_program, list_library_folders, program_name
 from ..version import __version__
 from .recorder import Recorder, WriterStatus
 

@@ -20,9 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import clock, own_log
 from ..events import Artifact, Event, SourceStatus
-from ..interrupts import finish_start, pass_on
 from ..notebook_cells import CellNames
 from ..sources.compile_context import CompileContext
 from ..sources.hooks.own_errors import describe_error
@@ -30,6 +28,8 @@ from ..sources.hooks.sink import MAX_WAITING, Counter, Feed, Made, Noting, Runni
 from ..storage.session_writer import Batch, SessionWriter, Unwritten
 from ..storage.store import States, Store
 from ..storage.texts import TextQuota, clean
+from ..system import clock, own_log
+from ..system.interrupts import finish_start, pass_on
 
 INTERVAL_S = 0.25
 #: Seconds that the end of a counter waits for the thread.

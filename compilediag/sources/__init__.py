@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection
 
 from ..errors import CompilediagError
-from ..interrupts import ignore, pass_on
+from ..system.interrupts import ignore, pass_on
 from .hooks import late_imports, own_errors, patches
 from .hooks.sink import EventSink
 from .hooks.source import Source

@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import NewerSchema, NotASession, WrongInput
 from ..events import BY_TABLE, SCHEMA_VERSION
 from ..formatting import format_line
-from ..interrupts import ignore
+from ..system.interrupts import ignore
 
 #: CPU seconds that a statement may take, and bytes of the file that add another one.
 PATIENCE_S, BYTES_PER_S = 20.0, 2 << 20

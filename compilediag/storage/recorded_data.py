@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import own_log
 from ..errors import CompilediagError
 from ..events import SourceStatus
-from ..interrupts import ignore, pass_on
+from ..system import own_log
+from ..system.interrupts import ignore, pass_on
 from .data import SessionData
 from .rows import insert_rows
 from .session_writer import BUSY, Batch, Unwritten, append_batch

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..interrupts import pass_on
+from ..system.interrupts import pass_on
 
 #: The keys of a session's meta, beside "pid".
 HOST, BOOT, STARTED = "host", "boot_id", "process_start"

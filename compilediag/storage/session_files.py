@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from ..files import OutputKind
-from ..interrupts import finish, ignore, pass_on
+from ..system.files import OutputKind
+from ..system.interrupts import finish, ignore, pass_on
 
 try:
     import fcntl

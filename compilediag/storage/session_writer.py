@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import own_log
 from ..errors import CompilediagError
 from ..events import Event, SourceStatus
-from ..interrupts import ignore, pass_on
+from ..system import own_log
+from ..system.interrupts import ignore, pass_on
 from .rows import Owner
 from .session_files import OF_THE_PATH, RECORDED, close_all, find_file_key, open_into
 from .store import States, Store

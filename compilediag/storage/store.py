@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import own_log
 from ..errors import NotASession
 from ..events import KINDS, SCHEMA_VERSION, Event
-from ..interrupts import finish, ignore, pass_on
+from ..system import own_log
+from ..system.interrupts import finish, ignore, pass_on
 from .cells import is_process_id, read_facts, read_state
 from .guarded_connection import (
     STATEMENTS,

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..diagnosis.settings import Settings
-from ..files import open_private, write_file
 from ..sources.caches.key_history import VARIABLE as HISTORY
+from ..system.files import open_private, write_file
 
 #: Seconds between two looks at a running process.
 _POLL_S = 0.5

@@ -15,8 +15,8 @@ from ..diagnosis.source_edits import apply_edits
 from ..errors import CompilediagError
 from ..events import Compile, GraphBreak, Recompile
 from ..formatting import format_amount, format_function, format_line, format_names, format_seconds
-from ..source_files import SourceReader
 from ..storage.data import SessionData
+from ..system.source_files import SourceReader
 from .fresh_process import ProcessRun, ProcessRunner, ProgramJob
 from .output_comparison import OutputComparison, compare_outputs
 

@@ -18,11 +18,11 @@ from typing import Any
 from ..diagnosis.settings import Settings
 from ..diagnosis.source_edits import EditedSource
 from ..errors import CompilediagError
-from ..files import write_file
 from ..formatting import format_first_line, format_place
 from ..notebook_cells import CellNames
 from ..recording.active_recording import begin, end_all
 from ..sources.hooks.torch_names import Unavailable
+from ..system.files import write_file
 from . import torch_api
 
 _CACHES = "TORCHINDUCTOR_CACHE_DIR"

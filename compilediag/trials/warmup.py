@@ -20,9 +20,9 @@ from ..diagnosis.rules.next_process import list_uncached
 from ..diagnosis.variants import Variants, list_missing
 from ..errors import CompilediagError
 from ..events import KernelCompile, Rows
-from ..files import make_absolute, write_file
 from ..formatting import format_amount, format_bytes
 from ..recording.active_recording import begin, end_all
+from ..system.files import make_absolute, write_file
 
 __all__ = ["Variants", "Warmup", "save_artifacts"]
 

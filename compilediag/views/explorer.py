@@ -19,7 +19,7 @@ from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
 from ..formatting import format_expression, format_names
 from ..notebook_cells import read_cell
-from ..source_files import SourceReader, split_lines
+from ..system.source_files import SourceReader, split_lines
 from .page_rows import to_ms
 from .page_types import (
     CalledOnce,

@@ -32,7 +32,6 @@ from ..events import (
     SymbolicShape,
     columns,
 )
-from ..files import CSV, MARKDOWN, PARQUET, TRACE, OutputKind, check_output, create_folder, make_absolute, write_file
 from ..formatting import (
     format_amount,
     format_change,
@@ -44,6 +43,17 @@ from ..formatting import (
 )
 from ..storage.data import SessionData
 from ..storage.tables import table_columns
+from ..system.files import (
+    CSV,
+    MARKDOWN,
+    PARQUET,
+    TRACE,
+    OutputKind,
+    check_output,
+    create_folder,
+    make_absolute,
+    write_file,
+)
 from ..version import __version__
 from .redaction import NOTE, RedactedData, Redactor, redact_plan
 from .totals import compute_totals

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from .. import clock
 from ..diagnosis.plan import Plan, make_plan
 from ..events import Compile, Event, Recompile
 from ..events.words import format_phase
 from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
 from ..storage.data import SessionData
+from ..system import clock
 from .model import Pace
 
 #: Seconds without a compile after which a job may hang outside of torch.compile.

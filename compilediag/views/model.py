@@ -23,9 +23,9 @@ from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import make_plan
 from ..diagnosis.torch_docs import find_torch_page
 from ..events import Artifact, Compile
-from ..program import describe_command
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start
+from ..system.program import describe_command
 from .explorer import ExplorerDocuments, SourceLines
 from .page_rows import (
     EXPLAINED,

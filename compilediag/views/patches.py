@@ -22,8 +22,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from .. import clock
-from ..interrupts import ignore, pass_on
+from ..system import clock
+from ..system.interrupts import ignore, pass_on
 from . import page_json
 from .model import ViewModel
 from .page_types import Delta, PagePatch, PageRow, StoredText

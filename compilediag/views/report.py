@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.diff import Change
-from ..files import HTML_PAGE, check_output, make_absolute, write_file
 from ..storage.data import SessionData
 from ..storage.texts import inflate
+from ..system.files import HTML_PAGE, check_output, make_absolute, write_file
 from . import esm, page_json
 from .model import ViewModel
 from .page_types import PagePanel, PagePatch, PageRow, StoredText

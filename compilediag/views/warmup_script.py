@@ -10,7 +10,6 @@ from pathlib import Path
 from ..diagnosis.variants import Variants, list_variants
 from ..errors import CompilediagError
 from ..events import Artifact, Compile
-from ..files import WARMUP, check_output, make_absolute, write_file
 from ..formatting import (
     escape_controls,
     escape_lines,
@@ -20,8 +19,9 @@ from ..formatting import (
     format_seconds,
     get_basename,
 )
-from ..program import read_program
 from ..storage.data import SessionData
+from ..system.files import WARMUP, check_output, make_absolute, write_file
+from ..system.program import read_program
 
 #: What marks a place that the user has to fill in.
 TODO = "# TODO:"

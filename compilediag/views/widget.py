@@ -21,9 +21,9 @@ import anywidget
 import traitlets
 
 from ..errors import CompilediagError
-from ..files import make_absolute
-from ..interrupts import pass_on
 from ..storage.recorded_data import RecordedData
+from ..system.files import make_absolute
+from ..system.interrupts import pass_on
 from . import esm, page_json
 from .export import export_session
 from .model import ViewModel

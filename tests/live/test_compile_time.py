@@ -8,7 +8,7 @@ import compilediag as cd
 from compilediag.diagnosis.rules import compile_time, repeated_blocks, unused_backward
 from compilediag.diagnosis.rules.next_process import find_repeated_time
 from compilediag.events import Compile, Phase
-from compilediag.program import read_program
+from compilediag.system.program import read_program
 
 
 class Block(nn.Module):

@@ -11,7 +11,7 @@ from tests.live import programs
 from tests.live.interruptions import ANY, EACH, MIDDLE, OWN, PACKAGE, World, find_places, interrupt, press_key, time_out
 
 #: The modules that begin and end a watch; what they call is interrupted by the tests of `start` and `stop`.
-AROUND = tuple(f"{PACKAGE}/{name}.py" for name in ("watch", "recording/active_recording", "interrupts"))
+AROUND = tuple(f"{PACKAGE}/{name}.py" for name in ("watch", "recording/active_recording", "system/interrupts"))
 #: The first lines of `stop()`, before it has done anything: as if the interrupt had come before the call.
 BEFORE_THE_END = {"watch.py", "active_recording.py", "interrupts.py"}
 

@@ -14,60 +14,31 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "document": set(),
     "errors": set(),
-    "clock": set(),
     "version": set(),
     "formatting": set(),
-    "own_log": set(),
-    "source_files": {"decode", "errors", "program"},
+    "system": {"decode", "errors"},
     "plugins": set(),
     "events": set(),
-    "files": {"errors"},
-    "interrupts": set(),
-    "program": set(),
     "notebook_cells": {"events"},
     "decode": {"errors", "events"},
     "storage": {"errors", "events", "decode"},
-    "sources": {"clock", "errors", "events", "decode", "program", "storage"},
-    "recording": {"clock", "errors", "events", "notebook_cells", "program", "sources", "storage", "version"},
-    "diagnosis": {"errors", "events", "decode", "plugins", "source_files"},
-    "trials": {
-        *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "recording", "source_files"),
-        *("sources", "storage"),
-    },
-    "views": {
-        *("decode", "diagnosis", "errors", "events", "files", "notebook_cells", "plugins", "program", "storage"),
-        "clock",
-        "source_files",
-        "version",
-    },
-    "logs": {"decode", "errors", "events", "files", "plugins", "source_files", "storage", "version"},
-    "inputs": {"decode", "errors", "logs", "storage"},
-    "session": {"decode", "diagnosis", "errors", "events", "inputs", "logs", "plugins", "storage", "views"},
+    "sources": {"errors", "events", "decode", "storage"},
+    "recording": {"errors", "events", "notebook_cells", "sources", "storage", "version"},
+    "diagnosis": {"errors", "events", "decode", "plugins"},
+    "trials": {"decode", "diagnosis", "errors", "events", "notebook_cells", "recording", "sources", "storage"},
+    "views": {"decode", "diagnosis", "errors", "events", "notebook_cells", "plugins", "storage", "version"},
+    "logs": {"decode", "errors", "events", "plugins", "storage", "version"},
+    "session": {"decode", "diagnosis", "errors", "events", "logs", "plugins", "storage", "views"},
     "watch": {"recording", "errors", "session"},
     "comparison": {"diagnosis", "events", "session", "views"},
-    "frontends": {"comparison", "diagnosis", "errors", "events", "files", "session", "trials", "views", "watch", ""},
+    "frontends": {"comparison", "diagnosis", "errors", "events", "session", "trials", "views", "watch", ""},
     "integrations": {"session", "views", "watch"},
-    "cli": {
-        *(
-            "comparison",
-            "diagnosis",
-            "errors",
-            "files",
-            "inputs",
-            "logs",
-            "program",
-            "session",
-            "sources",
-            "trials",
-            "views",
-        ),
-        *("watch", ""),
-    },
+    "cli": {"comparison", "diagnosis", "errors", "logs", "session", "sources", "trials", "views", "watch", ""},
     "": {"comparison", "frontends", "session", "version", "watch"},
     "__main__": {"cli"},
 }
 #: What every part may use.
-EVERYWHERE = {"document", "files", "formatting", "interrupts", "own_log"}
+EVERYWHERE = {"document", "formatting", "system"}
 #: Packages that only some parts may import at all, and those that have to wait until they are used.
 ONLY_IN = {"torch": {"sources", "trials"}, "triton": {"sources", "trials"}}
 WHEN_USED = {"IPython", "plotly", "anywidget", "ipywidgets", "ipykernel"}
@@ -156,7 +127,7 @@ NOT_IN_THE_PROGRAM = {"cli", "logs", "trials"}
 ASK = {"pass_on", "find_interrupt", "handle_escaped", "_handle", "_fail"}
 #: Modules with such a clause that need not ask.
 NEED_NOT_ASK = {
-    "compilediag.interrupts": "decides",
+    "compilediag.system.interrupts": "decides",
     "compilediag.recording.recorder": "the writer's own thread, which no signal handler runs in",
 }
 

@@ -12,9 +12,9 @@ from contextlib import closing
 import pytest
 
 from compilediag.decode.cache_keys import CacheKey, Component, KeyOwner
-from compilediag.program import program_name
 from compilediag.sources.caches import key_history as history
 from compilediag.sources.caches.key_history import StoredKeys, default_path
+from compilediag.system.program import program_name
 
 from ..fuzz.spoilt_files import spoil_bytes, spoil_cells
 

@@ -21,7 +21,7 @@ from compilediag.events import (
     SymbolicShape,
 )
 from compilediag.session import load
-from compilediag.source_files import MAX_BYTES
+from compilediag.system.source_files import MAX_BYTES
 
 from .session_builder import page_of, saved
 from .tables_builder import tables

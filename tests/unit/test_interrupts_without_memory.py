@@ -2,7 +2,7 @@
 
 PROGRAM = """
 import resource
-from compilediag import interrupts
+from compilediag.system import interrupts
 
 hoard = []
 

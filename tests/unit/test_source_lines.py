@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from compilediag.source_files import MAX_BYTES
+from compilediag.system.source_files import MAX_BYTES
 from compilediag.views.explorer import SourceLines
 
 CODE = [f"line_{n} = {n}" for n in range(1, 21)]

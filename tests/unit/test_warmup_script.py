@@ -8,8 +8,8 @@ import pytest
 from compilediag.cli import main
 from compilediag.diagnosis.variants import Variants, list_missing, list_variants
 from compilediag.events import Artifact, CacheLookup, Compile
-from compilediag.program import RunningProgram, read_program
 from compilediag.session import load
+from compilediag.system.program import RunningProgram, read_program
 from tests.unit.session_builder import SECOND, saved
 
 PLACE = {"function": "forward", "file": "/home/ada/model.py", "line": 30}

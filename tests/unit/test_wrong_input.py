@@ -13,7 +13,7 @@ import pytest
 import compilediag as cd
 from compilediag.cli import COMMANDS, main
 from compilediag.errors import CompilediagError, WrongInput
-from compilediag.inputs import InputKind, identify_input
+from compilediag.logs.inputs import InputKind, identify_input
 
 from .log_builder import compile_, golden
 from .session_builder import saved

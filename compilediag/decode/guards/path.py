@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...formatting import format_line
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..bounded_text import MAX_TEXT, cache_short
 
 #: Longer texts, in characters, are not parsed: parsing has to stay cheap whatever the program's data is.

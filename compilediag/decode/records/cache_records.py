@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...events import CacheLookup
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..cache_keys import KeyHistory
 from .attempts import Attempts, CompileAttempt
 from .trace_log import Record

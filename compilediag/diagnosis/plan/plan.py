@@ -12,9 +12,9 @@ from typing import Any
 
 from ...document import WIDTH, Block, Code, CodeBlock, Items, Para, Place, Section, to_html, to_text
 from ...errors import CompilediagError
-from ...files import find_working_folder
 from ...formatting import escape_lines, format_amount, format_line, format_place, format_seconds, format_times
-from ...source_files import SourceReader, split_lines
+from ...system.files import find_working_folder
+from ...system.source_files import SourceReader, split_lines
 from ..change import CodeChange, Edit
 from ..compile_cost import CompileCost
 from ..finding import Finding

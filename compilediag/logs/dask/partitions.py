@@ -18,9 +18,9 @@ from typing import Any
 
 from ...errors import CompilediagError
 from ...events import KINDS
-from ...files import open_private
 from ...storage.rows import COMMON, own_fields
 from ...storage.store import SQL_TYPES, Store
+from ...system.files import open_private
 from ...version import __version__
 from ..log_decoder import ReadTally
 from ..log_files import LogFile

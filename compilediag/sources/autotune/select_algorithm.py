@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
-from ... import clock
 from ...decode.records.autotune_choices import (
     TimedChoice,
     TuningRecord,
@@ -26,7 +25,8 @@ from ...decode.records.autotune_choices import (
     parse_inputs,
     parse_parameters,
 )
-from ...interrupts import pass_on
+from ...system import clock
+from ...system.interrupts import pass_on
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made

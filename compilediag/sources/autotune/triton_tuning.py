@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import clock
 from ...decode.records.autotune_choices import TimedChoice, TuningRecord, make_choices, make_run_id
 from ...formatting import format_op
+from ...system import clock
 from ..caches.torch_api import REMOTE_CACHE, REMOTE_GET, REMOTE_PUT
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised

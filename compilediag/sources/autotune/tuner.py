@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ... import clock
 from ...decode.records.autotune_choices import TimedChoice, extract_reason, format_input
 from ...events import CacheLookup
+from ...system import clock
 from ..compile_context import FunctionColumns
 from ..hooks.own_errors import ErrorColumns, error_columns
 from ..hooks.patches import Raised

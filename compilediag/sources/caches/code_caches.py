@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ... import clock
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, KernelCompile, Phase
+from ...system import clock
 from ..compile_context import AttemptColumns, OwnerColumns
 from ..dynamo.torch_api import COMPILE_CONTEXT, current_compile_id
 from ..hooks.own_errors import describe_error, error_columns

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, Unpack
 
-from ... import clock
 from ...decode.records.cache_records import (
     NOT_LISTED,
     NOT_PICKLED,
@@ -32,6 +31,7 @@ from ...decode.records.cache_records import (
     parse_cache_event,
 )
 from ...events import CacheLookup
+from ...system import clock
 from ..dynamo.torch_api import INSTANT_EVENT
 from ..hooks.own_errors import ErrorColumns, describe_error, error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised

@@ -24,15 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ... import clock, own_log
 from ...decode.cache_keys import CacheKey, Component, Components, KeyHistory, KeyOwner
 from ...errors import CompilediagError
 from ...events import SourceStatus
-from ...files import make_absolute
 from ...formatting import format_line
-from ...interrupts import ignore, pass_on
-from ...program import program_name
 from ...storage.texts import unpack
+from ...system import clock, own_log
+from ...system.files import make_absolute
+from ...system.interrupts import ignore, pass_on
+from ...system.program import program_name
 from ..compile_context import CompileContext
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ... import clock
 from ...decode.records.cache_records import Fetch, LookUp, Trouble, make_fetch_row, name_remote_cache
+from ...system import clock
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink
 from ..hooks.source import Source

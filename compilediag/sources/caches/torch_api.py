@@ -16,7 +16,7 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.threads import caller_frames
 from ..hooks.torch_names import HookPoint, TorchName, declare_parameters, fields, hook_points
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.threads import caller_frames, is_torch_file
 from ..hooks.torch_names import HookPoint, NothingToWatch, TorchName, declare_parameters, fields, hook_points
 

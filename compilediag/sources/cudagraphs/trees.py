@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ... import clock
 from ...decode.records.cudagraph_messages import (
     describe_demotion,
     is_overwritten,
@@ -25,6 +24,7 @@ from ...decode.records.cudagraph_messages import (
     parse_skip,
 )
 from ...events import CudaGraphAction
+from ...system import clock
 from ..compile_context import CompileContext
 from ..dynamo.torch_api import current_compile_id
 from ..hooks.own_errors import describe_error

@@ -18,9 +18,9 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from ... import clock
 from ...events import Calls
-from ...interrupts import pass_on
+from ...system import clock
+from ...system.interrupts import pass_on
 from ..compile_context import code_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made

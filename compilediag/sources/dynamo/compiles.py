@@ -9,7 +9,6 @@ from threading import get_ident
 from types import FrameType
 from typing import Any, TypedDict
 
-from ... import clock
 from ...decode.records.compilation_metrics import (
     AOT_COMPILE,
     ATTEMPT_PREFIX,
@@ -24,6 +23,7 @@ from ...decode.records.compilation_metrics import (
 from ...decode.records.graph_break_text import parse_graph_break
 from ...decode.repeated_blocks import ModuleOp, find_repeated_blocks
 from ...events import Compile
+from ...system import clock
 from ..compile_context import code_columns
 from ..hooks.own_errors import describe_error
 from ..hooks.patches import Args, Kwargs, Patch, Raised

@@ -10,9 +10,9 @@ import dataclasses
 import types
 from typing import Any, TypedDict
 
-from ... import clock
 from ...decode.records.compilation_metrics import SKIPS
 from ...events import CacheLookup
+from ...system import clock
 from ..compile_context import OwnerColumns, code_columns
 from ..hooks.own_errors import error_columns
 from ..hooks.patches import Args, Kwargs, Patch, Raised

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from ... import clock
 from ...decode.guards.failed_guards import (
     STRUCTURE,
     FailedEntry,
@@ -26,6 +25,7 @@ from ...decode.guards.failed_guards import (
 )
 from ...decode.guards.guard_text import TensorCheck, parse_guard
 from ...decode.guards.path import NotConstant, parse_expression, read_constant, scan_source
+from ...system import clock
 from ..guards.guard_scope import GuardScope, count_mismatches, read_properties
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..guards.guard_walk import complete

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ... import clock
 from ...decode.guards.failed_guards import FailedEntry, make_recompile_events
 from ...events import GuardFailure, Recompile, RefusedCall
+from ...system import clock
 from ..guards.guard_tree import failing_guards, first_failing_guard
 from ..hooks.patches import Args, Kwargs, Patch, Raised
 from ..hooks.sink import EventSink, Made

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ...decode.call_stacks import CallStacks, Frame, is_torch_file
 from ...formatting import parse_resumed
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.sink import Made
 from ..hooks.threads import caller_frames
 from . import torch_api

@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ... import clock
 from ...decode.call_stacks import Frame
 from ...decode.records.record_kinds import (
     BUILT,
@@ -31,7 +30,8 @@ from ...decode.records.shape_records import KINDS as SHAPE_KINDS
 from ...decode.records.shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from ...decode.records.vllm_records import VllmRecords
 from ...events import Artifact
-from ...interrupts import pass_on
+from ...system import clock
+from ...system.interrupts import pass_on
 from ..guards.torch_api import source_name
 from ..hooks.sink import EventSink, Made
 from ..hooks.source import Source

@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 
 MAX_CHARS = 200
 MAX_ITEMS = 6

@@ -19,7 +19,7 @@ import torch
 from ...decode.guards.guard_forms import compare_dispatch_keys, format_dim_ranges, parse_class_name
 from ...decode.guards.guard_text import ParsedGuard, TensorCheck, split_comment
 from ...decode.guards.path import Path, parse_expression, parse_path
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.threads import is_torch_file
 from . import torch_api
 from .describe import code_place, describe, type_name

@@ -16,7 +16,7 @@ from ...decode.guards.failed_guards import FailingGuard
 from ...decode.guards.guard_forms import read_check
 from ...decode.guards.guard_text import ParsedGuard, TensorCheck, parse_guard, parse_user_line, split_comment
 from ...decode.guards.path import Path, scan_source
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from . import torch_api
 from .describe import describe
 from .guard_scope import (

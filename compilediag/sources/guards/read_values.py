@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...decode.guards.path import Expression, NotConstant, Opaque, Path, Step, read_constant
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.threads import is_torch_file
 from . import torch_api
 

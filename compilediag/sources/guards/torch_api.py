@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...decode.guards.path import Path
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 from ..hooks.torch_names import TorchName, fields
 
 CPP_GUARDS = "torch._C._dynamo.guards"

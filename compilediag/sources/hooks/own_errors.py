@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypedDict
 
-from ...interrupts import pass_on
+from ...system.interrupts import pass_on
 
 #: Called with the name of the source and its error. Tests raise it again.
 listeners: list[Callable[[str, BaseException], None]] = globals().get("listeners", [])

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ... import clock
 from ...events import Event, SourceStatus
-from ...interrupts import find_interrupt, pass_on
+from ...system import clock
+from ...system.interrupts import find_interrupt, pass_on
 from . import own_errors
 from .late_imports import WhenImported
 from .patches import Before, Observer, Patch

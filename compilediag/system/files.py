@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import CompilediagError
+from ..errors import CompilediagError
 from .interrupts import pass_on
 
 #: Bytes of a file that show what it is.

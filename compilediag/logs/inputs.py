@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import CompilediagError, WrongInput
-from .files import check_output
-from .interrupts import pass_on
-from .storage.session_files import SESSION_FILE, SQLITE, is_session
+from ..errors import CompilediagError, WrongInput
+from ..storage.session_files import SESSION_FILE, SQLITE, is_session
+from ..system.files import check_output
+from ..system.interrupts import pass_on
 
 if TYPE_CHECKING:
     # Imported where they are used: a script that is recorded starts without them.
-    from .decode.records.trace_log import Record
-    from .logs.log_files import LogStream
+    from ..decode.records.trace_log import Record
+    from .log_files import LogStream
 
 PathLike = str | os.PathLike[str]
 
@@ -89,7 +89,7 @@ def check_input(path: PathLike, *accepted: InputKind) -> FoundInput:
     if found.kind in accepted:
         return found
     if found.kind is InputKind.SESSION and not Path(path).is_dir():
-        from .storage.store import Store
+        from ..storage.store import Store
 
         Store.open(Path(path)).connection.close()  # Raises for a file of another program.
     raise found.make_error(*accepted)
@@ -130,8 +130,8 @@ def identify_input(path: PathLike) -> FoundInput:
 
 
 def _identify_folder(folder: Path) -> FoundInput:
-    from .logs.folders import has_sessions
-    from .logs.log_files import walk_logs
+    from .folders import has_sessions
+    from .log_files import walk_logs
 
     if has_sessions(folder):
         instead = f"`compilediag plan {_quote(folder)}` shows what to change"
@@ -147,7 +147,7 @@ def _identify_folder(folder: Path) -> FoundInput:
 
 def _has_records(log: Path) -> bool:
     """False for a log that can't be read, too: which one that is, is reported when all of them are read."""
-    from .logs.log_files import open_log
+    from .log_files import open_log
 
     try:
         with open_log(log) as stream:
@@ -158,7 +158,7 @@ def _has_records(log: Path) -> bool:
 
 
 def _identify_file(file: Path) -> FoundInput:
-    from .logs.log_files import LogStream
+    from .log_files import LogStream
 
     quoted = _quote(file)
     try:
@@ -224,7 +224,7 @@ def _make_script(file: Path) -> FoundInput:
 
 def _find_record(stream: LogStream, first: bytes = b"") -> Record | None:
     """The first record of a log; None if there is none in what is searched."""
-    from .decode.records.trace_log import Record, parse_records
+    from ..decode.records.trace_log import Record, parse_records
 
     return next((read for read in parse_records(_SearchedStream(stream, first)) if isinstance(read, Record)), None)
 

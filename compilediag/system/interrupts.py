@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: Exceptions that are looked through for one that was raised while another one was handled.
 _MOST_CHAINED = 8
 #: Where the interpreter runs signal handlers, apart from the end of a call. None of them calls or raises anything.

@@ -1,0 +1,1 @@
+"""What compilediag uses of its process and its machine: files, the program that runs, clock, interrupts, log."""
