@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from compilediag.diagnosis.causes import mode_advice
+from compilediag import diagnosis
+from compilediag.diagnosis.rules.guards import GUARD_RULES
 from compilediag.events import EXPORT_PROBLEMS
 
 from .known_programs import Program
 
-DIAGNOSIS = Path(mode_advice.__file__).parents[1]
+DIAGNOSIS = Path(diagnosis.__file__).parent
 
 #: Rules without a program here, and where their advice is followed, or why there is nothing to follow.
 NOT_HERE = {
@@ -49,20 +50,20 @@ NOT_HERE = {
 
 def list_rules() -> set[str]:
     """The names of all rules."""
-    modes = {advice[0] for advice in mode_advice._STATES.values()} | {mode_advice._UNKNOWN_STATE[0]}
+    guards = {rule.id for rule in GUARD_RULES}
     exports = {f"export_{problem}" for problem in EXPORT_PROBLEMS}
-    return (modes | exports).union(*(_list_rules_of(ast.parse(path.read_text())) for path in DIAGNOSIS.rglob("*.py")))
+    return (guards | exports).union(*(_list_rules_of(ast.parse(path.read_text())) for path in DIAGNOSIS.rglob("*.py")))
 
 
 def _list_rules_of(tree: ast.Module) -> Iterator[str]:
-    """The rules that a module gives to an Advice or a Finding."""
+    """The rules that a module gives to a Finding."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "rule" for t in call.targets):
             yield from _list_names(call.value)
         if not isinstance(call, ast.Call):
             continue
         values = [keyword.value for keyword in call.keywords if keyword.arg == "rule"]
-        if isinstance(call.func, ast.Name) and call.func.id in ("Advice", "_make_finding") and call.args:
+        if isinstance(call.func, ast.Name) and call.func.id in ("_make_finding",) and call.args:
             values.append(call.args[0])
         for value in values:
             yield from _list_names(value)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from compilediag.diagnosis import fix_code, merge_fixes
-from compilediag.diagnosis.causes.recompile_findings import ADVISERS
 from compilediag.diagnosis.examples import FILE
+from compilediag.events import GUARD_KINDS
 from tests.advice.cookbook import write_examples, write_pages
 from tests.advice.judgements import JUDGES
 from tests.advice.known_programs import NOT_RUN, load_failures, load_programs
@@ -43,7 +43,7 @@ def test_what_the_programs_print_are_rules_that_were_found_in_the_code():
 
 def test_each_kind_of_guard_has_a_program_or_a_reason_for_none():
     kinds = {row["kind"] for program in PROGRAMS for row in run_original(program)["recompiles"]}
-    assert set(ADVISERS) - set(KINDS_WITHOUT_PROGRAM) <= kinds
+    assert set(GUARD_KINDS) - set(KINDS_WITHOUT_PROGRAM) <= kinds
     assert "other" not in kinds
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import compilediag
-from compilediag.diagnosis.causes.advice import ISOLATION_SINCE
-from compilediag.diagnosis.causes.circumstances import THREAD_SETTINGS_SINCE
+from compilediag.diagnosis.rule import ISOLATION_SINCE
+from compilediag.diagnosis.rules.guards import THREAD_SETTINGS_SINCE
 
 X = torch.arange(8.0)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])

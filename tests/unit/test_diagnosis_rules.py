@@ -4,10 +4,9 @@ import pytest
 
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.cause import get_value_type
-from compilediag.diagnosis.causes.recompile_findings import ADVISERS
-from compilediag.diagnosis.causes.source_paths import find_torch_source, normalize_source, split_property
-from compilediag.diagnosis.causes.value_advice import is_rising
 from compilediag.diagnosis.causes.value_uses import find_uses
+from compilediag.diagnosis.rules.guards import GUARD_RULES
+from compilediag.diagnosis.rules.guards_on_numbers import is_rising
 from compilediag.events import GUARD_KINDS
 from tests.unit.tables_builder import changes, failure, recompile, sizes, tables
 
@@ -29,7 +28,10 @@ def diagnose_one(*events):
 
 
 def test_every_kind_of_guard_has_a_rule():
-    assert set(ADVISERS) == set(GUARD_KINDS)
+    kinds = {kind for rule in GUARD_RULES for kind in rule.kinds}
+    parts = {"equal_sizes", "mark", "relation"}  # of symbolic_shape, with sizes and values
+    assert kinds - parts == set(GUARD_KINDS) - {"symbolic_shape"}
+    assert len({rule.id for rule in GUARD_RULES}) == len(GUARD_RULES)
 
 
 def test_one_recompile_of_a_size_is_usual():

@@ -18,7 +18,7 @@ from compilediag.decode.records.cudagraph_messages import (
 )
 from compilediag.decode.records.graph_break_text import parse_graph_break, parse_logged_break
 from compilediag.diagnosis.break_remedies import _LOGGER
-from compilediag.diagnosis.causes.shape_advice import _ONE
+from compilediag.diagnosis.rules.guards_on_numbers import _ONE
 
 PIECES = [
     "\\n", " ", "\\n ", "_", "a", "1", "'", "(", "[", "\\\\", ".a", "a.", "a=(,", "a='", ":a=a", "0x", "w.", ". ",

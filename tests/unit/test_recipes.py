@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from compilediag.diagnosis.causes.advice import Advice, list_changes
 from compilediag.diagnosis.causes.cause import Cause
-from compilediag.diagnosis.causes.library_advice import add_recipe
 from compilediag.diagnosis.recipes import RECIPES, find_recipe
+from compilediag.diagnosis.rule import Advice, Rule, list_changes
+from compilediag.diagnosis.rules.guards import add_recipe
 from compilediag.events import Recompile
 
 BETA = "self.param_groups[0]['betas'][0]"
@@ -82,25 +82,25 @@ def test_names_are_unique_and_texts_are_sentences():
 
 def test_what_a_person_has_to_do_comes_after_what_a_program_can():
     setting = {"dynamic_sources": "L['x']"}
-    advice = Advice("size_changes", "Make it dynamic.", changes=list_changes(setting))
+    advice = Advice(Rule("size_changes"), "Make it dynamic.", changes=list_changes(setting))
     found = add_recipe(advice, make_cause(ROWS, FILES[0], "trainer.train()"))
     assert [bool(change.settings) for change in found.changes] == [True, False]
     assert "dataloader_drop_last=True" in found.changes[1].text
 
 
 def test_an_advice_that_nobody_can_apply_is_replaced():
-    advice = Advice("string_changes", "Keep it to few values.", changes=list_changes("Keep it to few values."))
+    advice = Advice(Rule("string_changes"), "Keep it to few values.", changes=list_changes("Keep it to few values."))
     found = add_recipe(advice, make_cause("self.active_adapter", "/site-packages/peft/peft_model.py"))
     assert "hotswap_adapter" in found.action and "few values" not in found.action
     assert len(found.changes) == 1
 
 
 def test_a_recipe_can_bring_its_own_explanation():
-    advice = Advice("optimizer_number", "Keep it constant.", "It is compiled with dynamic=False.")
+    advice = Advice(Rule("optimizer_number"), "Keep it constant.", "It is compiled with dynamic=False.")
     found = add_recipe(advice, make_cause(BETA, "/site-packages/torch/optim/adam.py"))
     assert "cycle_momentum=False" in found.action and "dynamic=False" not in found.explanation
 
 
 def test_another_cause_keeps_its_advice():
-    advice = Advice("size_changes", "Make it dynamic.")
+    advice = Advice(Rule("size_changes"), "Make it dynamic.")
     assert add_recipe(advice, make_cause("x.size()[0]", "/home/me/model.py")) is advice

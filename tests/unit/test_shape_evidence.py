@@ -3,8 +3,8 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.causes.advice import count_usual
 from compilediag.diagnosis.causes.value_facts import evaluate_condition, format_condition
+from compilediag.diagnosis.rules.guards_on_numbers import count_usual
 from compilediag.events import RowList, SymbolicShape
 from tests.unit.tables_builder import compiled, failure, recompile, tables
 

@@ -11,9 +11,9 @@ from ..change import CodeChange
 from ..costs import get_cost
 from ..evidence import Evidence, Place, get_ids, get_place, group_by
 from ..finding import Finding
+from ..rule import list_changes
 from ..rules.break_even import make_eager_call_counter
 from ..settings import Settings, merge_fixes
-from .advice import list_changes
 from .call_sites import find_call_fields
 from .recompile_findings import find_recompiles
 

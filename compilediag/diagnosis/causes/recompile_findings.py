@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_amount, format_lost, format_names, format_times
-from ..costs import get_cost
 from ..evidence import Evidence, find_first, get_ids, kept
 from ..finding import Finding, get_severity
-from . import mode_advice, object_advice, shape_advice, tensor_advice, value_advice
-from .advice import Advice, describe_change, list_changes
+from ..rule import Advice, describe_change, list_changes
+from ..rules.guards import advise
+from ..rules.guards_on_numbers import SIZE_KINDS
 from .call_sites import make_call_fields
 from .cause import ZERO_ONE, Cause, list_unique
-from .circumstances import add_circumstances
 from .grouping import find_causes
-from .library_advice import add_recipe
 from .source_paths import split_property
 
-#: The rule of each kind of guard.
-ADVISERS: dict[str, Callable[[Cause], Advice]] = {
-    "tensor_size": shape_advice.advise_size,
-    "symbolic_shape": shape_advice.advise_symbolic,
-    "tensor_stride": shape_advice.advise_stride,
-    "tensor_rank": shape_advice.advise_rank,
-    "tensor_dtype": tensor_advice.advise_dtype,
-    "tensor_device": tensor_advice.advise_device,
-    "dispatch_keys": tensor_advice.advise_dispatch_keys,
-    "requires_grad": tensor_advice.advise_requires_grad,
-    "type": tensor_advice.advise_type,
-    "alias": tensor_advice.advise_alias,
-    "value": value_advice.advise_value,
-    "identity": object_advice.advise_identity,
-    "dead_reference": object_advice.advise_dead_reference,
-    "backend": object_advice.advise_backend,
-    "length": object_advice.advise_length,
-    "dict_keys": object_advice.advise_dict_keys,
-    "hasattr": object_advice.advise_hasattr,
-    "global_state": mode_advice.advise_global_state,
-    "default_device": mode_advice.advise_default_device,
-    "mode_stack": mode_advice.advise_mode_stack,
-    "other": mode_advice.advise_other,
-}
-
 MAX_DETAILS = 64
-
-
-def advise(cause: Cause) -> Advice:
-    """What to do about a cause, by the kind of its guard, and with what the library offers."""
-    advice = ADVISERS.get(cause.kind, mode_advice.advise_other)(cause)
-    return add_recipe(add_circumstances(advice, cause), cause)
 
 
 @kept
@@ -76,7 +43,7 @@ def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
 
 def _is_kept(row: Recompile, advice: Advice) -> bool:
     """True if a recompile stays whatever becomes of the cause that it is attributed to."""
-    return advice.is_expected or (row.guard_kind in shape_advice.SIZE_KINDS and row.actual in ZERO_ONE)
+    return advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE)
 
 
 def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Advice:
@@ -100,13 +67,13 @@ def make_finding(cause: Cause, advice: Advice) -> Finding:
     what = advice.what_changed or describe_change(cause)
     rows = cause.recompiles
     return Finding(
-        rule=advice.rule,
+        rule=advice.rule.id,
         severity=get_severity(cause.seconds, cause.count, advice.ceiling),
         title=f"{_describe_cost(cause)}: {what}",
         seconds_lost=cause.seconds,
         evidence=cause.evidence,
         suggestion=advice.suggestion + _describe_others(cause),
-        cost=get_cost(advice.rule),
+        cost=advice.rule.cost,
         fix=advice.fix,
         changes=advice.changes or list_changes(advice.action),
         is_expected=advice.is_expected,
@@ -138,7 +105,7 @@ def _describe_cost(cause: Cause) -> str:
 def _describe_others(cause: Cause) -> str:
     """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
     # The marks of a size include the sizes that changed with it.
-    known = shape_advice.SIZE_KINDS if cause.kind in shape_advice.SIZE_KINDS else ()
+    known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
     beside = [_format_guard(kind, source) for kind, source in cause.also if kind not in known]
     text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
     if not cause.shared:

@@ -13,11 +13,11 @@ from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
 from ..evidence import get_ids, get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
-from .advice import Advice, describe_change, list_changes
+from ..rule import Advice, describe_change, list_changes
+from ..rules.guards import advise
 from .call_sites import find_call_fields, make_call_fields
 from .cause import Cause
 from .grouping import find_causes
-from .recompile_findings import advise
 
 E = TypeVar("E", bound=Event)
 

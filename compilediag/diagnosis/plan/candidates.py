@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from ...events import Recompile
 from ...formatting import format_expression
-from ..causes.advice import DYNAMIC_BY_DEFAULT, Advice
 from ..causes.cause import ZERO_ONE, Cause
 from ..causes.edits import get_user_value
 from ..causes.grouping import find_causes
-from ..causes.recompile_findings import advise
 from ..causes.source_paths import is_size
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit
 from ..evidence import Evidence, Place, get_place, kept
+from ..rule import Advice
+from ..rules.guards import advise
+from ..rules.guards_on_numbers import DYNAMIC_BY_DEFAULT
 from ..settings import merge_settings
 
-#: Rules whose advice in words gives fewer compiled versions, or depends on what the program means.
-_FEWER = frozenset({"string_changes", "specialized", "identity_changes"})
 #: Settings that make numbers dynamic.
 _DYNAMIC_SETTINGS = frozenset({"dynamic_sources", "allow_unspec_int_on_nn_module"})
 _MARK = "mark_dynamic("
@@ -96,7 +95,7 @@ def order_changes(changes: Sequence[CodeChange], is_useless: bool) -> tuple[Code
 def get_changes(advice: Advice) -> tuple[CodeChange, ...]:
     """The ways to follow an advice, the preferred one first; none if there is nothing to change."""
     is_remedy = advice.has_recipe or any(change.can_be_applied for change in advice.changes)
-    if advice.is_expected or (advice.rule in _FEWER and not is_remedy):
+    if advice.is_expected or (advice.rule.gives_fewer and not is_remedy):
         return ()
     return advice.changes or (CodeChange(text=advice.action),)
 

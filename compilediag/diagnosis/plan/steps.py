@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from ...events import Recompile
 from ...formatting import format_amount, format_change, format_names, format_seconds
-from ..causes.advice import Advice, describe_change, format_user_line
 from ..causes.call_sites import read_own_code
 from ..causes.cause import Cause, list_unique
 from ..causes.source_paths import split_property
 from ..change import CodeChange, Edit
 from ..evidence import Evidence, find_first, get_ids, sum_seconds
+from ..rule import Advice, describe_change, format_user_line
 from .candidates import Candidate
 from .dynamic_specs import SPEC_SINCE, DynamicSpec, write_spec
 from .plan import PlanStep
@@ -53,7 +53,7 @@ def _make_step(candidate: Candidate, saved: Sequence[Recompile], saving: str) ->
     causes, change = candidate.causes, candidate.changes[0]
     file, line, function, code = _find_place(causes[0], change)
     return PlanStep(
-        rule=candidate.advice[0].rule,
+        rule=candidate.advice[0].rule.id,
         what=f"{describe_what(candidate)}{_describe_line(causes)}",
         change=change.code,
         why=_explain(candidate),

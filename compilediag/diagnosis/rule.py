@@ -1,0 +1,289 @@
+"""A rule: everything about one kind of finding, in one row.
+
+A rule about guards has the kinds of guards that it explains, when it applies to a root cause, and what to do then; of
+the rules about a kind, the first that applies counts (`rules/guards.py`). Any other rule has the texts of its finding,
+which the module of its subject in `rules/` makes with `report`. `rules/registry.py` has all of them by name.
+
+To add a rule: a row in the module of its subject, and a program in tests/advice that follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..events import Event
+from ..formatting import format_change, format_expression, format_line
+from .causes.cause import Cause
+from .causes.edits import get_user_value, replace_argument
+from .causes.source_paths import split_property
+from .change import CodeChange
+from .evidence import get_ids
+from .finding import Finding, get_severity
+from .settings import Settings, fix_code
+
+#: From so many seconds on, a recompile that is expected to happen once is worth a look all the same.
+EXPENSIVE_S = 5.0
+#: The first version of torch in which torch.compile has `isolate_recompiles`.
+ISOLATION_SINCE = (2, 13)
+_FACT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of torch. Without a value it is a list of names, which gets torch's names of all that changed."""
+
+    name: str
+    value: str | int | bool | None = None
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """The guarded value in another form where the user's call has it as an argument: `Wrap("{0}.contiguous()")`."""
+
+    form: str
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """The first of several changes that can be made."""
+
+    ways: tuple[Setting | Wrap | str, ...]
+
+
+#: A way to follow a rule. A text is for what no program can change.
+Way = Setting | Wrap | FirstOf | str
+
+
+def get_usual_ceiling(cause: Cause, repeated: str = "high") -> str:
+    """The ceiling of a change that is expected to happen once: low, or medium where that once took long.
+
+    `repeated` is the ceiling where it happened more than once in a function.
+    """
+    if cause.max_per_function > 1:
+        return repeated
+    return "medium" if cause.seconds >= EXPENSIVE_S else "low"
+
+
+def always(_: Cause) -> bool:
+    """The condition of a rule that applies to every cause of its kinds."""
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What a rule says in one situation.
+
+    `action` is what to do, as code where there is code, and `why` says why; each is one or more sentences. Of several
+    actions, the first counts whose facts are known. `ways` are the ways to follow it, the preferred one first; without
+    any, `action` says all. `ceiling` is the worst severity that the finding can have, or computes it. `what` replaces
+    "source was a, then b" in the title. With `is_expected` every compiled version is needed, and no change of the
+    program that keeps what it computes removes one.
+
+    The texts, those in `ways` included, can name facts about the cause in braces: `{name}`, and the other `WORDS`.
+    """
+
+    when: Callable[[Cause], bool] = always
+    action: str | tuple[str, ...] = ""
+    why: str = ""
+    ways: tuple[Way, ...] = ()
+    ceiling: str | Callable[[Cause], str] = get_usual_ceiling
+    what: str = ""
+    is_expected: bool = False
+
+
+@dataclass(frozen=True)
+class Rule(Case):
+    """One kind of finding, as `finding.rule` names it: the page docs/cookbook has that name too.
+
+    `kinds` are the kinds of guards that it explains. If one of its `cases` applies, that one counts instead of what the
+    rule itself says. `advise` computes what to do where texts cannot say it. `it` names the guarded value where the
+    user's code has no name for it, and `words` are more facts for the texts.
+
+    `title` is that of a finding that is not about a guard, and `severity` its severity, if it does not depend on its
+    seconds and number. Findings of less than `worth_s` s are not reported. `cost` is what following the advice costs:
+    hardly any change is free, and the user weighs which cost is higher. `docs` is the page of torch's documentation,
+    see `torch_docs`; None for what is not about torch. `cost_kind` is the kind of compile cost that the finding is too.
+
+    `is_way`: it is about another way to call a function, which has a compiled version of its own. `gives_fewer`: in
+    words alone, its advice gives fewer compiled versions, or depends on what the program means, so no plan claims that
+    it saves any.
+    """
+
+    id: str
+    kinds: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = field(default=(), kw_only=True)
+    advise: Callable[[Rule, Cause], Advice] | None = field(default=None, kw_only=True)
+    it: str = field(default="the argument", kw_only=True)
+    words: Mapping[str, Callable[[Cause], str]] = field(default_factory=dict, kw_only=True)
+    title: str = field(default="", kw_only=True)
+    severity: str | None = field(default=None, kw_only=True)
+    worth_s: float = field(default=0.0, kw_only=True)
+    cost: str | None = field(default=None, kw_only=True)
+    docs: str | None = field(default="recompiles", kw_only=True)
+    cost_kind: str | None = field(default=None, kw_only=True)
+    is_way: bool = field(default=False, kw_only=True)
+    gives_fewer: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a rule says about a cause; see `Case`. `has_recipe`: the library offers what `action` says, and it removes
+    the recompiles.
+    """
+
+    rule: Rule
+    action: str
+    explanation: str = ""
+    changes: tuple[CodeChange, ...] = ()
+    ceiling: str = "high"
+    what_changed: str | None = None
+    is_expected: bool = False
+    has_recipe: bool = False
+
+    @property
+    def fix(self) -> Settings | None:
+        """The settings of the first change that needs no edit; None if all do."""
+        return next((change.settings for change in self.changes if change.settings and not change.edits), None)
+
+    @property
+    def suggestion(self) -> str:
+        return " ".join(filter(None, (self.action, self.explanation)))
+
+
+def apply_rule(rule: Rule, cause: Cause) -> Advice:
+    """What a rule says about a cause that it applies to."""
+    if rule.advise is not None:
+        return rule.advise(rule, cause)
+    return apply_case(rule, next((case for case in rule.cases if case.when(cause)), rule), cause)
+
+
+def apply_case(rule: Rule, case: Case, cause: Cause) -> Advice:
+    """What a rule says about a cause in one of its cases."""
+    words = _Words(rule, cause)
+    return Advice(
+        rule,
+        words.fill(*([case.action] if isinstance(case.action, str) else case.action)),
+        words.fill(case.why),
+        tuple(change for way in case.ways if (change := _make_change(way, cause, words)) is not None),
+        case.ceiling if isinstance(case.ceiling, str) else case.ceiling(cause),
+        words.fill(case.what) or None,
+        case.is_expected,
+    )
+
+
+def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
+    """A way as a change; None if it cannot be made for this cause."""
+    match way:
+        case str():
+            text = words.fill(way)
+            return CodeChange(text=text) if text else None
+        case Wrap(form):
+            edits = replace_argument(cause, form)
+            return CodeChange(edits=edits) if edits else None
+        case Setting(name, value):
+            settings = make_dynamic_fix(cause, name) if value is None else {name: value}
+            return CodeChange(settings=settings) if settings else None
+        case FirstOf(ways):
+            found = (_make_change(one, cause, words) for one in ways)
+            return next((change for change in found if change is not None), None)
+
+
+class _Words(dict[str, str]):
+    """The facts about a cause that a text names; each is computed when it is needed."""
+
+    def __init__(self, rule: Rule, cause: Cause):
+        super().__init__()
+        self._rule, self._cause = rule, cause
+
+    def __missing__(self, key: str) -> str:
+        if key == "name":
+            value = get_name(self._cause, self._rule.it)
+        else:
+            value = (self._rule.words.get(key) or WORDS[key])(self._cause)
+        self[key] = value
+        return value
+
+    def fill(self, *templates: str) -> str:
+        """The text of the first template whose facts are known, or of the last one. Other facts are empty."""
+        known = (text for text in templates if all(self[name] for name in _FACT.findall(text)))
+        return next(known, templates[-1]).format_map(self).strip()
+
+
+def get_name(cause: Cause, fallback: str) -> str:
+    """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
+    return get_user_value(cause) or format_expression(split_property(cause.source)[0]) or fallback
+
+
+def describe_change(cause: Cause) -> str:
+    """What changed, for the title: `x.size(0) was 4, then 6`."""
+    return f"{cause.name or 'the guarded value'} {format_change(cause.values)}"
+
+
+def format_user_line(cause: Cause) -> str:
+    """` (model.py:31: y = x + k)`: what is known of the user's line that made the guard; "" if nothing is."""
+    code, where = format_line(cause.user_code or "", 80), cause.user_place_text
+    if not where:
+        return ""
+    return f" ({where}: {code})" if code else f" ({where})"
+
+
+def make_dynamic_fix(cause: Cause, setting: str = "dynamic_sources") -> Settings | None:
+    """`dynamic_sources` for the value and for the sizes that changed with it; None if torch's names are not certain."""
+    names = cause.torch_sources
+    return {setting: ",".join(dict.fromkeys((*names, *cause.also_named)))} if names else None
+
+
+def write_isolation(cause: Cause) -> str:
+    """How several compiled objects of one code keep their entries apart; "" if this version of torch cannot."""
+    if cause.facts.torch_version < ISOLATION_SINCE:
+        return ""
+    return (
+        "If each has to be compiled for itself, give it its own entries, torch.compile(..., isolate_recompiles=True): "
+        "they no longer count towards one recompile limit."
+    )
+
+
+#: What every text can name beside `{name}`: the user's line in parentheses, the guarded value, its values, the setting
+#: that makes it dynamic as code, and how several objects keep their entries apart.
+WORDS: Mapping[str, Callable[[Cause], str]] = {
+    "line": format_user_line,
+    "source": lambda cause: format_expression(cause.source),
+    "values": lambda cause: format_change(cause.values),
+    "dynamic": lambda cause: fix_code(make_dynamic_fix(cause)) or "",
+    "isolate": write_isolation,
+}
+
+
+def list_changes(*ways: Settings | CodeChange | str | None) -> tuple[CodeChange, ...]:
+    """The ways to follow an advice: settings, changes of the code, or a text for what no program can change."""
+    return tuple(_convert(way) for way in ways if way)
+
+
+def _convert(way: Settings | CodeChange | str) -> CodeChange:
+    if isinstance(way, CodeChange):
+        return way
+    return CodeChange(text=way) if isinstance(way, str) else CodeChange(settings=way)
+
+
+def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = None, **fields: Any) -> Finding:
+    """A finding of a rule that is not about a guard; `rows` are its evidence.
+
+    `facts` are what the texts of the rule name in braces. `fields` are fields of the finding: those that are not given
+    come from the rule and the rows.
+    """
+    rows = list(rows)
+    seconds, count = fields.get("seconds_lost", 0.0), fields.get("count", len(rows))
+    texts = (text.format_map(facts or {}) for text in (str(rule.action), rule.why) if text)
+    given: dict[str, Any] = {
+        "severity": rule.severity or get_severity(seconds, count, str(rule.ceiling)),
+        "title": rule.title.format_map(facts or {}),
+        "seconds_lost": 0.0,
+        "evidence": get_ids(rows),
+        "suggestion": " ".join(filter(None, texts)),
+        "cost": rule.cost,
+        "count": count,
+    }
+    return Finding(rule.id, **(given | fields))

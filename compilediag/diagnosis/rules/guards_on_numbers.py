@@ -1,0 +1,829 @@
+"""Rules about guards on sizes, strides and ranks of tensors, and on integers and floats.
+
+torch makes a size or a number dynamic by itself after its first change, so one recompile is usual. It never does so for
+the sizes 0 and 1, for what a line of the code fixes, and for tensors of modules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+from ...decode.guards.path import format_source
+from ...events import Recompile
+from ...formatting import format_change, format_expression, is_module_wrapper, is_resumed
+from ..causes.call_sites import NamedSite
+from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
+from ..causes.edits import insert_before
+from ..causes.source_paths import find_listed, is_size, is_stack_value, normalize_source, split_property
+from ..causes.value_uses import find_uses
+from ..change import CodeChange
+from ..evidence import get_place, group_by
+from ..inserted_code import write_path
+from ..rule import (
+    Advice,
+    Case,
+    FirstOf,
+    Rule,
+    Setting,
+    Wrap,
+    apply_case,
+    format_user_line,
+    get_usual_ceiling,
+    list_changes,
+    make_dynamic_fix,
+)
+from ..settings import Settings, fix_code
+
+#: Kinds of guards that marking a size as dynamic removes.
+SIZE_KINDS = ("tensor_size", "symbolic_shape")
+#: Marks a size as dynamic, without an error if the code turns out to fix it.
+MARK = "torch._dynamo.maybe_mark_dynamic"
+#: Marks a size as one that may also be 0 or 1.
+UNBACKED = "torch._dynamo.decorators.mark_unbacked"
+#: The first version of torch that compiles a slice whose bounds are an unbacked size and another number.
+UNBACKED_SLICES_SINCE = (2, 13)
+#: A tensor behind more attributes and items than these is not one that users pass.
+MAX_STEPS = 2
+_MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
+#: The size of a tensor that is broadcast, in what came: `keep.size()[1] = 1, x.size()[1] = 2`.
+_ONE = re.compile(r"(?<![\w.\[\]'])([\w.\[\]']+)\.size\(\)\[\d+\] = 1\b")
+#: torch's words for a guard that two sizes are equal because they were equal at the first call.
+_DUCK = "duck sizing"
+#: The attribute of a tensor in which torch keeps a mark.
+_MARKS = re.compile(r"\._dynamo_(\w+)$")
+#: The attribute's name without `_dynamo_` -> torch's function that sets it.
+_MARK_FUNCTIONS = {
+    "dynamic_indices": "torch._dynamo.mark_dynamic",
+    "weak_dynamic_indices": "torch._dynamo.maybe_mark_dynamic",
+    "static_indices": "torch._dynamo.mark_static",
+    "unbacked_indices": "torch._dynamo.decorators.mark_unbacked",
+    "strict_unbacked_indices": "torch._dynamo.decorators.mark_unbacked",
+    "shape_ids": "torch._dynamo.decorators.mark_unbacked",
+    "unbacked_bounds": "torch._dynamo.decorators.mark_unbacked",
+    "dynamic_range": "torch._dynamo.mark_dynamic",
+}
+_BOUNDS = ("dynamic_range", "unbacked_bounds")
+
+_INT = re.compile(r"-?\d{1,40}")
+_OPTIMIZER_NUMBER = re.compile(r"param_groups\[\d+\]\['\w+'\](?:\[\d\])?$|(^|[._])lr$")
+_MOMENTUM = re.compile(r"\['(?:betas|momentum)'\](?:\[\d\])?$")
+#: The name of an integer that says which of several modules this one is.
+_POSITION = re.compile(r"(?:^|[._])(?:layer|block|level|stage|head|module|expert)?_?(?:idx|index|number|num|id)$")
+#: torch's hint on an integer of an nn.Module.
+_MODULE_INT = "integer attributes of the nn.Module"
+#: Fewer values do not show that something counts up.
+COUNTS_UP_FROM = 3
+
+#: Undoes dynamic=False: torch then makes a number dynamic after its first change, which still recompiles.
+DYNAMIC_BY_DEFAULT = "Compile with dynamic=None."
+#: What saves the first change of a number that no setting and no edit of a call can make dynamic.
+ALL_DYNAMIC = "To save the recompile, compile with dynamic=True, which makes all sizes and numbers dynamic at once."
+_DYNAMIC = Setting("dynamic_sources")
+_FEW_VALUES = (
+    "Keep it to few values (padding, bucketing), or use tensor operations instead of a Python loop, range or list made "
+    "from it."
+)
+_SELECTED = "Pass what it selects instead of the index: layer(x, cache[i]) instead of cache[self.layer_idx]."
+_SCHEDULED = "A scheduler changes {name}. A tensor is no way out: the scheduler replaces it by a float. {usual_float}"
+_MODULE_WHY = (
+    "{name} %s, and each value is a new compile. (A tensor buffer that the compiled function itself changes can give "
+    "wrong gradients.)"
+)
+_VARY_MODULE = (
+    "Let it vary: {dynamic}.",
+    "Let it vary: torch._dynamo.config.allow_unspec_int_on_nn_module = True.",
+)
+_VARY_OR_PASS = ("Let it vary: {dynamic}; or pass {name} as an argument.", "Pass {name} as an argument.")
+_GLOBAL = "torch never makes a global integer dynamic by itself. As an argument it is dynamic after its first change."
+_OF_INSTANCES = (
+    "{name} is probably a constant of each module, and all of them share one code: one compiled version for each."
+)
+_TENSOR = "Pass a 0-dim tensor: torch.tensor({name})."
+_AS_TENSOR = Wrap("torch.tensor({0})")
+_PLAIN = "Pass {name}.data, a plain tensor."
+_usual_or_medium = partial(get_usual_ceiling, repeated="medium")
+
+
+def _list_static_reasons(*more: str) -> str:
+    """What can keep a number static that changes, as a list in words; `more` are reasons of one kind of number."""
+    reasons = [
+        "the function is probably compiled with dynamic=False (dynamic=None is enough)",
+        "torch._dynamo.config.automatic_dynamic_shapes is False",
+        *more,
+    ]
+    return f"{', '.join(reasons[:-1])}, or {reasons[-1]}"
+
+
+_KEPT_INT = _list_static_reasons("torch._dynamo.config.specialize_int is True", "its code needs the number")
+_BY_DEFAULT_INT = "By default torch makes an integer dynamic after its first change, so "
+_USUAL_FLOAT = "torch makes a float dynamic by itself after its first change, so one recompile is usual."
+_BY_DEFAULT_FLOAT = "By default torch makes a float dynamic after its first change, so "
+_KEPT_FLOAT = (
+    _BY_DEFAULT_FLOAT
+    + _list_static_reasons("torch._dynamo.config.specialize_float is True", "its code needs the number")
+    + ", as the rate of a dropout or a condition does; then keep it to few values."
+)
+
+#: What following the advice of several rules costs.
+_ONE_KERNEL = "one kernel for all sizes can be slower than a kernel for a single size"
+_PADDING = "padding computes values that are thrown away"
+_NOT_FOLDED = "a number that can vary is not folded into the kernel"
+_READ = "the kernel reads the number from memory instead of having it compiled in"
+
+
+# What the guards show
+
+
+def find_kind(cause: Cause) -> str:
+    """The kind of guard that rules are about: a guard of dynamic shapes is one on a size, a number, a mark, on two
+    sizes that were equal, or on how several sizes relate.
+    """
+    if cause.kind != "symbolic_shape":
+        return cause.kind
+    if any(_DUCK in reason for reason in cause.reasons):
+        return "equal_sizes"
+    if _MARKS.search(cause.source):
+        return "mark"
+    if "," in cause.source or not cause.source:
+        return "relation"
+    return "tensor_size" if is_size(cause.source) else "value"
+
+
+def is_usual(cause: Cause) -> bool:
+    """True if torch needs these recompiles by default: the first change of a number, and sizes 0 and 1 on their own.
+
+    More of them show that the value did not become dynamic after its first change.
+    """
+    rows = cause.seen or cause.recompiles
+    by_value = group_by(rows, lambda row: (get_place(row), row.region, normalize_source(row.guard_source or "")))
+    return all(_are_usual(found, is_size(cause.source)) for found in by_value.values())
+
+
+def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:
+    values = [rows[0].expected, *(row.actual for row in rows)]
+    return len(rows) <= count_usual([value for value in values if value is not None], are_sizes)
+
+
+def count_usual(values: list[str], are_sizes: bool = True) -> int:
+    """How many recompiles these values take by default: one for the first change, and one for each size of 0 and 1."""
+    if not are_sizes:
+        return int(len(set(values)) > 1)
+    special = {value for value in values[1:] if value in ZERO_ONE} - set(values[:1])
+    return len(special) + any(value not in ZERO_ONE for value in values[1:])
+
+
+def is_specialized(cause: Cause) -> bool:
+    """True if code needed the number itself, so that an entry is valid for one value even if it is dynamic."""
+    if cause.facts.value_need is not None and cause.facts.value_need.value not in ZERO_ONE:
+        return True
+    return cause.is_still_static or _needs_number(cause)
+
+
+def _needs_number(cause: Cause) -> bool:
+    """True if torch reports that code evaluated the number while it was compiled."""
+    return any(NUMBER.fullmatch(row.expected or "") and EVALUATED in (row.reason or "") for row in cause.recompiles)
+
+
+def _is_fixed(cause: Cause) -> bool:
+    """True if a setting or the code keeps the number static."""
+    if _find_static_entry(cause) is not None or is_specialized(cause):
+        return True
+    return cause.family == "value" and not is_usual(cause) and "range" in _find_uses(cause)
+
+
+def _find_static_entry(cause: Cause) -> str | None:
+    """The entry of torch.compiler.config.static_sources that names the size or number."""
+    dim = split_property(cause.source)[2]
+    setting = cause.facts.static_sources
+    return next(filter(None, (find_listed(setting, name, dim) for name in cause.torch_sources)), None)
+
+
+def _find_needing_line(cause: Cause) -> str:
+    """The line that needs one value of a number; "" if it is not known."""
+    need = cause.facts.value_need
+    if need is None:
+        return format_user_line(cause)
+    return f" ({need.place_text})" if need.place_text else ""
+
+
+def is_branch(cause: Cause) -> bool:
+    """True if code compared the number, so that an entry is valid for a range of values."""
+    if len(cause.facts.exclusions) >= len(cause.seen or cause.recompiles):
+        return True
+    return any(not NUMBER.fullmatch(bound) and bound != ">= 2" for bound in cause.bounds)
+
+
+def _write_condition(cause: Cause) -> str:
+    """The condition that decides which branch the code takes."""
+    source = format_expression(cause.source)
+    if not cause.bounds:
+        return format_expression(cause.facts.exclusions[0].condition or source)
+    bound = format_expression(cause.bounds[0])
+    return bound if cause.source and cause.source in cause.bounds[0] else f"{source} {bound}".strip()
+
+
+def _explain_branch(cause: Cause) -> str:
+    condition = _write_condition(cause)
+    if cause.bounds:
+        line = format_user_line(cause)
+        return f"The closest entry is valid only for {condition}; beyond it the code takes another branch{line}."
+    need = cause.facts.exclusions[0]
+    where = f" ({need.place_text})" if need.place_text else ""
+    return f"The new entry is valid only for {condition}{where}, so it cannot replace the earlier one."
+
+
+def _is_special_size(cause: Cause) -> bool:
+    """True if sizes 0 and 1, which torch compiles on their own, explain the recompiles."""
+    if find_kind(cause) == "equal_sizes":
+        return all(_ONE.search(row.actual or "") for row in cause.recompiles)
+    return _find_static_entry(cause) is None and _is_zero_one(cause)
+
+
+def _is_zero_one(cause: Cause) -> bool:
+    """True if the recompiles are those of the sizes 0 and 1, and none more than the usual one of a first change."""
+    return ZERO_ONE & set(cause.values) != set() and (is_usual(cause) or all(map(_touches_zero_one, cause.recompiles)))
+
+
+def _touches_zero_one(row: Recompile) -> bool:
+    if row.guard_kind == "symbolic_shape":
+        return row.actual in ZERO_ONE or (row.actual is None and row.expected == ">= 2")
+    return row.actual in ZERO_ONE or row.expected in ZERO_ONE
+
+
+def _name_broadcast(cause: Cause) -> str:
+    """The tensor whose size is 1."""
+    found = _ONE.search(cause.recompiles[0].actual or "")
+    return format_expression(found[1]) if found else "the tensor"
+
+
+def _describe_relation(cause: Cause) -> str:
+    first, _, rest = cause.source.partition(", ")
+    bound = cause.bounds[0] if cause.bounds else ""
+    if first and rest and bound == rest:
+        return f"{format_expression(first)} no longer equals {format_expression(rest)}"
+    return f"{format_expression(bound)} no longer holds" if bound else "the sizes no longer relate as they did"
+
+
+def _is_of_parameters(cause: Cause) -> bool:
+    return any("._parameters[" in source for source in cause.torch_sources)
+
+
+def _is_torch_module(cause: Cause) -> bool:
+    """True for the function through which torch calls every compiled module of torch.nn."""
+    return cause.kind == "type" and cause.source == "fn" and is_module_wrapper(*cause.places[0][:2])
+
+
+def _is_of_module(cause: Cause) -> bool:
+    return cause.facts.is_parameter or any(_MODULE_TENSOR.search(name) for name in cause.torch_sources)
+
+
+def _get_mark(cause: Cause) -> str:
+    """The name of a mark's attribute without `_dynamo_`; "" if the guard is not on a mark."""
+    found = _MARKS.search(cause.source) if cause.kind == "symbolic_shape" else None
+    return found[1] if found else ""
+
+
+def _list_ranges(cause: Cause) -> str:
+    rows = cause.seen or cause.recompiles
+    return format_change(list_unique(text for row in rows for text in (row.expected, row.actual) if text))
+
+
+def list_types(cause: Cause) -> set[str]:
+    """The types of the values that were seen."""
+    return {get_value_type(value) for value in cause.values}
+
+
+def _find_uses(cause: Cause) -> frozenset[str]:
+    """What the user's line that made the guard does with the value."""
+    return find_uses(cause.user_code, format_expression(cause.source))
+
+
+def _is_integer(cause: Cause) -> bool:
+    return list_types(cause) == {"int"}
+
+
+def _is_of_a_module(cause: Cause) -> bool:
+    return any(_MODULE_INT in reason for reason in cause.reasons)
+
+
+def _is_global(cause: Cause) -> bool:
+    return any("G['" in reason.split("#", 1)[0] for reason in cause.reasons)
+
+
+def _is_position(cause: Cause) -> bool:
+    """True for an integer that each instance of a module has for itself, such as the index of a layer."""
+    return _is_integer(cause) and _is_of_a_module(cause) and _POSITION.search(cause.source) is not None
+
+
+def _counts_up(cause: Cause) -> bool:
+    if not _is_integer(cause) or not is_counter(cause.values):
+        return False
+    if _is_of_a_module(cause):
+        return cause.instance_count == 1
+    return _is_global(cause) or not is_usual(cause)
+
+
+def _is_float(cause: Cause) -> bool:
+    return list_types(cause) in ({"float"}, {"int", "float"})
+
+
+def _can_be_tensor(cause: Cause) -> bool:
+    """A tensor can take the place of a number only in arithmetic. As a size, the end of a slice or the limit of a loop
+    it breaks the graph, or torch silently runs the function eagerly.
+    """
+    return _find_uses(cause) == {"operand"}
+
+
+def _is_of_optimizer(cause: Cause) -> bool:
+    """True for a number in the options of an optimizer of torch, or a learning rate."""
+    types = list_types(cause)
+    return bool(types) and types <= {"int", "float"} and bool(_OPTIMIZER_NUMBER.search(cause.source))
+
+
+def is_counter(values: Sequence[str]) -> bool:
+    """True for integers that rise by the same step nearly every time."""
+    if not is_rising(values):
+        return False
+    numbers = [int(value) for value in values]
+    steps = Counter(after - before for before, after in pairwise(numbers))
+    return 4 * steps.most_common(1)[0][1] >= 3 * (len(numbers) - 1)
+
+
+def is_rising(values: Sequence[str]) -> bool:
+    """True for three integers or more, each greater than the one before."""
+    if len(values) < COUNTS_UP_FROM or not all(_INT.fullmatch(value) for value in values):
+        return False
+    numbers = [int(value) for value in values]
+    return all(before < after for before, after in pairwise(numbers))
+
+
+# Marks of sizes
+
+
+def _order_changes(cause: Cause, edit: CodeChange | None, fix: Settings | None) -> tuple[CodeChange, ...]:
+    """An edit of the user's call first, if all values that changed are values there; otherwise no edit.
+
+    What is computed before a graph break is not marked with the arguments, but torch's setting can name it.
+    """
+    return list_changes(edit, fix) if cause.user.is_whole else list_changes(fix or edit)
+
+
+def _edit_marks(cause: Cause, mark: str) -> CodeChange | None:
+    """The marks before each line that compiled an entry or recompiled, in the names there; None if one has no name."""
+    sites = cause.user.sites
+    edits = [insert_before(one.site, _list_marks(cause, mark, one)) for one in sites]
+    return CodeChange(edits=tuple(edit for found in edits for edit in found)) if sites and all(edits) else None
+
+
+def _write_marks(cause: Cause, fix: Settings | None, marks: tuple[str, ...]) -> str:
+    """The marks of the size and of those that changed with it, as code."""
+    is_whole = cause.user.is_whole or cause.call_site is None
+    if fix and (is_resumed(cause.recompiles[0].function) or not is_whole or not marks):
+        # A value from before a graph break may have no name where the user could mark it, but torch can name it.
+        origin = " It comes from before a graph break." if is_resumed(cause.recompiles[0].function) else ""
+        return f"Make it dynamic: {fix_code(fix)}.{origin}"
+    return f"Mark it dynamic before the call: {'; '.join(marks) or f'{MARK}(tensor, dim)'}."
+
+
+def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[str, ...]:
+    """The statements that mark the size, and those that changed with it; none if a mark cannot be written or fails.
+
+    Marking one of several sizes that have to be equal has no effect, so all of them are marked or none; tensors of
+    modules stay static. A tensor that does not exist at some calls, or only inside of other objects, cannot be marked
+    before the first one; nor can an integer that is the same change, with which the code compares the size. `at` is a
+    line of the user's; by default all lines, or the compiled function if the user's line is not known.
+    """
+    if cause.facts.is_sometimes_absent or cause.facts.is_parameter or _changes_an_integer(cause):
+        return ()
+    if at is None and cause.user.site is not None:
+        return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
+    of_modules = {normalize_source(format_source(name)) for name in cause.also_named if _MODULE_TENSOR.search(name)}
+    sizes = [guard for guard in cause.also if guard[0] in SIZE_KINDS and "," not in guard[1]]
+    static = [guard for guard in sizes if split_property(guard[1])[0] in of_modules]
+    if set(static) & set(cause.members.guards):
+        return ()
+    others = [source for kind, source in sizes if (kind, source) not in static]
+    sources = [source for source in (cause.source, *others) if at is None or source in at.sources]
+    marks = [_write_mark(source, None if at is None else at.names, mark) for source in sources]
+    return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
+
+
+def _changes_an_integer(cause: Cause) -> bool:
+    return any(kind not in SIZE_KINDS for kind, _ in cause.members.guards)
+
+
+def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:
+    base, name, dim = split_property(source)
+    text = write_path(base if names is None else names.get(source))
+    if name != "size" or text is None or is_stack_value(text):
+        return None
+    return None if text.count(".") + text.count("[") > MAX_STEPS else f"{mark}({text}, {dim})"
+
+
+# Rules that branch
+
+
+def _advise_size(rule: Rule, cause: Cause) -> Advice:
+    """A size that varies: marks in the user's names, or the setting with torch's."""
+    mark = _get_mark(cause)
+    if mark:
+        return apply_case(rule, _OTHER_RANGE if mark in _BOUNDS else _OTHER_MARK, cause)
+    fix, marks = make_dynamic_fix(cause), _list_marks(cause, MARK)
+    usual = is_usual(cause)
+    explanation = (
+        "torch makes a size dynamic by itself after its first change, so one recompile is usual."
+        if usual
+        else f"By default torch makes a size dynamic after its first change, so {_list_static_reasons()}."
+    )
+    zero_one = "Sizes 0 and 1 are still compiled on their own. " if ZERO_ONE & set(cause.values) else ""
+    return Advice(
+        rule,
+        _write_marks(cause, fix, marks),
+        zero_one + explanation,
+        _order_changes(cause, _edit_marks(cause, MARK), fix),
+        get_usual_ceiling(cause) if usual else "high",
+    )
+
+
+_OTHER_RANGE = Case(
+    action="Pass the same min= and max= to {mark_function} at every call, with a range that includes all sizes.",
+    why="The range of {marked} is compiled in, so each range is a new compile.",
+    what="the range of {marked} {ranges}",
+)
+_OTHER_MARK = Case(
+    action="Call {mark_function} in the same way for {marked} at each call, beginning with the first one.",
+    why="A mark is compiled in: a tensor with another mark is a new compile. A tensor without a mark can use an entry "
+    "that was compiled with one.",
+    what="{mark_function} marked other dimensions of {marked}, or none",
+)
+
+
+def _advise_zero_one(rule: Rule, cause: Cause) -> Advice:
+    """Sizes 0 and 1: unbacked, if no code depends on the value; otherwise padded, and the other sizes dynamic."""
+    if find_kind(cause) == "equal_sizes":
+        return apply_case(rule, _BROADCAST, cause)
+    special = sorted(ZERO_ONE & set(cause.values)) or ["0", "1"]
+    sizes = f"size {special[0]}" if len(special) == 1 else "sizes 0 and 1"
+    its = "its" if len(special) == 1 else "their"
+    pad = f"Pad to 2 or more, or handle {sizes} outside the compiled function."
+    why = f"torch always compiles {sizes} on {its} own, with or without mark_dynamic."
+    advice = Advice(rule, pad, why, list_changes(pad), _usual_or_medium(cause))
+    if cause.facts.has_conditions or is_specialized(cause):
+        more = " Its code depends on the size, so the size cannot be unbacked."
+        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
+    if cause.facts.torch_version < UNBACKED_SLICES_SINCE and cause.facts.has_number_conditions:
+        more = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
+        return _add_larger_sizes(replace(advice, explanation=why + more), cause)
+    marks = _list_marks(cause, UNBACKED)
+    can_be_set = split_property(cause.source)[1] and not cause.facts.has_tensor_conditions and not _is_made(cause)
+    fix = make_dynamic_fix(cause, "unbacked_sources") if can_be_set else None
+    way = "; ".join(marks) or fix_code(fix)
+    if not way:
+        return _add_larger_sizes(advice, cause)
+    changes = _order_changes(cause, _edit_marks(cause, UNBACKED), fix) or advice.changes
+    return replace(
+        advice,
+        action=f"{pad} If no code depends on whether the size is 0 or 1: {way}.",
+        changes=changes,
+    )
+
+
+def _add_larger_sizes(advice: Advice, cause: Cause) -> Advice:
+    """The advice with what makes the other sizes dynamic, if there are several of them."""
+    fix = make_dynamic_fix(cause)
+    if len({*cause.values} - ZERO_ONE) < 2 or is_specialized(cause) or is_branch(cause) or fix is None:
+        return advice
+    mark = _write_marks(cause, fix, _list_marks(cause, MARK))
+    changes = _order_changes(cause, _edit_marks(cause, MARK), fix)
+    if _is_made(cause):
+        return replace(advice, action=mark, changes=changes)
+    rest = f"For the rest, {advice.action[:1].lower()}{advice.action[1:]}"
+    return replace(advice, action=f"{mark} {rest}", changes=(*changes, *advice.changes))
+
+
+def _is_made(cause: Cause) -> bool:
+    """True for a value that has no name at the user's call: a library makes it there, and its code is a library's."""
+    return cause.user.site is not None and not cause.user.sites
+
+
+_BROADCAST = Case(
+    action="Give {broadcast} its full size before the call, where it is 1: expand(...).contiguous().",
+    why="{broadcast} is broadcast at some calls only, and torch always compiles size 1 on its own.",
+    ceiling=_usual_or_medium,
+    what="{relation}",
+)
+
+
+# The rules, in the order in which they are tried
+
+RULES = (
+    Rule(
+        "size_zero_one",
+        ("equal_sizes", "tensor_size"),
+        when=_is_special_size,
+        advise=_advise_zero_one,
+        words={"broadcast": _name_broadcast, "relation": _describe_relation},
+        cost=f"{_PADDING}; with an unbacked size, code that depends on its value raises an error",
+        docs="shapes",
+    ),
+    Rule(
+        "duck_sizing",
+        ("equal_sizes",),
+        action="Make the first call with different sizes, or set torch.fx.experimental._config.use_duck_shape = False.",
+        why="At the first compile, torch treated equal sizes as one size (duck sizing).",
+        ways=(Setting("use_duck_shape", False), "Make the first call with different sizes."),
+        what="{relation}",
+        words={"relation": _describe_relation},
+        cost="torch no longer knows which sizes are equal, so kernels do more index arithmetic",
+        docs="shapes",
+    ),
+    Rule(
+        "size_relation",
+        ("relation",),
+        action="Pad, or move the branch or broadcast out of the compiled function.",
+        why="The compiled code is valid only while the sizes relate as they did{line}. One compiled version per "
+        "relation is expected.",
+        what="{relation}",
+        is_expected=True,
+        words={"relation": _describe_relation},
+        cost=_PADDING,
+        docs="shapes",
+    ),
+    Rule(
+        "optimizer_number",
+        ("value",),
+        when=_is_of_optimizer,
+        cases=(
+            Case(
+                when=lambda cause: _MOMENTUM.search(cause.source) is not None and is_usual(cause),
+                action="To keep it constant, which changes the training: cycle_momentum=False in OneCycleLR or "
+                "CyclicLR.",
+                why=_SCHEDULED,
+                is_expected=True,
+            ),
+            Case(
+                when=lambda cause: _MOMENTUM.search(cause.source) is not None,
+                action=DYNAMIC_BY_DEFAULT,
+                why=_SCHEDULED,
+            ),
+        ),
+        action="Make it a 0-dim tensor: torch.optim.Adam(params, lr=torch.tensor(lr)), on a GPU with capturable=True, "
+        "which keeps the fast implementation.",
+        why="A scheduler changes {name}, and fills a tensor in place. {usual_float}",
+        it="the learning rate",
+        words={
+            "usual_float": lambda cause: (
+                _USUAL_FLOAT if is_usual(cause) else f"{_BY_DEFAULT_FLOAT}{_list_static_reasons()}."
+            )
+        },
+        cost=_READ,
+    ),
+    Rule(
+        "specialized",
+        ("tensor_size", "value"),
+        when=_is_fixed,
+        cases=(
+            Case(
+                when=lambda cause: _find_static_entry(cause) is not None,
+                action='Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
+                "values.",
+                why="The setting keeps {source} static, so each of its values is compiled on its own, and "
+                "dynamic_sources and dynamic=True have no effect on it.",
+                ways=(
+                    'Remove "{static_entry}" from torch.compiler.config.static_sources, or keep the value to few '
+                    "values.",
+                ),
+            ),
+            Case(
+                # torch made it dynamic when it changed, and it is one number in the next entry all the same.
+                when=lambda cause: cause.facts.value_need is None and not _needs_number(cause),
+                action="Remove torch._dynamo.mark_static if the program marks it; otherwise k" + _FEW_VALUES[1:],
+                why="{source} stayed static after it had changed: it is marked with torch._dynamo.mark_static, or a "
+                "line of the code needs one value of it. Each value is compiled on its own, and marking it dynamic has "
+                "no effect.",
+            ),
+        ),
+        action=_FEW_VALUES,
+        why="A line of the code{needing_line} needs one value of {source}: a Python loop, a list, or a tensor of a "
+        "fixed size. Each value is compiled on its own, and marking it dynamic has no effect.",
+        words={
+            "static_entry": lambda cause: _find_static_entry(cause) or "",
+            "needing_line": _find_needing_line,
+        },
+        cost=_PADDING,
+        docs="shapes",
+        gives_fewer=True,
+    ),
+    Rule(
+        "branch",
+        ("tensor_size", "value"),
+        when=is_branch,
+        action="Keep it on one side of the condition, or move the branch out of the compiled function.",
+        why="{branch} One compiled version per branch is expected.",
+        what="{no_longer}",
+        is_expected=True,
+        words={
+            "branch": _explain_branch,
+            "no_longer": lambda cause: "" if cause.values else f"{_write_condition(cause)} no longer holds",
+        },
+        cost=_PADDING,
+    ),
+    Rule(
+        "modules_share_code",
+        ("tensor_size", "type"),
+        when=lambda cause: _is_torch_module(cause) if cause.kind == "type" else _is_of_parameters(cause),
+        cases=(
+            Case(
+                when=_is_torch_module,
+                action="No change is needed, unless there are so many that they reach the recompile limit.",
+                why="torch calls every compiled module of torch.nn through one function, which has an entry per class "
+                "of module. A module of your own around them has its own code and its own entries.",
+                ceiling="low",
+                what="the module {values}",
+                is_expected=True,
+            ),
+        ),
+        action="Let the sizes of parameters vary: {dynamic}.",
+        why="{name} has another size because another module runs the same code, or because it was replaced. torch "
+        "compiles each size of a parameter on its own, with or without mark_dynamic.",
+        ways=(_DYNAMIC,),
+        ceiling="high",
+        it="A parameter",
+        cost=_ONE_KERNEL,
+    ),
+    Rule(
+        "module_tensor_size",
+        ("tensor_size",),
+        when=_is_of_module,
+        cases=(
+            Case(
+                when=lambda cause: cause.facts.is_parameter,
+                action=("Let the sizes of this parameter vary: {dynamic}.", _PLAIN),
+                why="It is a Parameter, and torch keeps the sizes of parameters static, with or without mark_dynamic.",
+                ways=(FirstOf((_DYNAMIC, _PLAIN)),),
+                ceiling="high",
+            ),
+        ),
+        action=("Let its size vary: {dynamic}.", "Pass {name} as an argument."),
+        why="It belongs to a module, and torch keeps the sizes of module tensors static, with or without mark_dynamic.",
+        ways=(FirstOf((_DYNAMIC, "Pass {name} as an argument.")),),
+        ceiling="high",
+        it="the tensor",
+        cost=_ONE_KERNEL,
+        docs="shapes",
+    ),
+    Rule(
+        "size_changes",
+        ("mark", "tensor_size"),
+        advise=_advise_size,
+        words={
+            "mark_function": lambda cause: _MARK_FUNCTIONS.get(_get_mark(cause), "torch._dynamo.mark_dynamic"),
+            "marked": lambda cause: format_expression(_MARKS.sub("", cause.source)),
+            "ranges": _list_ranges,
+        },
+        cost=_ONE_KERNEL,
+        docs="shapes",
+    ),
+    Rule(
+        "instance_constant",
+        ("value",),
+        when=_is_position,
+        cases=(
+            Case(
+                when=lambda cause: "index" in _find_uses(cause) or not cause.torch_sources,
+                action=f"{_SELECTED} {{isolate}}",
+                why=_OF_INSTANCES,
+                ways=(_SELECTED, "{isolate}"),
+                ceiling=_usual_or_medium,
+            ),
+        ),
+        action="Let it vary: {dynamic}. {isolate}",
+        why=_OF_INSTANCES,
+        ways=(_DYNAMIC, _SELECTED, "{isolate}"),
+        ceiling=_usual_or_medium,
+        it="the integer",
+        cost=_NOT_FOLDED,
+    ),
+    Rule(
+        "counter",
+        ("value",),
+        when=_counts_up,
+        cases=(
+            # A buffer that forward itself counts up is no way out: torch 2.13's backward sees it one step ahead. Tried
+            # with `self.step += 1; return self.lin(x) * (self.step / 10)` on aot_eager and inductor: the gradients are
+            # those of the next step, silently.
+            Case(
+                when=_is_of_a_module,
+                action=_VARY_MODULE,
+                why=_MODULE_WHY % "counts up",
+                ways=(FirstOf((_DYNAMIC, Setting("allow_unspec_int_on_nn_module", True))),),
+                ceiling="high",
+            ),
+            Case(
+                when=_is_global,
+                action=_VARY_OR_PASS,
+                why=_GLOBAL,
+                ways=(_DYNAMIC, "Pass {name} as an argument."),
+                ceiling="high",
+            ),
+        ),
+        action=("Let it vary: {dynamic}.", DYNAMIC_BY_DEFAULT),
+        why=f"{{name}} counts up. {_BY_DEFAULT_INT}{_KEPT_INT}.",
+        ways=(_DYNAMIC, DYNAMIC_BY_DEFAULT),
+        ceiling="high",
+        it="the integer",
+        cost=_NOT_FOLDED,
+    ),
+    Rule(
+        "module_int",
+        ("value",),
+        when=lambda cause: _is_integer(cause) and _is_of_a_module(cause),
+        action=_VARY_MODULE,
+        why=_MODULE_WHY % "is an integer of an nn.Module",
+        ways=(FirstOf((_DYNAMIC, Setting("allow_unspec_int_on_nn_module", True))),),
+        ceiling="high",
+        it="the integer",
+        cost=_NOT_FOLDED,
+    ),
+    Rule(
+        "global_int",
+        ("value",),
+        when=lambda cause: _is_integer(cause) and _is_global(cause),
+        action=_VARY_OR_PASS,
+        why=_GLOBAL,
+        ways=(_DYNAMIC, "Pass {name} as an argument."),
+        ceiling="high",
+        it="the integer",
+        cost=_NOT_FOLDED,
+    ),
+    Rule(
+        "int_changes",
+        ("value",),
+        when=_is_integer,
+        cases=(
+            Case(
+                when=is_usual,
+                action=("To save the recompile, let it vary: {dynamic}.", ALL_DYNAMIC),
+                why="torch makes an integer dynamic by itself after its first change, so one recompile is usual.",
+                ways=(_DYNAMIC, ALL_DYNAMIC),
+            ),
+        ),
+        action=("Let it vary: {dynamic}.", DYNAMIC_BY_DEFAULT),
+        why=f"{_BY_DEFAULT_INT}{_KEPT_INT}.",
+        ways=(_DYNAMIC, DYNAMIC_BY_DEFAULT),
+        ceiling="high",
+        it="the integer",
+        cost=_NOT_FOLDED,
+        docs="shapes",
+    ),
+    Rule(
+        "float_changes",
+        ("value",),
+        when=_is_float,
+        cases=(
+            Case(
+                when=lambda cause: is_usual(cause) and _can_be_tensor(cause),
+                action=_TENSOR,
+                why=_USUAL_FLOAT,
+                ways=(_AS_TENSOR, _TENSOR, ALL_DYNAMIC),
+            ),
+            Case(when=is_usual, action=ALL_DYNAMIC, why=_USUAL_FLOAT),
+            Case(
+                when=_can_be_tensor,
+                action=_TENSOR,
+                why=_KEPT_FLOAT,
+                ways=(_AS_TENSOR, _TENSOR, DYNAMIC_BY_DEFAULT),
+                ceiling="high",
+            ),
+        ),
+        action=DYNAMIC_BY_DEFAULT,
+        why=_KEPT_FLOAT,
+        ceiling="high",
+        it="the float",
+        cost=_READ,
+        docs="shapes",
+    ),
+    Rule(
+        "stride_changes",
+        ("tensor_stride",),
+        action="Use one memory layout: {name} = {name}.contiguous().",
+        why="For images in channels_last, use {name}.contiguous(memory_format=torch.channels_last) at every call.",
+        ways=(FirstOf((Wrap("{0}.contiguous()"), "Pass {name}.contiguous() at every call.")),),
+        it="x",
+        cost="a copy at each call that did not need one before",
+        docs="shapes",
+    ),
+    Rule(
+        "rank_changes",
+        ("tensor_rank",),
+        action="Use one number of dimensions, for example {name}.unsqueeze(0) or {name}.flatten(0, 1).",
+        why="Each number of dimensions needs its own compiled version; no setting changes that.",
+        it="x",
+        docs="shapes",
+    ),
+)
