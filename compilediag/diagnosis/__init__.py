@@ -15,16 +15,15 @@ from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
 from .evidence import Evidence, kept
 from .finding import SEVERITIES, Finding, make_rank_key
-from .rules.autotune_rules import find_tuning_problems
+from .rules.autotune import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
-from .rules.cache_misses import explain_miss
-from .rules.cache_rules import find_cache_problems
+from .rules.caches import explain_miss, find_cache_problems
 from .rules.coverage import FEEDS, explain_gaps, find_gaps, find_missing_data, map_collected
-from .rules.cudagraph_rules import find_cudagraph_problems
-from .rules.export_rules import find_export_problems
-from .rules.failure_rules import add_empty_compiles, find_failures
-from .rules.graph_break_rules import find_graph_breaks
-from .rules.rank_rules import find_rank_problems
+from .rules.cudagraphs import find_cudagraph_problems
+from .rules.export import find_export_problems
+from .rules.failures import add_empty_compiles, find_failures
+from .rules.graph_breaks import find_graph_breaks
+from .rules.ranks import find_rank_problems
 from .settings import fix_code, merge_fixes
 
 __all__ = [

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from ..diagnosis.rules.next_process import list_uncached
+from ..diagnosis.rules.costs import list_uncached
 from ..diagnosis.variants import Variants, list_missing
 from ..errors import CompilediagError
 from ..events import KernelCompile, Rows

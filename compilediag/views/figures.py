@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..diagnosis.causes.cause import Cause
 from ..diagnosis.causes.grouping import find_causes
-from ..diagnosis.rules.autotune_runs import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
-from ..diagnosis.rules.cudagraph_functions import GraphFunction, group_by_function
+from ..diagnosis.rules.autotune import TuningRun, find_tuning_runs, group_by_run, sort_final_times, summarize_run
+from ..diagnosis.rules.cudagraphs import GraphFunction, group_by_function
 from ..errors import CompilediagError
 from ..events import AutotuneChoice, CacheLookup, Compile, CudaGraphAction, Phase, Rows
 from ..events.words import describe_code, format_phase

@@ -14,10 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from ..decode.calls.own_code import OwnCode
 from ..diagnosis.causes.call_sites import read_own_code
-from ..diagnosis.rules.autotune_runs import get_run_key, summarize_run
-from ..diagnosis.rules.cache_misses import MISSES, has_key_parts, list_miss_reasons
-from ..diagnosis.rules.cudagraph_functions import GraphFunction
-from ..diagnosis.rules.lookup_groups import LookupGroup
+from ..diagnosis.rules.autotune import get_run_key, summarize_run
+from ..diagnosis.rules.caches import MISSES, LookupGroup, has_key_parts, list_miss_reasons
+from ..diagnosis.rules.cudagraphs import GraphFunction
 from ..events import (
     BY_TABLE,
     KINDS,

@@ -19,7 +19,7 @@ from ..decode.calls.own_code import OwnCode
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.make_plan import NOT_ALWAYS
 from ..diagnosis.plan.outcome import Outcome
-from ..diagnosis.rules.compile_time import find_compile_costs
+from ..diagnosis.rules.costs import find_compile_costs
 from ..diagnosis.settings import Settings, format_settings
 from ..events import BY_TABLE, Event, Rows, UserData, columns
 from ..formatting import format_amount, format_seconds

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..diagnosis import CallTotals, sum_calls
-from ..diagnosis.rules.autotune_runs import UNTIMED, RunKey, get_run_key
-from ..diagnosis.rules.lookup_groups import COUNTED
+from ..diagnosis.rules.autotune import UNTIMED, RunKey, get_run_key
+from ..diagnosis.rules.caches import COUNTED
 from ..events import (
     COMPILE_CACHES,
     KINDS,

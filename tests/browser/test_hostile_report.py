@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from compilediag.diagnosis.rules.graph_break_rules import BREAK_PAGE
+from compilediag.diagnosis.rules.graph_breaks import BREAK_PAGE
 from compilediag.events import BY_TABLE, columns
 from compilediag.session import load
 from tests.browser.conftest import expect_value, open_tab

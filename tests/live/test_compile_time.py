@@ -5,8 +5,10 @@ import torch
 from torch import nn
 
 import compilediag as cd
-from compilediag.diagnosis.rules import compile_time, repeated_blocks, unused_backward
-from compilediag.diagnosis.rules.next_process import find_repeated_time
+from compilediag.diagnosis.rules import costs as compile_time
+from compilediag.diagnosis.rules import costs as repeated_blocks
+from compilediag.diagnosis.rules import costs as unused_backward
+from compilediag.diagnosis.rules.costs import find_repeated_time
 from compilediag.events import Compile, Phase
 from compilediag.system.program import read_program
 

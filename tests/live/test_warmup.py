@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compilediag.diagnosis.rules.next_process import find_repeated_time
+from compilediag.diagnosis.rules.costs import find_repeated_time
 from compilediag.errors import CompilediagError
 from compilediag.events import CacheLookup, Compile, KernelCompile
 from compilediag.session import load

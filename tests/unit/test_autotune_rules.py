@@ -3,12 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.autotune_runs import (
-    compute_margin,
-    count_calls_to_pay,
-    find_tuning_runs,
-    make_runs_frame,
-)
+from compilediag.diagnosis.rules.autotune import compute_margin, count_calls_to_pay, find_tuning_runs, make_runs_frame
 from tests.unit.tables_builder import FORWARD, tables, tuning
 
 NO_ROOM = "out of resource: shared memory, Required: 294912, Hardware limit: 232448"

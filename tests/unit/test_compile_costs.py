@@ -5,11 +5,14 @@ import json
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.compile_cost import COST_KINDS
 from compilediag.diagnosis.plan import make_plan
-from compilediag.diagnosis.rules.compile_time import find_compile_costs
-from compilediag.diagnosis.rules.next_process import NO_BACKWARD, find_repeated_time
-from compilediag.diagnosis.rules.repeated_blocks import name_module
+from compilediag.diagnosis.rules.costs import (
+    COST_KINDS,
+    NO_BACKWARD,
+    find_compile_costs,
+    find_repeated_time,
+    name_module,
+)
 from compilediag.events import KernelCompile, Phase, SourceStatus
 from tests.unit.tables_builder import SECOND, add_keys, compiled, lookup, tables
 

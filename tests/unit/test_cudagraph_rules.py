@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis import diagnose
-from compilediag.diagnosis.rules.cudagraph_advice import REASONS, advise_skip
+from compilediag.diagnosis.rules.cudagraphs import REASONS, advise_skip
 from tests.unit.tables_builder import graph, tables
 
 LINE = {"user_file": "/home/ada/model.py", "user_line": 33, "user_code": "x.add_(1)"}

@@ -4,6 +4,7 @@ import pytest
 
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.cause import get_value_type
+from compilediag.diagnosis.causes.source_paths import find_torch_source, normalize_source, split_property
 from compilediag.diagnosis.causes.value_uses import find_uses
 from compilediag.diagnosis.rules.guards import GUARD_RULES
 from compilediag.diagnosis.rules.guards_on_numbers import is_rising

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import compilediag as cd
-from compilediag.diagnosis.rules.autotune_runs import find_tuning_runs
-from compilediag.diagnosis.rules.cudagraph_functions import make_functions_frame
+from compilediag.diagnosis.rules.autotune import find_tuning_runs
+from compilediag.diagnosis.rules.cudagraphs import make_functions_frame
 from compilediag.errors import CompilediagError
 from compilediag.events import Phase
 from compilediag.events.words import PHASES

@@ -17,7 +17,7 @@ from compilediag.decode.records.cudagraph_messages import (
     parse_limit, parse_mismatch, parse_overwritten, parse_size_limit, parse_skip,
 )
 from compilediag.decode.records.graph_break_text import parse_graph_break, parse_logged_break
-from compilediag.diagnosis.break_remedies import _LOGGER
+from compilediag.diagnosis.rules.graph_breaks import _LOGGER
 from compilediag.diagnosis.rules.guards_on_numbers import _ONE
 
 PIECES = [

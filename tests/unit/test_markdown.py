@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from compilediag.cli import main
-from compilediag.diagnosis.rules.graph_break_rules import find_graph_breaks
+from compilediag.diagnosis.rules.graph_breaks import find_graph_breaks
 from compilediag.document import BREAK_PAGE, format_block, format_sentence, format_span, format_table
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList

@@ -16,9 +16,9 @@ from ...formatting import escape_lines, format_amount, format_line, format_place
 from ...system.files import find_working_folder
 from ...system.source_files import SourceReader, split_lines
 from ..change import CodeChange, Edit
-from ..compile_cost import CompileCost
 from ..finding import Finding
 from ..inserted_code import is_only_inserted
+from ..rules.costs import CompileCost
 from ..settings import Settings, format_settings
 from ..source_edits import IMPORT_TORCH, apply_edits, find_last_import, imports_torch
 from .dynamic_specs import DynamicSpec

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..break_remedies import describe_remedy
 from ..causes.cause import MODES, Cause
 from ..causes.edits import get_site
 from ..causes.source_paths import is_stack_value
@@ -14,6 +13,7 @@ from ..change import CodeChange
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, list_changes
 from . import guards_on_numbers, guards_on_objects
+from .graph_breaks import describe_remedy
 from .guards_on_numbers import find_kind
 
 #: The rules about guards, in the order in which they are tried.

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import builtins
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from ...decode.call_stacks import is_torch_file
+from ...decode.guards.path import format_source
+from ...decode.records.graph_break_text import parse_graph_break
 from ...events import Compile, GraphBreak, Recompile, Rows
-from ...formatting import format_first_line, format_function, format_line, format_lost, format_times, is_resumed
+from ...formatting import (
+    format_expression,
+    format_first_line,
+    format_function,
+    format_line,
+    format_lost,
+    format_place,
+    format_times,
+    is_resumed,
+)
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
 from ..evidence import (
+    Evidence,
     Place,
     find_first,
     get_ids,
@@ -22,10 +35,9 @@ from ..evidence import (
     sum_seconds,
 )
 from ..finding import Finding, get_severity
+from ..recipes import find_recipe
 from .break_even import make_eager_call_counter
-from .constraint_violations import explain_violation
-from .failed_traces import FailedTraces
-from .forbidden_breaks import find_forbidding, report_forbidden_break
+from .graph_breaks import describe_remedy
 
 #: Parts of torch's own text on a frame that it runs eagerly.
 _TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
@@ -248,3 +260,188 @@ def _format_loss(rows: list[Compile]) -> str:
     """`6.1 s lost`, and how many compiles were not timed."""
     timed = [row.duration_s for row in rows if is_timed(row.duration_s)]
     return format_lost(sum(timed), len(timed), len(rows))
+
+
+_FIXED = re.compile(
+    r"You marked (L\[.*?\]\.size\(\)\[\d+\]) as dynamic but your code specialized it to be a constant \((-?\d+)\)"
+)
+_MARKED = re.compile(r"^[^\S\n]*- (You marked [^\n]*)", re.M)
+_RANGE = re.compile(r"Not all values of .*? in the specified range .*? satisfy the generated guard ([^\n]+)")
+_SOURCE = re.compile(r"[LG]\['[^\]]*'\](?:[\w.]|\[[^\]]*\])*\.size\(\)\[\d+\]")
+_DOES_NOT_RAISE = "Use torch._dynamo.maybe_mark_dynamic, which does not raise: each size is then compiled separately."
+#: A frame of the user's stack at the end of torch's message.
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*\n\s+([^\n]+)')
+
+
+@dataclass(frozen=True)
+class ConstraintViolation:
+    """What does not allow the mark: the user's line, what it means, and the ways to change it."""
+
+    suggestion: str
+    changes: tuple[CodeChange, ...]
+    file: str | None
+    line: int | None
+    code: str | None
+
+
+def explain_violation(fail_type: str | None, reason: str) -> ConstraintViolation | None:
+    """Explain a failed compile; None if it did not fail because of a mark."""
+    if (fail_type or "").rpartition(".")[2] != "ConstraintViolationError":
+        return None
+    stack = reason.partition("User stack:")[2]
+    frames = _FRAME.findall(stack)
+    file, line, code = (frames[-1][0], int(frames[-1][1]), frames[-1][2].strip()) if frames else (None, None, None)
+    where = f"`{format_line(code, 80)}` ({format_place(file, line)})" if code else "The code"
+    text, ways = (
+        _explain_fixed(reason, where, code or "") or _explain_range(reason, where) or _explain_other(reason, where)
+    )
+    return ConstraintViolation(
+        f"{text} {' '.join(ways)}", tuple(CodeChange(text=way) for way in ways), file, line, code
+    )
+
+
+def _explain_fixed(reason: str, where: str, code: str) -> tuple[str, tuple[str, ...]] | None:
+    found = _FIXED.search(reason)
+    if found is None:
+        return None
+    size, number = _format_size(found[1]), found[2]
+    text = f"{where} fixes {size} to {number}, but the size is marked dynamic."
+    if re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", code):  # The line has the number itself.
+        return text, (_DOES_NOT_RAISE,)
+    mark = (
+        "If it has to equal the size of another input, mark that one as well: torch._dynamo.mark_dynamic(other, dim)."
+    )
+    return text, (mark, f"Otherwise {_DOES_NOT_RAISE[0].lower()}{_DOES_NOT_RAISE[1:]}")
+
+
+def _explain_range(reason: str, where: str) -> tuple[str, tuple[str, ...]] | None:
+    found = _RANGE.search(reason)
+    if found is None:
+        return None
+    condition = _SOURCE.sub(lambda size: _format_size(size[0]), found[1].strip())
+    return f"{where} is compiled for {format_line(condition, 120)} only, and the mark asks for more.", (
+        "Mark the size with that range: torch._dynamo.mark_dynamic(x, dim, min=..., max=...).",
+        "Or use torch._dynamo.maybe_mark_dynamic, which does not raise: each branch is then compiled separately.",
+    )
+
+
+def _explain_other(reason: str, where: str) -> tuple[str, tuple[str, ...]]:
+    """torch's own sentence, where it has one."""
+    found = _MARKED.search(reason)
+    own = format_line(found[1], 300) if found else f"{where} does not allow a size that is marked dynamic to vary."
+    return own, ("Use torch._dynamo.maybe_mark_dynamic, which does not raise.",)
+
+
+def _format_size(source: str) -> str:
+    return format_expression(format_source(source))
+
+
+class FailedTraces:
+    """Explains failed compiles by the line that torch traced, and by the functions around the call."""
+
+    def __init__(self, data: Rows):
+        self._stacks = Evidence.of(data).stacks
+
+    def explain(self, row: Compile) -> str | None:
+        """What to do; None if the compile did not fail while torch traced the code.
+
+        An exception that is Python's own comes from the tracing: torch wraps those of backends into its own.
+        """
+        if row.user_file is None or not hasattr(builtins, (row.fail_type or "").rpartition(".")[2]):
+            return None
+        files = tuple(frame.file or "" for frame in self._stacks.walk(row.stack))
+        recipe = find_recipe("compile_failed", row.function or "", None, files)
+        place = format_place(row.user_file, row.user_line)
+        where = f"torch failed while it traced {place}."
+        if recipe is not None:
+            return f"{recipe.action} {recipe.why} {where}"
+        return (
+            f"Keep the call that leads to {place} out of the compiled code: move it out of the function, or put "
+            f"@torch.compiler.disable on the function that makes it. {where}"
+        )
+
+
+#: How torch announces a graph break in the function that a higher order operator runs.
+_IN_OPERATOR = re.compile(r"\A.{0,200}Got graph break/error:\s*", re.S)
+_BUILTIN = re.compile(r"calling builtin `(\w+)`")
+
+
+@dataclass(frozen=True)
+class ForbiddenBreak:
+    """A setting that turns a graph break into an exception, and how to allow the break after all."""
+
+    name: str
+    allow: str
+
+
+#: Values of `on_failure` -> the setting.
+FORBIDDEN_BREAKS = {
+    "fullgraph": ForbiddenBreak(
+        "torch.compile(fullgraph=True)",
+        "To allow the graph break, compile without fullgraph=True: that line then runs eagerly between two graphs.",
+    ),
+    "error_on_graph_break": ForbiddenBreak(
+        "torch._dynamo.error_on_graph_break(True)",
+        "To allow the graph break, put that line under `with torch._dynamo.error_on_graph_break(False):`. It then runs "
+        "eagerly between two graphs.",
+    ),
+}
+_OPERATOR = ForbiddenBreak(
+    "an operator that runs a function (nested_compile_region, cond, checkpoint, ...)",
+    "Otherwise, call that line outside of the function that the operator runs.",
+)
+
+
+def find_forbidding(row: Compile) -> ForbiddenBreak | None:
+    """What allowed no graph break at a compile that failed; None if it failed for another reason."""
+    if row.on_failure in FORBIDDEN_BREAKS:
+        return FORBIDDEN_BREAKS[row.on_failure]
+    return _OPERATOR if row.on_failure != "eager" and _IN_OPERATOR.match(row.fail_reason or "") else None
+
+
+def report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> Finding:
+    """One finding for the exceptions of one function: where torch raised, and what to change there."""
+    first, place = rows[0], get_place(rows[0])
+    reason = format_first_line(_read_reason(first)) or "no reason given"
+    where = format_place(first.user_file, first.user_line)
+    remedy, advice = describe_remedy([_read_break(first)])
+    action = advice or "Remove what torch cannot trace from the function."
+    return Finding(
+        rule="compile_failed",
+        severity="high",
+        title=f"torch raised an exception {format_times(len(rows))} {_describe_place(first, where)}: {setting.name} "
+        f"allows no graph break: {reason}",
+        seconds_lost=sum_seconds(row.duration_s for row in rows),
+        evidence=get_ids(rows),
+        suggestion=f"{action} {setting.allow}",
+        fix=remedy.settings if remedy else None,
+        changes=(remedy or CodeChange(text=action), CodeChange(text=setting.allow)),
+        count=len(rows),
+        details=(reason,),
+        user_file=find_first(row.user_file for row in rows),
+        user_line=find_first(row.user_line for row in rows),
+        **make_place_fields(place),
+    )
+
+
+def _describe_place(row: Compile, where: str) -> str:
+    """Where torch raised. The function can be one of torch's, which calls the user's."""
+    if is_torch_file(row.file or "") and where:
+        return f"at {where}"
+    function = format_function(*get_place(row))
+    return f"in {function} at {where}" if where else f"in {function}"
+
+
+def _read_reason(row: Compile) -> str:
+    return _IN_OPERATOR.sub("", row.fail_reason or "")
+
+
+def _read_break(row: Compile) -> GraphBreak:
+    """The graph break that a compile failed at, from its exception, which names a built-in function that was called."""
+    text = _read_reason(row)
+    called = _BUILTIN.search(text)
+    return replace(
+        parse_graph_break(text, row.time_ns, row.compile_id, row.user_file, row.user_line),
+        user_code=f"{called[1]}(" if called else None,
+        compile_key=row.compile_key,
+    )

@@ -1,0 +1,416 @@
+"""Caches of compiled graphs: why lookups missed, in words and in numbers, and what kept the caches from helping."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...errors import CompilediagError
+from ...events import CacheLookup, Compile, Rows, SourceStatus
+from ...formatting import (
+    escape_lines,
+    format_amount,
+    format_first_line,
+    format_function,
+    format_line,
+    format_names,
+    format_seconds,
+    format_times,
+)
+from ..change import CodeChange
+from ..evidence import find_first, find_shared_place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..finding import Finding, get_severity
+from ..settings import Settings, fix_code
+from .graph_breaks import MANY_BREAKS
+
+MISSES = ("miss", "guard_miss")
+#: What the caches are, in words.
+NAMES = {"fx_graph": "Inductor's cache of compiled graphs", "aot_autograd": "AOTAutograd's cache"}
+#: What the name of a component of a key begins with -> what a difference in it means. The first that fits counts.
+ADVICE = (
+    (
+        "inductor_config",
+        "Inductor's configuration differs: compile both with the same options to use the entry.",
+    ),
+    ("autograd_config", "AOTAutograd's configuration differs: compile both with the same settings to use the entry."),
+    ("cpp_runtime_thread_count", "The number of threads differs: call torch.set_num_threads(n) with the same n."),
+    (
+        "torch_version",
+        "Another build of torch made the earlier entry: the first compiles with a new build always miss.",
+    ),
+    ("system_info", "Another device or driver made the earlier entry."),
+    ("example_inputs", "The inputs differ: torch keeps one entry for each combination of shapes, strides and dtypes."),
+    ("constant[", "A constant in the code has another value: pass it as a tensor to keep it out of the key."),
+    ("graph", "The traced code differs: a number in the code is part of the key; pass it as a tensor to keep it out."),
+)
+LOST = "Same key as before, but its entry was deleted or never saved."
+LOST_ADVICE = (
+    "Check that the cache directory (TORCHINDUCTOR_CACHE_DIR) is the same, was not cleared, and can be written."
+)
+FIRST = "This is the first lookup of this function: there is no earlier key to compare with."
+UNSEEN = 'The parts of its key were not recorded. To compare keys, record with detail="full".'
+UNCOMPARED = "Keys of this cache are not compared with earlier ones."
+GUARDED = "An entry with this key exists, but its guards failed for these inputs"
+
+
+def explain_miss(data: Rows, event_id: int) -> str:
+    """Explain why the lookup `event_id` missed, as plain text of a few lines.
+
+    KeyError if `data` has no such lookup, CompilediagError if it was not a miss.
+    """
+    row = next((row for row in data.rows(CacheLookup) if row.event_id == event_id), None)
+    if row is None:
+        raise KeyError(f"no cache lookup has the event id {event_id}")
+    if row.outcome not in MISSES:
+        raise CompilediagError(f"event {event_id} is not a cache miss: {row.cache} {row.outcome}")
+    lines = [_describe_lookup(row), *list_miss_reasons(row, has_key_parts(data.rows(SourceStatus)))]
+    return escape_lines("\n".join(lines))
+
+
+def _describe_lookup(row: CacheLookup) -> str:
+    where = format_function(*get_place(row))
+    which = f", compile {row.compile_id}" if row.compile_id else ""
+    cache = NAMES.get(row.cache or "", f"the cache {row.cache}")
+    tier = f" ({row.tier})" if row.tier else ""
+    return f"{where}{which}: missed in {cache}{tier}, key {row.key or 'unknown'}"
+
+
+def list_miss_reasons(row: CacheLookup, has_parts: bool) -> list[str]:
+    """The lines on why a lookup missed; the differences are indented. `has_parts`: the parts of keys were recorded."""
+    if row.outcome == "guard_miss":
+        return [f"{GUARDED}: {row.guard}" if row.guard else f"{GUARDED}."]
+    if row.nearest_key is None and row.cache not in NAMES:
+        return [row.reason or UNCOMPARED]
+    return [*([f"torch's reason: {row.reason}"] if row.reason else []), *_compare_keys(row, has_parts)]
+
+
+def _compare_keys(row: CacheLookup, has_parts: bool) -> list[str]:
+    if row.nearest_key is None:
+        return [FIRST if has_parts else UNSEEN]
+    if row.nearest_key == row.key:
+        return [LOST + (f" The key is from {row.nearest_session}." if row.nearest_session else ""), LOST_ADVICE]
+    nearest = f"Nearest earlier key, from {row.nearest_session or 'this session'}: {row.nearest_key}"
+    if not row.key_diff:
+        return [nearest, "The recorded parts of the two keys are equal."]
+    return [nearest, "What differs:", *(f"  {text}" for text in row.key_diff), *filter(None, [_explain(row.key_diff)])]
+
+
+def _explain(differences: Iterable[str]) -> str:
+    """What the first kind of difference means; the others follow from it. "" if none is known."""
+    return next((text for head, text in ADVICE if any(one.startswith(head) for one in differences)), "")
+
+
+def get_component(difference: str) -> str:
+    """The component of a key that a text of `CacheLookup.key_diff` is about: `name` of `name: old -> new`."""
+    return difference.partition(": ")[0]
+
+
+def has_key_parts(states: Iterable[SourceStatus]) -> bool:
+    """True if the parts of keys were recorded."""
+    return any(state.name == "keys" and state.status == "active" for state in states)
+
+
+_CUSTOM_FUNCTIONS: Settings = {"autograd_cache_allow_custom_autograd_functions": True}
+_CUSTOM_PASS = re.compile(r"Unsupported (?:(pre grad|post grad|joint) custom pass|(_\w+pass))")
+_FUNCTION = re.compile(r"Function module: (\S+?),?\s+Function name: (\S+)")
+#: What torch's reason begins with -> what to do about it.
+_TEXTS = (
+    ("Cannot cache a graph with freezing", "This is expected with freezing: the weights are part of the graph."),
+    ("Compiled autograd is enabled", "Compile without compiled autograd to use the cache: its graphs are not cached."),
+    (
+        "SAC context_fn does not have a cache_hash",
+        "Give the context_fn of the checkpointing an attribute cache_hash, a string that changes with what it does.",
+    ),
+    (
+        "CustomRuntimeEstimator.uuid()",
+        "Return a string that changes with what it does from the estimator's uuid().",
+    ),
+    ("CustomKnapsackSolver.uuid()", "Return a string that changes with what it does from the solver's uuid()."),
+    (
+        "activation_memory_budget_runtime_estimator is a raw callable",
+        "Make the estimator a CustomRuntimeEstimator with a uuid().",
+    ),
+    ("activation_memory_budget_solver is a raw callable", "Make the solver a CustomKnapsackSolver with a uuid()."),
+    ("mkldnn tensors unpickleable", "Keep mkldnn tensors out of the compiled function: convert them with to_dense()."),
+    (
+        "Failed to pickle cache key",
+        "Keep objects that cannot be pickled (lambdas, locks, open files) out of the options of the compile.",
+    ),
+    ("AOTAutogradCache requires triton", "Install triton 3.2 or later."),
+)
+
+
+def find_bypass_change(reason: str) -> CodeChange | None:
+    """The change after which torch caches the graph; None if the reason is not known."""
+    if reason.startswith("FX graph cache is not enabled"):
+        return CodeChange(text="Set torch._inductor.config.fx_graph_cache = True, which AOTAutogradCache needs.")
+    if "autograd.function.FunctionCtx" in reason or "autograd_function_apply" in reason:
+        return CodeChange(settings=_CUSTOM_FUNCTIONS)
+    if _CUSTOM_PASS.match(reason):
+        return CodeChange(
+            text="Make the pass a torch._inductor.custom_graph_pass.CustomGraphPass whose uuid() returns a string that "
+            "changes with what it does (torch._inductor.custom_graph_pass.get_hash_for_files((__file__,)))."
+        )
+    if reason.startswith("Unsupported call_function target") and (found := _FUNCTION.search(reason)):
+        name = f"{found[1]}.{found[2]}"
+        return CodeChange(
+            text=f"If {name} depends on its arguments alone, "
+            f'torch._inductor.config.unsafe_marked_cacheable_functions = {{"{name}": "version 1"}} allows it.'
+        )
+    return next((CodeChange(text=text) for head, text in _TEXTS if reason.startswith(head)), None)
+
+
+def describe_bypass_change(change: CodeChange | None) -> str:
+    """The change as a sentence; "" if there is none."""
+    if change is None:
+        return ""
+    return f"Set {fix_code(change.settings)}." if change.settings else change.text
+
+
+def advise_bypass(reason: str) -> str:
+    """What to do about a bypass with torch's `reason`; "" if nothing special is known."""
+    return describe_bypass_change(find_bypass_change(reason))
+
+
+#: Caches of generated code. Whether such code is compiled has findings of its own: a skipped frame, a failed build.
+CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "triton_code", "triton_template"})
+#: Components of a key that are configuration or the machine, not the program: a miss that only they explain is
+#: avoidable.
+SETTINGS = ("inductor_config", "autograd_config", "cpp_runtime_thread_count", "torch_version", "system_info")
+#: Cache, tier and first line of the reason.
+Ending = tuple[str | None, str | None, str]
+
+
+def find_cache_problems(data: Rows) -> list[Finding]:
+    """A miss by itself is no finding: a first compile misses."""
+    rows = [row for row in data.rows(CacheLookup) if row.cache not in CODE_CACHES]
+    missed = [row for row in rows if row.outcome == "miss"]
+    costs, compiles = _map_costs(rows), _sum_backend_seconds(data.rows(Compile))
+    return [
+        *(_report_settings(names, group, costs) for names, group in _group_by_settings(missed).items()),
+        *(_report_lost(cache, group, costs) for cache, group in _group_lost(missed).items()),
+        *(_report_bypass(ending, group, compiles) for ending, group in _group_by_reason(rows, "bypass").items()),
+        *(_report_failure(ending, group) for ending, group in _group_by_reason(rows, "failed").items()),
+    ]
+
+
+def _map_costs(rows: Iterable[CacheLookup]) -> dict[str | None, float]:
+    """Key -> seconds of the compile whose result was then stored under it."""
+    return {row.key: row.taken_s for row in rows if row.outcome == "saved" and is_timed(row.taken_s)}
+
+
+def _sum_costs(rows: Iterable[CacheLookup], costs: dict[str | None, float]) -> float:
+    """Seconds of the compiles behind these misses. AOTAutogradCache's include FxGraphCache's, so the larger sum of a
+    compile counts.
+    """
+    compiles: dict[object, dict[str | None, float]] = defaultdict(lambda: defaultdict(float))
+    for row in rows:
+        compiles[row.compile_key][row.cache] += costs.get(row.key, 0.0)
+    return sum_seconds(max(caches.values()) for caches in compiles.values())
+
+
+def _group_by_settings(missed: Iterable[CacheLookup]) -> dict[tuple[str, ...], list[CacheLookup]]:
+    """Names of the settings that alone differ -> the misses that they explain."""
+    groups = group_by(missed, lambda row: tuple(dict.fromkeys(map(get_component, row.key_diff or ()))))
+    return {names: rows for names, rows in groups.items() if names and all(n.startswith(SETTINGS) for n in names)}
+
+
+def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
+    lost = _sum_costs(rows, costs)
+    differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
+    changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
+    what = f" ({format_line(changes[0], 80)})" if len(names) == 1 else ""
+    cost = f" cost {format_seconds(lost)}" if lost else ""
+    earlier = find_first(row.nearest_session for row in rows)
+    return Finding(
+        rule="cache_settings",
+        severity=get_severity(lost, 1, "medium"),
+        title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{cost}: only {format_names(names)}{what} "
+        f"{'differs' if len(names) == 1 else 'differ'} from the nearest earlier key",
+        seconds_lost=lost,
+        evidence=get_ids(rows),
+        suggestion=_explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
+        count=len(rows),
+        details=tuple(format_line(text, 200) for text in differences[:64]),
+        **find_shared_place(map(get_place, rows)),
+    )
+
+
+def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLookup]]:
+    """Cache -> the misses of a key that was seen before."""
+    return group_by((r for r in missed if r.key is not None and r.nearest_key == r.key), lambda row: row.cache)
+
+
+def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
+    lost = _sum_costs(rows, costs)
+    cost = f" cost {format_seconds(lost)}" if lost else ""
+    return Finding(
+        rule="cache_entry_gone",
+        severity=get_severity(lost, 1, "medium"),
+        title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)}{cost}: same key as before, but "
+        "its entry was deleted or never saved",
+        seconds_lost=lost,
+        evidence=get_ids(rows),
+        suggestion=LOST_ADVICE,
+        count=len(rows),
+        **find_shared_place(map(get_place, rows)),
+    )
+
+
+def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, list[CacheLookup]]:
+    """The lookups and stores that ended with `outcome`, by cache, tier and reason."""
+    ended = [row for row in rows if row.outcome == outcome]
+    return group_by(ended, lambda row: (row.cache, row.tier, format_first_line(row.reason or "")))
+
+
+def _report_bypass(ending: Ending, rows: list[CacheLookup], compiles: dict[str, float]) -> Finding:
+    cache, _, reason = ending
+    again = sum_seconds(compiles.get(key) for key in {row.compile_key for row in rows if row.compile_key is not None})
+    paid = f", so {format_seconds(again)} of compile time" if again else ", so its compile time"
+    usual = f"Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one."
+    change = find_bypass_change(find_first(row.reason for row in rows) or "")
+    return Finding(
+        rule="cache_bypass",
+        severity="medium" if len(rows) >= MANY_BREAKS else "low",
+        title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason given'}",
+        seconds_lost=0.0,
+        evidence=get_ids(rows),
+        suggestion=f"{describe_bypass_change(change)} {usual}".strip(),
+        fix=change.settings if change else None,
+        changes=(change,) if change else (),
+        count=len(rows),
+        details=(reason,) if reason else (),
+        **find_shared_place(map(get_place, rows)),
+    )
+
+
+def _sum_backend_seconds(compiles: Iterable[Compile]) -> dict[str, float]:
+    """Compile key -> s below Dynamo: what a cache would have saved."""
+    seconds: dict[str, float] = defaultdict(float)
+    for row in compiles:
+        if row.compile_key is not None and is_timed(row.aot_s):
+            seconds[row.compile_key] += row.aot_s
+    return dict(seconds)
+
+
+_REMOTE = (
+    "Check that the server can be reached (for Redis: TORCHINDUCTOR_REDIS_HOST and TORCHINDUCTOR_REDIS_PORT), or turn "
+    "the remote cache off. torch still compiles, but does not share the results with other machines."
+)
+_LOCAL = (
+    "Check that the cache directory (TORCHINDUCTOR_CACHE_DIR) can be written and its disk is not full, and delete "
+    "entries that cannot be read. torch still compiles."
+)
+
+
+def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
+    cache, tier, reason = ending
+    is_remote = tier == "remote"
+    waited = sum_seconds(row.duration_s for row in rows)
+    why = _explain_failure(reason, rows)
+    return Finding(
+        rule="cache_failed",
+        severity=get_severity(waited, len(rows), "medium"),
+        title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {format_times(len(rows))}: "
+        f"{why or 'no reason given'}",
+        seconds_lost=waited,
+        evidence=get_ids(rows),
+        suggestion=_REMOTE if is_remote else _LOCAL,
+        count=len(rows),
+        details=(why,) if why else (),
+        **find_shared_place(map(get_place, rows)),
+    )
+
+
+def _explain_failure(reason: str, rows: list[CacheLookup]) -> str:
+    """The class of the exception and the reason."""
+    error = find_first(row.exception_type for row in rows)
+    if not error or reason.startswith(error):
+        return reason
+    return f"{format_line(error, 60)}: {reason}".rstrip(": ")
+
+
+def _name(cache: str | None) -> str:
+    return format_line(cache or "a cache", 40)
+
+
+#: Outcome -> the count that it belongs to.
+COUNTED = {
+    "hit": "hits",
+    "miss": "misses",
+    "guard_miss": "misses",
+    "bypass": "bypassed",
+    "disabled": "bypassed",
+    "saved": "stored",
+    "failed": "failed",
+}
+#: Outcomes of a lookup that gave nothing, or failed.
+UNMET = ("miss", "guard_miss", "bypass", "disabled", "failed")
+#: A row lists so many different reasons of its group.
+SHOWN_REASONS = 20
+
+#: Cache, tier, function, file and line.
+GroupKey = tuple[str | None, str | None, str | None, str | None, int | None]
+
+
+@dataclass
+class LookupGroup:
+    """The lookups of one function in one tier of one cache, in the order in which they are added."""
+
+    first: CacheLookup
+    last: CacheLookup
+    counts: Counter[str] = field(default_factory=Counter)
+    saved_s: float | None = None
+    taken_s: float | None = None
+    why: str | None = None
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @staticmethod
+    def key(row: CacheLookup) -> GroupKey:
+        """What the lookups of one group have in common."""
+        return row.cache, row.tier, row.function, row.file, row.line
+
+    @classmethod
+    def of(cls, row: CacheLookup) -> LookupGroup:
+        """A group without lookups, for those that are like `row`."""
+        return cls(row, row)
+
+    def add(self, row: CacheLookup) -> None:
+        """Count a lookup of the group."""
+        self.last = row
+        self.counts[COUNTED.get(row.outcome or "", "other")] += 1
+        self.saved_s = _add_seconds(self.saved_s, row.saved_s)
+        self.taken_s = _add_seconds(self.taken_s, row.taken_s)
+        reason = explain_outcome(row)
+        if reason is not None:
+            self.why = reason
+            self.reasons[reason] += 1
+
+    def as_dict(self) -> dict[str, object]:
+        """Its cells as a row of a table; `time_ns` is when the latest lookup began."""
+        counts = {name: self.counts[name] for name in dict.fromkeys((*COUNTED.values(), "other"))}
+        return {
+            "event_id": self.first.event_id,
+            "time_ns": self.last.time_ns,
+            **{name: getattr(self.first, name) for name in ("cache", "tier", "function", "file", "line")},
+            "last": self.last.outcome,
+            "why": self.why,
+            **counts,
+            "saved_s": self.saved_s,
+            "taken_s": self.taken_s,
+            "reasons": [f"{count}x {reason}" for reason, count in self.reasons.most_common(SHOWN_REASONS)],
+        }
+
+
+def explain_outcome(row: CacheLookup) -> str | None:
+    """What kept a lookup from being a hit, in one line; None if it hit, or nothing is known."""
+    if row.outcome not in UNMET:
+        return None
+    texts = [row.guard, "; ".join(row.key_diff or ()), row.reason]
+    return next((format_line(text, 300) for text in texts if text), None)
+
+
+def _add_seconds(total: float | None, value: float | None) -> float | None:
+    return (total or 0.0) + value if is_timed(value) else total

@@ -1,0 +1,576 @@
+"""x"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...decode.records.compilation_metrics import CPU_CHECK
+from ...events import CacheLookup, Compile, KernelCompile, Phase, Rows, SourceStatus
+from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
+from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..finding import Finding
+from .autotune import find_tuning_problems
+from .break_even import MADE, find_entries_used_once
+from .caches import advise_bypass
+from .coverage import PARTS, map_collected
+
+#: What a `kind` can name. `next_process`: what the next process pays again; `repeated_blocks`: identical blocks of one
+#: graph, compiled one by one; `repeated_compiles`: the same graph, compiled again for each module; `unused_backward`:
+#: a backward prepared although none ran; `cpu_check`: torch's check of the CPU's vector instructions; `tuning`: tuning
+#: that gained little; `used_once`: entries that were called once.
+COST_KINDS = (
+    "next_process",
+    "repeated_blocks",
+    "repeated_compiles",
+    "unused_backward",
+    "cpu_check",
+    "tuning",
+    "used_once",
+)
+
+
+@dataclass(frozen=True)
+class CompileCost:
+    """Compile time that is spent without a recompile.
+
+    `seconds` (s) is what the advice saves, or, for "next_process", what is paid again. `what` is one sentence without a
+    period, `advice` what to do, `code` the lines to paste if there are any. `details` has one line per compile or
+    reason. `place` is the function, if there is only one. `evidence` holds event ids.
+    """
+
+    kind: str
+    seconds: float
+    what: str
+    advice: str
+    evidence: tuple[int, ...]
+    code: str | None = None
+    details: tuple[str, ...] = ()
+    place: Place = (None, None, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as plain JSON values."""
+        function, file, line = self.place
+        return {
+            **{name: getattr(self, name) for name in ("kind", "seconds", "what", "advice", "code")},
+            "function": function,
+            "file": file,
+            "line": line,
+            "place": format_place(file, line),
+            "details": [*self.details],
+            "evidence": [*self.evidence],
+        }
+
+
+#: Rule of a finding -> kind of the cost that it is.
+_FROM_RULES = {"tuning_small_gain": "tuning", "tuning_repeated": "tuning", "used_once": "used_once"}
+#: Less is not worth a line.
+WORTH_REPORTING_S = 1.0
+SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
+
+
+def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
+    """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
+    again = find_next_process_cost(data)
+    saved = [
+        *find_repeated_blocks(data),
+        *find_repeated_compiles(data),
+        *find_unused_backwards(data),
+        *_find_cpu_check(data),
+        *map(_convert, filter(_is_cost, [*find_tuning_problems(data), *find_entries_used_once(data)])),
+    ]
+    return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
+
+
+def _is_cost(finding: Finding) -> bool:
+    return finding.rule in _FROM_RULES and finding.seconds_lost > 0
+
+
+def _convert(finding: Finding) -> CompileCost:
+    return CompileCost(
+        kind=_FROM_RULES[finding.rule],
+        seconds=finding.seconds_lost,
+        what=finding.title,
+        advice=finding.suggestion,
+        evidence=finding.evidence,
+        details=finding.details,
+        place=(finding.function, finding.file, finding.line),
+    )
+
+
+def _find_cpu_check(data: Rows) -> list[CompileCost]:
+    """torch's check of the CPU's vector instructions: before torch 2.13 it imports torch in a new process each time."""
+    checks = [phase for phase in data.rows(Phase) if phase.name == CPU_CHECK]
+    seconds = sum_seconds(phase.duration_s for phase in checks)
+    if seconds < WORTH_REPORTING_S:
+        return []
+    return [
+        CompileCost(
+            kind="cpu_check",
+            seconds=seconds,
+            what=f"torch took {format_seconds(seconds)} to check the CPU's vector instructions, as it does in every "
+            "process that compiles for the CPU",
+            advice="Set the environment variable TORCHINDUCTOR_VEC_ISA_OK=1 on machines where the check succeeded.",
+            evidence=get_ids(checks),
+            code=SKIP_CPU_CHECK,
+        )
+    ]
+
+
+#: Less is not worth another structure of the program.
+WORTH_CHANGING_S = 1.0
+#: So many equal compiles of one function are reported.
+MANY_COMPILES = 3
+#: Phases that a process pays once, whatever it compiles.
+ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
+REGIONAL = (
+    "torch compiles the first block and uses its code for the others. Fusion across blocks is lost, and each block is "
+    "a compiled call of its own: 0.2 to 0.7 ms of host time per block and step, so measure a step if it is short."
+)
+SHARED = (
+    "Each torch.compile(..., isolate_recompiles=True) has entries of its own, and torch._dynamo.reset() drops all of "
+    "them. To share one entry among modules of one class, compile each with module.compile(), without "
+    "isolate_recompiles, and do not reset between them."
+)
+_HEADER = "precompiled header"
+#: What is counted of blocks.
+NUMBERS = ("count", "ops", "graph_ops")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
+
+
+class BlockCompile(NamedTuple):
+    """A compile of a graph of identical blocks: its rows, forward first, and the s that regional compilation saves."""
+
+    forward: Compile
+    blocks: dict[str, Any]
+    rows: Sequence[Compile]
+    saved_s: float
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What compiles of the same function and blocks have in common."""
+        return (*get_place(self.forward), self.blocks["class"], self.blocks["count"])
+
+
+def find_repeated_blocks(data: Rows) -> list[CompileCost]:
+    """The functions whose graphs consist of identical blocks, and what regional compilation saves of their compiles."""
+    compiles = group_by(data.rows(Compile), lambda row: row.compile_key)
+    phases = group_by(data.rows(Phase), lambda row: row.compile_key)
+    kernels = group_by(data.rows(KernelCompile), lambda row: row.compile_key)
+    found = (
+        _find_blocks(rows, phases.get(key, ()), kernels.get(key, ()))
+        for key, rows in compiles.items()
+        if key is not None
+    )
+    groups = group_by((one for one in found if one is not None), lambda one: one.subject)
+    return [_report_blocks(group) for group in groups.values()]
+
+
+def _find_blocks(
+    rows: Sequence[Compile], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
+) -> BlockCompile | None:
+    usable = (row for row in rows if row.blocks and row.outcome in MADE and not _is_loaded(row))
+    forward = next((row for row in usable if _are_complete(row.blocks or {})), None)
+    blocks = forward.blocks if forward is not None else None
+    if forward is None or blocks is None:
+        return None
+    saved = estimate_saving(rows, blocks, phases, kernels)
+    return BlockCompile(forward, blocks, rows, saved) if saved >= WORTH_CHANGING_S else None
+
+
+def _are_complete(blocks: dict[str, Any]) -> bool:
+    """True for the blocks of a graph as sources record them; a file can have anything."""
+    numbers = [blocks.get(name) for name in NUMBERS]
+    has_numbers = all(isinstance(number, (int, float)) and number > 0 for number in numbers)
+    return has_numbers and all(isinstance(blocks.get(name), str) for name in ("class", "path"))
+
+
+def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
+    forward, blocks = compiles[0].forward, compiles[0].blocks
+    rows, saved = [row for one in compiles for row in one.rows], sum(one.saved_s for one in compiles)
+    total = sum_seconds(row.duration_s for row in rows)
+    number, share = int(blocks["count"]), blocks["count"] * blocks["ops"] / blocks["graph_ops"]
+    what = f"{number} identical blocks of class {format_line(blocks['class'], 60)} ({format_share(share)} of the graph)"
+    times = f", {len(compiles)} times," if len(compiles) > 1 else ""
+    return CompileCost(
+        kind="repeated_blocks",
+        seconds=saved,
+        what=f"{format_function(*get_place(forward))}: {what} are compiled one by one{times} in "
+        f"{format_seconds(total)}; compiling one block saves about {format_seconds(saved)}",
+        advice=REGIONAL,
+        evidence=get_ids(rows),
+        code=_write_code(str(blocks["path"])),
+        details=(f"first block: {format_line(blocks['path'], 100)}",),
+        place=get_place(forward),
+    )
+
+
+def _is_loaded(row: Compile) -> bool:
+    """True if a cache had the graph: nothing was compiled then."""
+    return row.backend == "inductor" and row.inductor_s is None
+
+
+def estimate_saving(
+    rows: Sequence[Compile], blocks: dict[str, Any], phases: Iterable[Phase], kernels: Iterable[KernelCompile]
+) -> float:
+    """s that compiling one of the identical blocks saves: (N - 1)/N of the time that grows with the graph.
+
+    That is without what a process pays once, and without waiting for kernels: Inductor compiles equal kernels once. The
+    time in which kernels were compiled beside the code generation of the other blocks becomes a wait. Measured on an
+    H100 with 12 blocks, the estimate was 34 % above to 14 % below what was saved (docs/compile_time.md).
+    """
+    kernels = list(kernels)
+    once = sum_seconds(phase.duration_s for phase in phases if phase.name in ONCE)
+    once += sum_seconds(kernel.duration_s for kernel in kernels if kernel.name == _HEADER)
+    waited = sum_seconds(row.triton_s for row in rows)
+    grows = sum_seconds(row.duration_s for row in rows) - waited - once
+    hidden = max(0.0, _measure_union(kernel for kernel in kernels if kernel.name != _HEADER) - waited)
+    count, share = int(blocks["count"]), float(blocks["count"] * blocks["ops"] / blocks["graph_ops"])
+    return max(0.0, grows * share * (count - 1) / count - hidden)
+
+
+def _measure_union(kernels: Iterable[KernelCompile]) -> float:
+    """s in which at least one of the kernels was being compiled."""
+    seconds, reached = 0.0, 0
+    for kernel in sorted(kernels, key=lambda row: row.time_ns):
+        begin = max(kernel.time_ns, reached)
+        seconds += max(0, kernel.end_ns - begin) / 1e9
+        reached = max(reached, kernel.end_ns)
+    return seconds
+
+
+def _write_code(path: str) -> str:
+    """The lines that compile each block in place."""
+    blocks = re.sub(r"\[\d+\]$", "", name_module(path))
+    # A file can contain any text, and users paste these lines into their program.
+    blocks = blocks if _PATH.fullmatch(blocks) else "blocks_of_your_model"
+    return f"for block in {blocks}:\n    block.compile()\n# and call the model itself, without torch.compile around it"
+
+
+def name_module(path: str) -> str:
+    """torch's path of a module as Python code: `L['self'].layers.0` is `model.layers[0]`."""
+    text = re.sub(r"^[LG]\[['\"]self['\"]\]", "model", path)
+    text = re.sub(r"^[LG]\[['\"](\w+)['\"]\]", r"\1", text)
+    text = re.sub(r"(?:\._modules)?\[['\"]([A-Za-z_]\w*)['\"]\]", r".\1", text)
+    return re.sub(r"\.(\d+)(?=\.|$|\[)|(?:\._modules)?\[['\"](\d+)['\"]\]", lambda m: f"[{m[1] or m[2]}]", text)
+
+
+def find_repeated_compiles(data: Rows) -> list[CompileCost]:
+    """Functions whose same graph was compiled several times although no guard failed."""
+    made = [row for row in data.rows(Compile) if row.outcome == "ok" and row.trigger == "dynamo" and row.graph_ops]
+    fresh = [row for row in made if not row.is_recompile and row.compile_key is not None]
+    paid = group_by(data.rows(Compile), lambda row: row.compile_key)
+    groups = group_by(fresh, _get_graph)
+    costs = (_report_compiles(rows, [paid[row.compile_key] for row in rows]) for rows in groups.values())
+    return [cost for cost in costs if cost is not None]
+
+
+def _get_graph(row: Compile) -> tuple[object, ...]:
+    """What compiles of the same graph have in common."""
+    return (row.rank, row.pid, *get_place(row), row.backend, row.graph_ops, row.graph_nodes, row.graph_inputs)
+
+
+def _report_compiles(rows: Sequence[Compile], parts: Sequence[Sequence[Compile]]) -> CompileCost | None:
+    again = sum_seconds(row.duration_s for part in parts[1:] for row in part)
+    if len(rows) < MANY_COMPILES or again < WORTH_CHANGING_S:
+        return None
+    times = format_amount(len(rows), "time")
+    return CompileCost(
+        kind="repeated_compiles",
+        seconds=again,
+        what=f"{format_function(*get_place(rows[0]))}: a graph of the same size was compiled {times} although no "
+        f"guard failed; all but the first took {format_seconds(again)}",
+        advice=SHARED,
+        evidence=get_ids(row for part in parts for row in part),
+        place=get_place(rows[0]),
+    )
+
+
+#: Phases that only a graph with a backward has.
+JOINT = "aot_trace_joint_graph"
+PARTITION = "min_cut_rematerialization_partition"
+#: The backward's part of the joint graph: about as many operations as the forward has.
+SHARE_OF_JOINT = 0.5
+#: The phase in which a backward is compiled with the forward, so that none is seen when it runs.
+EARLY_BACKWARD = "bw_compiler"
+#: Backends whose early backward has that phase; with others it looks like one that never ran.
+BACKENDS = ("inductor",)
+WORTH_BACKWARD_S = 0.1
+NO_GRADIENTS = (
+    "If no gradients are needed here, call it under torch.no_grad() or torch.inference_mode(). torch then traces the "
+    "forward alone, keeps no activations, and stores the graph in AOTAutogradCache, which it does for a graph with a "
+    "backward only after the backward."
+)
+
+
+def find_unused_backwards(data: Rows) -> list[CompileCost]:
+    """The functions whose joint graph was traced while gradients were enabled, and whose backward never ran."""
+    phases = group_by(data.rows(Phase), lambda row: row.compile_key)
+    compiles = group_by(data.rows(Compile), lambda row: row.compile_key)
+    unused = [rows[0] for key, rows in compiles.items() if key is not None and _is_unused(rows, phases.get(key, ()))]
+    return [
+        cost
+        for rows in group_by(unused, get_place).values()
+        if (cost := _report_backward(rows, phases)).seconds >= WORTH_BACKWARD_S
+    ]
+
+
+def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
+    """A backward that torch compiles with the forward leaves no trace when it runs, so nothing is known of it."""
+    is_early = any(EARLY_BACKWARD in (phase.name or "") for phase in phases)
+    has_joint = any(phase.name == JOINT for phase in phases)
+    if not has_joint or is_early or len(rows) > 1:
+        return False
+    return rows[0].trigger == "dynamo" and rows[0].outcome in MADE and rows[0].backend in BACKENDS
+
+
+def _report_backward(rows: Sequence[Compile], phases: dict[str | None, list[Phase]]) -> CompileCost:
+    seconds = sum(_sum_backward(phases[row.compile_key]) for row in rows)
+    return CompileCost(
+        kind="unused_backward",
+        seconds=seconds,
+        what=f"{format_function(*get_place(rows[0]))}: {format_seconds(seconds)} went into a backward that never ran",
+        advice=NO_GRADIENTS,
+        evidence=get_ids(rows),
+        code="with torch.no_grad():\n    ...  # the call",
+        place=get_place(rows[0]),
+    )
+
+
+def _sum_backward(phases: Iterable[Phase]) -> float:
+    """s of the backward's part: half of the joint graph, and its partition into forward and backward."""
+    rows = list(phases)
+    joint = sum_seconds(phase.duration_s for phase in rows if phase.name == JOINT)
+    return SHARE_OF_JOINT * joint + sum_seconds(phase.duration_s for phase in rows if phase.name == PARTITION)
+
+
+NO_BACKWARD = "torch stores the entry of AOTAutogradCache after the backward, and no backward was compiled"
+NOT_STORED = "torch stored no entry"
+FAILED = "the compile failed, so there is nothing to store"
+#: Backends whose graphs torch caches.
+CACHED_BACKEND = "inductor"
+#: Compiles that the details list.
+SHOWN = 20
+#: Less is not worth a line.
+WORTH_AGAIN_S = 0.1
+
+
+@dataclass
+class RepeatedTime:
+    """The seconds (s) of one compile, its backward included, and what of them the next process pays again.
+
+    `keys_s` computes the keys, `loading_s` is the time in which this process loaded what it found, and `saved_s`
+    the time that this saved, as torch reports it. `uncached` maps the
+    reason why no cache keeps a graph to the seconds of its compile.
+    """
+
+    place: Place
+    evidence: tuple[int, ...]
+    total_s: float
+    dynamo_s: float = 0.0
+    keys_s: float = 0.0
+    loading_s: float = 0.0
+    saved_s: float = 0.0
+    uncached: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def again_s(self) -> float:
+        """s that the next process pays again."""
+        return min(self.total_s, self.dynamo_s + self.keys_s + self.loading_s + sum(self.uncached.values()))
+
+    @property
+    def text(self) -> str:
+        """`forward (train.py:31): 8.0 s of 20 s again: Dynamo 0.5 s, ...`."""
+        times = f"{format_seconds(self.again_s)} of {format_seconds(self.total_s)} again"
+        return f"{format_function(*self.place)}: {times}{_list_parts([self])}"
+
+
+class CompileLookups:
+    """The lookups and stores of one compile. `has_stores`: the session records stores; TORCH_TRACE logs do not."""
+
+    def __init__(self, rows: Iterable[CacheLookup], has_stores: bool):
+        self._rows = list(rows)
+        self._has_stores = has_stores
+
+    def select(self, cache: str, within: Compile | None = None) -> CompileLookups:
+        """Those in one cache, during one of the compiles if it is given."""
+        rows = (row for row in self._rows if row.cache == cache)
+        if within is not None:
+            rows = (row for row in rows if within.time_ns <= row.time_ns <= within.end_ns)
+        return CompileLookups(rows, self._has_stores)
+
+    @property
+    def is_found(self) -> bool:
+        """True if this process found the entry."""
+        return any(row.outcome == "hit" for row in self._rows)
+
+    @property
+    def saved_s(self) -> float:
+        """s that the hits saved."""
+        return sum_seconds(row.saved_s for row in self._rows if row.outcome == "hit")
+
+    @property
+    def is_kept(self) -> bool:
+        """True if the next process finds the entry that this one made."""
+        outcomes = {row.outcome for row in self._rows}
+        return "saved" in outcomes or (not self._has_stores and "miss" in outcomes)
+
+    @property
+    def is_looked_up(self) -> bool:
+        """True if torch asked this cache at all."""
+        return any(row.action == "look_up" for row in self._rows)
+
+    @property
+    def keys_s(self) -> float:
+        """s of the lookups that found nothing: what was left to do was to compute the key."""
+        return sum_seconds(row.duration_s for row in self._rows if row.action == "look_up" and row.outcome != "hit")
+
+    @property
+    def reason(self) -> str | None:
+        """Why the next process finds nothing: the reason of a bypass or of a failed store."""
+        ended = (row for row in self._rows if row.outcome in ("bypass", "disabled", "failed"))
+        return next((format_line(row.reason or row.outcome, 160) for row in ended), None)
+
+
+def find_repeated_time(data: Rows) -> list[RepeatedTime]:
+    """What the next process pays again, per compile; empty if lookups were not collected."""
+    states = data.rows(SourceStatus)
+    if not map_collected(states).get("compile_caches", False) and not _watches_caches(states):
+        return []
+    has_stores = any(state.name == "dynamo_cache" and state.status == "active" for state in states)
+    lookups = group_by(data.rows(CacheLookup), lambda row: row.compile_key)
+    compiles = [row for row in data.rows(Compile) if is_timed(row.duration_s) and _is_paid_again(row)]
+    return [
+        _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
+        for key, rows in group_by(compiles, lambda row: row.compile_key).items()
+    ]
+
+
+def _is_paid_again(row: Compile) -> bool:
+    """False for what was compiled ahead of time, to be saved, and for compiles of which nothing else is known."""
+    return row.compile_key is not None and row.trigger != "aot_compile"
+
+
+def _watches_caches(states: Iterable[SourceStatus]) -> bool:
+    """True if lookups in the local tiers were collected; a remote cache that was not watched makes no difference."""
+    return {*PARTS["compile_caches"][:2]} <= {state.name for state in states if state.status == "active"}
+
+
+def _split(rows: Sequence[Compile], lookups: CompileLookups) -> RepeatedTime:
+    time = RepeatedTime(get_place(rows[0]), get_ids(rows), sum_seconds(row.duration_s for row in rows))
+    outer = lookups.select("aot_autograd")
+    why = _explain_missing(rows, outer)
+    for row in rows:
+        if row.trigger == "lazy_backward":
+            _add_backend(time, row, row.duration_s or 0.0, outer, why, lookups)
+            continue
+        aot_s = row.aot_s or 0.0
+        time.dynamo_s += max(0.0, (row.duration_s or 0.0) - aot_s)
+        _add_backend(time, row, aot_s, outer, why, lookups)
+    if outer.is_kept:
+        time.keys_s += outer.keys_s
+    time.saved_s = outer.saved_s or lookups.select("fx_graph").saved_s
+    return time
+
+
+def _add_backend(
+    time: RepeatedTime, row: Compile, spent_s: float, outer: CompileLookups, why: str, lookups: CompileLookups
+) -> None:
+    """Add what is paid again of the seconds below Dynamo of a forward or backward."""
+    if outer.is_found:
+        time.loading_s += spent_s
+    elif not outer.is_kept and spent_s:
+        inner_s = min(spent_s, row.inductor_s or 0.0)
+        time.uncached[why] += spent_s - inner_s
+        _add_graph(time, row, inner_s, lookups.select("fx_graph", row))
+
+
+def _add_graph(time: RepeatedTime, row: Compile, inner_s: float, inner: CompileLookups) -> None:
+    """Add what is paid again of the seconds in Inductor of one graph."""
+    if inner.is_found:
+        time.loading_s += inner_s
+    elif inner.is_kept:
+        time.keys_s += min(inner_s, inner.keys_s)
+    elif inner_s:
+        time.uncached[inner.reason or NOT_STORED] += max(0.0, inner_s - (row.triton_s or 0.0))
+
+
+def _explain_missing(rows: Sequence[Compile], outer: CompileLookups) -> str:
+    """Why the next process finds no entry in AOTAutogradCache."""
+    backend = next((row.backend for row in rows if row.backend), None)
+    if outer.reason:
+        return outer.reason
+    if any(row.outcome not in MADE for row in rows):
+        return FAILED
+    if backend is not None and CACHED_BACKEND not in backend:
+        return f'the backend "{format_line(backend, 40)}" has no cache'
+    has_backward = any(row.trigger == "lazy_backward" for row in rows)
+    return NOT_STORED if has_backward or not outer.is_looked_up else NO_BACKWARD
+
+
+def _format_part(again: float, total: float) -> str:
+    part, whole = format_seconds(again), format_seconds(total)
+    return f"all {whole}" if part == whole else f"{part} of these {whole}"
+
+
+def find_next_process_cost(data: Rows) -> CompileCost | None:
+    """What the next process pays again, in all; None if lookups were not collected, or it is next to nothing."""
+    times = find_repeated_time(data)
+    total, again = sum(time.total_s for time in times), sum(time.again_s for time in times)
+    if again < WORTH_AGAIN_S:
+        return None
+    most = sorted(times, key=lambda time: -time.again_s)
+    saved = sum(time.saved_s for time in times)
+    hits = f"; caches saved {format_seconds(saved)} here" if saved >= WORTH_AGAIN_S else ""
+    return CompileCost(
+        kind="next_process",
+        seconds=again,
+        what=f"The next process pays {_format_part(again, total)} again{_list_parts(most)}{hits}",
+        advice=_advise_sharing(most),
+        evidence=tuple(number for time in most for number in time.evidence),
+        details=tuple(time.text for time in most[:SHOWN] if time.again_s >= WORTH_AGAIN_S),
+    )
+
+
+def _list_parts(times: Sequence[RepeatedTime]) -> str:
+    """`: Dynamo 4.0 s, graphs that no cache keeps 8.0 s`, without what is next to nothing."""
+    parts = {
+        "Dynamo": sum(time.dynamo_s for time in times),
+        "cache keys": sum(time.keys_s for time in times),
+        "loading cached graphs": sum(time.loading_s for time in times),
+        "graphs that no cache keeps": sum(sum(time.uncached.values()) for time in times),
+    }
+    shown = [f"{name} {format_seconds(seconds)}" for name, seconds in parts.items() if seconds >= WORTH_AGAIN_S / 2]
+    return f": {', '.join(shown)}" if shown else ""
+
+
+def list_uncached(data: Rows) -> list[str]:
+    """Why graphs are in no cache and what to do, one line per reason, most seconds first."""
+    return _list_reasons(find_repeated_time(data))
+
+
+def _list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
+    seconds: dict[str, float] = defaultdict(float)
+    for time in times:
+        for reason, spent in time.uncached.items():
+            seconds[reason] += spent
+    reasons = sorted((spent, reason) for reason, spent in seconds.items() if spent >= WORTH_AGAIN_S)
+    return [f"{format_seconds(spent)}: {reason}. {_advise_reason(reason)}".strip() for spent, reason in reasons[::-1]]
+
+
+def _advise_sharing(times: Sequence[RepeatedTime]) -> str:
+    """Why graphs are in no cache; how to share caches if all are in one."""
+    return " ".join(_list_reasons(times)) or (
+        "Everything below Dynamo is in the caches of this machine. session.warmup(path) writes a script that saves "
+        "them for another one. Dynamo traces again in every process: it takes less time for a smaller graph, such as "
+        "one block of a model."
+    )
+
+
+def _advise_reason(reason: str) -> str:
+    if reason == NO_BACKWARD:
+        return "If no backward is needed, call the function under torch.no_grad(), and its entry is stored."
+    return advise_bypass(reason)
