@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .system.interrupts import pass_on
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
 
 #: What a plug-in can provide -> the group of entry points.
 GROUPS = {name: f"compilediag.{name}" for name in ("decoders", "rules", "panels")}
@@ -33,7 +35,7 @@ class Plugin:
         self.failures = 0
         self.reason: str | None = None
         self._point = point
-        self._function: Callable[..., Any] | None = None
+        self._object: Any = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -47,12 +49,18 @@ class Plugin:
 
     def call(self, accept: Callable[[Any], Any], *args: Any) -> Any:
         """Call it with `args` and return `accept(result)`; None if either raises, or after too many errors."""
+        return self.use(lambda function: accept(function(*args)))
+
+    def use(self, work: Callable[[Any], T]) -> T | None:
+        """What `work` returns for the object of the entry point; None if it raises, or the import, or after too many
+        errors.
+        """
         if self.failures >= MAX_ERRORS:
             return None
         try:
-            if self._function is None:
-                self._function = self._point.load()
-            return accept(self._function(*args))
+            if self._object is None:
+                self._object = self._point.load()
+            return work(self._object)
         except Exception as error:
             pass_on(error)
             self._note_error(error)

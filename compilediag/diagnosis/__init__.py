@@ -15,6 +15,7 @@ from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
 from .evidence import Evidence, kept
 from .finding import SEVERITIES, Finding, make_rank_key
+from .rule import Rule
 from .rules.autotune import find_tuning_problems
 from .rules.break_even import CallTotals, break_even, find_entries_used_once, sum_calls
 from .rules.caches import explain_miss, find_cache_problems
@@ -32,6 +33,7 @@ __all__ = [
     "CodeChange",
     "Edit",
     "Finding",
+    "Rule",
     "break_even",
     "diagnose",
     "explain_gaps",
@@ -72,8 +74,10 @@ def _find_problems(evidence: Evidence) -> list[Finding]:
 
 
 def _call_plugins(data: Rows) -> list[Finding]:
-    """The findings of the rules of plug-ins."""
-    return [finding for plugin in plugins.list_plugins("rules") for finding in plugin.call(_validate, data) or ()]
+    """The findings of the functions of plug-ins; their rules about guards count when a cause is advised on."""
+    plugged = plugins.list_plugins("rules")
+    found = (one.use(lambda rule: () if isinstance(rule, Rule) else _validate(rule(data))) for one in plugged)
+    return [finding for findings in found for finding in findings or ()]
 
 
 def _validate(result: object) -> list[Finding]:

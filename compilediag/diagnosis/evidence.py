@@ -211,6 +211,11 @@ def get_place(event: PlacedEvent) -> Place:
     return event.function, event.file, event.line
 
 
+def is_placed(event: object) -> TypeGuard[PlacedEvent]:
+    """True for an event that belongs to a function."""
+    return hasattr(event, "function")
+
+
 def make_place_fields(place: Place) -> PlaceFields:
     """A place as fields of a finding."""
     return {"function": place[0], "file": place[1], "line": place[2]}

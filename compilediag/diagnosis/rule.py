@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import plugins
 from ..events import Event
 from ..formatting import format_change, format_expression, format_line
 from .causes.cause import Cause
 from .causes.edits import get_user_value, replace_argument
 from .causes.source_paths import split_property
 from .change import CodeChange
-from .evidence import get_ids
+from .evidence import find_shared_place, get_ids, get_place, is_placed
 from .finding import Finding, get_severity
 from .settings import Settings, fix_code
 
@@ -78,19 +79,20 @@ class Case:
 
     `action` is what to do, as code where there is code, and `why` says why; each is one or more sentences. Of several
     actions, the first counts whose facts are known. `ways` are the ways to follow it, the preferred one first; without
-    any, `action` says all. `ceiling` is the worst severity that the finding can have, or computes it. `what` replaces
-    "source was a, then b" in the title. With `is_expected` every compiled version is needed, and no change of the
-    program that keeps what it computes removes one.
+    any, `action` says all. `ceiling` is the worst severity that the finding can have, or computes it; by default it is
+    that of a change that is expected once. `what` replaces "source was a, then b" in the title. What a case does not
+    say of these, its rule says. With `is_expected` every compiled version is needed, and no change of the program that
+    keeps what it computes removes one.
 
     The texts, those in `ways` included, can name facts about the cause in braces: `{name}`, and the other `WORDS`.
     """
 
     when: Callable[[Cause], bool] = always
     action: str | tuple[str, ...] = ""
-    why: str = ""
+    why: str | None = None
     ways: tuple[Way, ...] = ()
-    ceiling: str | Callable[[Cause], str] = get_usual_ceiling
-    what: str = ""
+    ceiling: str | Callable[[Cause], str] | None = None
+    what: str | None = None
     is_expected: bool = False
 
 
@@ -105,11 +107,11 @@ class Rule(Case):
     `title` is that of a finding that is not about a guard, and `severity` its severity, if it does not depend on its
     seconds and number. Findings of less than `worth_s` s are not reported. `cost` is what following the advice costs:
     hardly any change is free, and the user weighs which cost is higher. `docs` is the page of torch's documentation,
-    see `torch_docs`; None for what is not about torch. `cost_kind` is the kind of compile cost that the finding is too.
+    see `rules/registry.py`; None for what is not about torch. `cost_kind`: the finding is a compile cost of that kind
+    too.
 
-    `is_way`: it is about another way to call a function, which has a compiled version of its own. `gives_fewer`: in
-    words alone, its advice gives fewer compiled versions, or depends on what the program means, so no plan claims that
-    it saves any.
+    `gives_fewer`: in words alone, its advice gives fewer compiled versions, or depends on what the program means, so no
+    plan claims that it saves any.
     """
 
     id: str
@@ -124,8 +126,13 @@ class Rule(Case):
     cost: str | None = field(default=None, kw_only=True)
     docs: str | None = field(default="recompiles", kw_only=True)
     cost_kind: str | None = field(default=None, kw_only=True)
-    is_way: bool = field(default=False, kw_only=True)
     gives_fewer: bool = field(default=False, kw_only=True)
+
+
+def list_plugin_rules() -> list[Rule]:
+    """The rules about guards that plug-ins register (docs/plugins.md)."""
+    found = (plugin.use(lambda rule: rule) for plugin in plugins.list_plugins("rules"))
+    return [rule for rule in found if isinstance(rule, Rule)]
 
 
 @dataclass(frozen=True)
@@ -163,15 +170,20 @@ def apply_rule(rule: Rule, cause: Cause) -> Advice:
 def apply_case(rule: Rule, case: Case, cause: Cause) -> Advice:
     """What a rule says about a cause in one of its cases."""
     words = _Words(rule, cause)
+    ceiling = case.ceiling or rule.ceiling or get_usual_ceiling
     return Advice(
         rule,
         words.fill(*([case.action] if isinstance(case.action, str) else case.action)),
-        words.fill(case.why),
+        words.fill(_choose(case.why, rule.why)),
         tuple(change for way in case.ways if (change := _make_change(way, cause, words)) is not None),
-        case.ceiling if isinstance(case.ceiling, str) else case.ceiling(cause),
-        words.fill(case.what) or None,
+        ceiling if isinstance(ceiling, str) else ceiling(cause),
+        words.fill(_choose(case.what, rule.what)) or None,
         case.is_expected,
     )
+
+
+def _choose(of_case: str | None, of_rule: str | None) -> str:
+    return (of_rule if of_case is None else of_case) or ""
 
 
 def _make_change(way: Way, cause: Cause, words: _Words) -> CodeChange | None:
@@ -272,18 +284,21 @@ def report(rule: Rule, rows: Iterable[Event], facts: Mapping[str, Any] | None = 
     """A finding of a rule that is not about a guard; `rows` are its evidence.
 
     `facts` are what the texts of the rule name in braces. `fields` are fields of the finding: those that are not given
-    come from the rule and the rows.
+    come from the rule and the rows. The function is that of the rows, if they are of one.
     """
     rows = list(rows)
+    known = facts or {}
     seconds, count = fields.get("seconds_lost", 0.0), fields.get("count", len(rows))
-    texts = (text.format_map(facts or {}) for text in (str(rule.action), rule.why) if text)
+    ceiling = rule.ceiling if isinstance(rule.ceiling, str) else "high"
+    texts = (text.format_map(known) for text in (str(rule.action), rule.why or ""))
     given: dict[str, Any] = {
-        "severity": rule.severity or get_severity(seconds, count, str(rule.ceiling)),
-        "title": rule.title.format_map(facts or {}),
+        "severity": rule.severity or get_severity(seconds, count, ceiling),
+        "title": rule.title.format_map(known),
         "seconds_lost": 0.0,
         "evidence": get_ids(rows),
         "suggestion": " ".join(filter(None, texts)),
         "cost": rule.cost,
         "count": count,
+        **find_shared_place(get_place(row) for row in rows if is_placed(row)),
     }
     return Finding(rule.id, **(given | fields))

@@ -21,7 +21,7 @@ from ..decode.records.record_kinds import GUARD_TREE
 from ..diagnosis import FEEDS, CallTotals, diagnose, fix_code, map_collected, sum_calls
 from ..diagnosis.examples import load_examples
 from ..diagnosis.plan import make_plan
-from ..diagnosis.torch_docs import find_torch_page
+from ..diagnosis.rules.registry import find_torch_page
 from ..events import Artifact, Compile
 from ..storage.table_properties import TableProperties
 from ..storage.texts import deflate, inflate, unpack_start

@@ -1,18 +1,10 @@
-"""The rules that compilediag has, found in its code: each needs a program that follows its advice."""
+"""The rules that compilediag has: each needs a program that follows its advice."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
-
-from compilediag import diagnosis
-from compilediag.diagnosis.rules.guards import GUARD_RULES
-from compilediag.events import EXPORT_PROBLEMS
+from compilediag.diagnosis.rules.registry import RULES
 
 from .known_programs import Program
-
-DIAGNOSIS = Path(diagnosis.__file__).parent
 
 #: Rules without a program here, and where their advice is followed, or why there is nothing to follow.
 NOT_HERE = {
@@ -50,31 +42,7 @@ NOT_HERE = {
 
 def list_rules() -> set[str]:
     """The names of all rules."""
-    guards = {rule.id for rule in GUARD_RULES}
-    exports = {f"export_{problem}" for problem in EXPORT_PROBLEMS}
-    return (guards | exports).union(*(_list_rules_of(ast.parse(path.read_text())) for path in DIAGNOSIS.rglob("*.py")))
-
-
-def _list_rules_of(tree: ast.Module) -> Iterator[str]:
-    """The rules that a module gives to a Finding."""
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "rule" for t in call.targets):
-            yield from _list_names(call.value)
-        if not isinstance(call, ast.Call):
-            continue
-        values = [keyword.value for keyword in call.keywords if keyword.arg == "rule"]
-        if isinstance(call.func, ast.Name) and call.func.id in ("_make_finding",) and call.args:
-            values.append(call.args[0])
-        for value in values:
-            yield from _list_names(value)
-
-
-def _list_names(value: ast.expr) -> Iterator[str]:
-    """The constant, or both of a conditional expression."""
-    if isinstance(value, ast.IfExp):
-        yield from (*_list_names(value.body), *_list_names(value.orelse))
-    elif isinstance(value, ast.Constant) and isinstance(value.value, str):
-        yield value.value
+    return set(RULES)
 
 
 def list_executed_rules(programs: tuple[Program, ...]) -> set[str]:

@@ -1,13 +1,13 @@
 """What is recorded for the costs of a plan: identical blocks, backwards that never run, the program that runs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 import compilediag as cd
-from compilediag.diagnosis.rules import costs as compile_time
-from compilediag.diagnosis.rules import costs as repeated_blocks
-from compilediag.diagnosis.rules import costs as unused_backward
+from compilediag.diagnosis.rules import costs
 from compilediag.diagnosis.rules.costs import find_repeated_time
 from compilediag.events import Compile, Phase
 from compilediag.system.program import read_program
@@ -68,8 +68,8 @@ def test_blocks_with_a_dynamic_size_are_identical_and_need_no_guards_of_ours():
 
 def test_a_backward_that_never_ran_is_seen_and_one_that_ran_is_not(monkeypatch):
     # The model is small, so that its seconds are not worth a report.
-    monkeypatch.setattr(unused_backward, "WORTH_REPORTING_S", 0.0)
-    monkeypatch.setattr(unused_backward, "BACKENDS", ("aot_eager",))
+    monkeypatch.setattr(costs, "UNUSED_BACKWARD", replace(costs.UNUSED_BACKWARD, worth_s=0.0))
+    monkeypatch.setattr(costs, "BACKENDS", ("aot_eager",))
     compiled = torch.compile(Model([8]), backend="aot_eager", dynamic=False)
     with cd.watch() as unused:
         loss = compiled(torch.randn(5, 8))
@@ -78,20 +78,20 @@ def test_a_backward_that_never_ran_is_seen_and_one_that_ran_is_not(monkeypatch):
     loss.backward()
     with cd.watch() as used:
         compiled(torch.randn(6, 8)).backward()
-    found = [unused_backward.find_unused_backwards(session.data) for session in (unused, inference, used)]
-    assert [[cost.kind for cost in costs] for costs in found[:2]] == [["unused_backward"], []]
+    found = [costs.find_unused_backwards(session.data) for session in (unused, inference, used)]
+    assert [[cost.kind for cost in one] for one in found[:2]] == [["unused_backward"], []]
     assert found[2] == []
     assert found[0][0].seconds > 0
 
 
 def test_compiling_each_block_as_printed_compiles_one_of_them(monkeypatch):
-    monkeypatch.setattr(repeated_blocks, "WORTH_CHANGING_S", 0.0)
+    monkeypatch.setattr(costs, "REPEATED_BLOCKS", replace(costs.REPEATED_BLOCKS, worth_s=0.0))
     monkeypatch.setitem(torch.compile.__kwdefaults__, "backend", "aot_eager")
     torch._dynamo.reset()
     model, x = Model([8] * 6), torch.randn(5, 8)
     with cd.watch() as whole, torch.no_grad():
         before = torch.compile(model)(x)
-    (cost,) = repeated_blocks.find_repeated_blocks(whole.data)
+    (cost,) = costs.find_repeated_blocks(whole.data)
     torch._dynamo.reset()
     exec(cost.code, {"model": model})
     with cd.watch() as regional, torch.no_grad():
@@ -100,7 +100,7 @@ def test_compiling_each_block_as_printed_compiles_one_of_them(monkeypatch):
     graphs = [[row.graph_ops for row in session.data.rows(Compile)] for session in (whole, regional)]
     assert [len(ops) for ops in graphs] == [1, 1]
     assert graphs[1][0] < graphs[0][0] / 5
-    assert repeated_blocks.find_repeated_blocks(regional.data) == []
+    assert costs.find_repeated_blocks(regional.data) == []
 
 
 CHECKS = """
@@ -118,7 +118,7 @@ def test_the_check_of_the_cpu_is_skipped_with_the_variable_that_is_printed(pytho
     before = python("-c", CHECKS)
     if before.stdout.split() != ["True", "True"]:
         pytest.skip(f"this CPU or this version of torch has no such check: {before.stdout} {before.stderr[-200:]}")
-    after = python("-c", f"import os\n{compile_time.SKIP_CPU_CHECK}\n{CHECKS}")
+    after = python("-c", f"import os\n{costs.SKIP_CPU_CHECK}\n{CHECKS}")
     assert after.stdout.split() == ["True", "False"], after.stderr
 
 
@@ -128,7 +128,7 @@ def test_without_gradients_no_backward_is_prepared():
         with cd.watch() as session, mode():
             result = torch.compile(MODEL, backend="aot_eager")(torch.ones(5, 8))
         phases = {row.name for row in session.data.rows(Phase)}
-        return result.detach(), unused_backward.JOINT in phases
+        return result.detach(), costs.JOINT in phases
 
     (result, is_prepared), *others = [
         prepare(mode) for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode)

@@ -9,7 +9,7 @@ from compilediag import plugins
 MODULE = '''
 """What a package may bring: a decoder, rules and panels."""
 
-from compilediag.diagnosis import Finding
+from compilediag.diagnosis import Finding, Rule
 from compilediag.events import GraphBreak
 
 asked = []
@@ -38,6 +38,17 @@ def broken(tables):
     raise ValueError("no  such\\ntable")
 
 
+odd_device = Rule(
+    "odd_device",
+    ("tensor_device",),
+    when=lambda cause: "odd" in cause.values,
+    action="Move {name} away from the odd device.",
+    why="Its device {values}.",
+    docs=None,
+)
+broken_rule = Rule("broken_rule", ("tensor_dtype",), action="{no_such_fact}")
+
+
 def wrong(tables):
     return ["a finding as text"]
 '''
@@ -46,7 +57,9 @@ ENTRY_POINTS = {
     "rules": {
         "broken": "sample_plugin:broken",
         "many_compiles": "sample_plugin:many_compiles",
+        "broken_rule": "sample_plugin:broken_rule",
         "missing": "sample_plugin_that_is_not_there:rule",
+        "odd_device": "sample_plugin:odd_device",
         "wrong": "sample_plugin:wrong",
     },
     "panels": {"by_function": "sample_plugin:by_function", "broken_panel": "sample_plugin:broken"},

@@ -8,9 +8,11 @@ import pytest
 import compilediag
 from compilediag import plugins
 from compilediag.diagnosis import diagnose
+from compilediag.diagnosis.plan import make_plan
+from compilediag.diagnosis.rules.registry import find_rule, find_torch_page
 from compilediag.views.model import MAX_ROWS, make_panels, validate_panel
 from tests.unit.sample_plugin import on_the_path
-from tests.unit.tables_builder import compiled, tables
+from tests.unit.tables_builder import changes, compiled, tables
 
 LOG = (
     'V0101 10:00:00.000000 77 torch/x.py:1] {"sample_record": {"by": "us"}, "frame_id": 0, "frame_compile_id": 0, '
@@ -28,6 +30,25 @@ def installed(tmp_path, monkeypatch):
 def test_a_rule_of_another_package_is_asked_with_the_tables(installed):
     (found,) = diagnose(tables(compiled(), compiled(function="other")))
     assert (found.rule, found.title) == ("many_compiles", "2 compiles")
+
+
+def test_a_rule_about_guards_is_one_row_and_is_tried_before_ours(installed):
+    data = tables(*changes("x.device", "tensor_device", "cpu", "odd"))
+    (found,) = diagnose(data)
+    action, why = "Move x away from the odd device.", "Its device was cpu, then odd."
+    assert (found.rule, found.suggestion) == ("odd_device", f"{action} {why}")
+    (step,) = make_plan(data).steps
+    assert (step.rule, step.change, step.why) == ("odd_device", action, why)
+    assert find_rule("odd_device").kinds == ("tensor_device",) and find_torch_page("odd_device") is None
+    others = diagnose(tables(*changes("x.device", "tensor_device", "cpu", "cuda")))
+    assert {one.rule for one in others} == {"device_changes"}
+
+
+def test_a_rule_about_guards_that_fails_leaves_the_cause_to_ours(installed):
+    found = diagnose(tables(*changes("x.dtype", "tensor_dtype", "torch.float32", "torch.float64")))
+    assert {one.rule for one in found} == {"dtype_changes"}
+    failed = {plugin.name: plugin.reason for plugin in plugins.list_failed()}
+    assert failed["broken_rule"] == "KeyError: 'no_such_fact'"
 
 
 def test_nothing_is_imported_before_it_is_used(installed):

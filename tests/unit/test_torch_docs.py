@@ -3,7 +3,7 @@
 import pytest
 
 from compilediag.diagnosis.examples import load_examples
-from compilediag.diagnosis.torch_docs import find_torch_page
+from compilediag.diagnosis.rules.registry import find_torch_page
 
 
 @pytest.mark.parametrize("rule", sorted(load_examples()))

@@ -8,14 +8,22 @@ from dataclasses import replace
 from ...events import Compile, Recompile
 from ...formatting import format_function, format_line, format_times
 from ..change import CodeChange
-from ..costs import get_cost
 from ..evidence import Evidence, Place, get_ids, get_place, group_by
 from ..finding import Finding
-from ..rule import list_changes
+from ..rule import Rule, list_changes, report
 from ..rules.break_even import make_eager_call_counter
 from ..settings import Settings, merge_fixes
 from .call_sites import find_call_fields
 from .recompile_findings import find_recompiles
+
+_LIMIT = Rule(
+    "recompile_limit",
+    title="{function} hit {limit}: {consequence}",
+    action="{causes}{not_counted}",
+    severity="high",
+    cost="each version is another compile, and a call checks the guards of all entries before its own",
+)
+RULES = (_LIMIT,)
 
 #: torch's defaults.
 DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
@@ -50,23 +58,22 @@ def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int
 
 def _make_finding(rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
     hit, limit = rows[0], rows[0].limit or ""
-    function, file, line = place = get_place(hit)
-    fix = _choose_fix(hit, causes)
+    place, fix = get_place(hit), _choose_fix(hit, causes)
     raise_it = CodeChange(text=_write_argument(hit)) if _is_raised_by_argument(hit, causes) else None
-    return Finding(
-        rule="recompile_limit",
-        severity="high",
-        title=f"{format_function(*place)} hit {_name_limit(hit)}: {_describe_consequence(hit, eager)}",
+    facts = {
+        "function": format_function(*place),
+        "limit": _name_limit(hit),
+        "consequence": _describe_consequence(hit, eager),
+        "causes": _write_suggestion(hit, causes),
+        "not_counted": _NOT_COUNTED if eager is None and not _has_raised(hit) else "",
+    }
+    return report(
+        _LIMIT,
+        rows,
+        facts,
         seconds_lost=sum(cause.seconds_lost for cause in causes),
-        evidence=get_ids(rows),
-        suggestion=_write_suggestion(hit, causes) + (_NOT_COUNTED if eager is None and not _has_raised(hit) else ""),
-        cost=get_cost("recompile_limit"),
         fix=fix,
         changes=list_changes(fix, raise_it),
-        function=function,
-        file=file,
-        line=line,
-        count=len(rows),
         kind=limit,
         places=(place,),
     )

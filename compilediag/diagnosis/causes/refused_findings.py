@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
-from ..evidence import get_ids, get_place, group_by, make_place_fields
+from ..evidence import get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
-from ..rule import Advice, describe_change, list_changes
+from ..rule import Advice, Rule, describe_change, list_changes, report
 from ..rules.guards import advise
 from .call_sites import find_call_fields, make_call_fields
 from .cause import Cause
@@ -68,12 +68,17 @@ _REFUSERS = {
 }
 #: What raises an exception instead of running the function.
 _RAISING = ("fail_on_recompile", "aot_compile")
-_UNCHECKED = (
-    "While it is set, torch only checks the guards that distinguish the compiled versions of a function from each "
-    "other. A call that none of them fits can silently run one of them, and nothing records that. Before you set it, "
-    'call each function with every kind of input under torch.compiler.set_stance("fail_on_recompile"), which raises '
-    "an exception where a compiled version is missing."
+_REFUSED = Rule("refused_calls", title="{calls}: {refusal}{what}", action="{action}")
+_UNCHECKED = Rule(
+    "unchecked_guards",
+    title="the stance skip_guard_eval_unsafe is set{at}: guards are not checked",
+    action="While it is set, torch only checks the guards that distinguish the compiled versions of a function from "
+    "each other. A call that none of them fits can silently run one of them, and nothing records that. Before you set "
+    'it, call each function with every kind of input under torch.compiler.set_stance("fail_on_recompile"), which '
+    "raises an exception where a compiled version is missing.",
+    severity="low",
 )
+RULES = (_REFUSED, _UNCHECKED)
 
 
 class RefusedRows:
@@ -141,13 +146,18 @@ def _report_cause(name: str, cause: Cause, counts: dict[str | None, int], set_at
     refuser, advice = _REFUSERS[name], _select_changes(name, advise(cause))
     count = sum(counts.get(row.compile_key, 0) for row in cause.caused)
     what, first = advice.what_changed or describe_change(cause), cause.recompiles[0]
-    return Finding(
-        rule="refused_calls",
+    facts = {
+        "calls": _describe_calls(name, cause.place_text, count),
+        "refusal": refuser.does.format(at=set_at),
+        "what": f": {what}",
+        "action": " ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
+    }
+    return report(
+        _REFUSED,
+        (),
+        facts,
         severity="high" if name in _RAISING else get_severity(0.0, count, refuser.severity),
-        title=f"{_describe_calls(name, cause.place_text, count)}: {refuser.does.format(at=set_at)}: {what}",
-        seconds_lost=0.0,
         evidence=cause.evidence,
-        suggestion=" ".join(filter(None, (_write_action(name, advice), refuser.known_values))),
         fix=advice.fix,
         changes=(*advice.changes, *list_changes(refuser.known_values)),
         count=count,
@@ -186,31 +196,26 @@ def _report_eager(name: str, rows: Sequence[RefusedCall], counts: dict[str | Non
     """Calls of a function that has no compiled code, or whose compiled code is not looked up."""
     refuser, place = _REFUSERS[name], get_place(rows[0])
     count = sum(counts.get(row.compile_key, 0) for row in rows)
-    return Finding(
-        rule="refused_calls",
-        severity=refuser.severity,
-        title=f"{_describe_calls(name, format_function(*place), count)}: "
-        f"{refuser.does.format(at=_format_setting(rows[0]))}",
-        seconds_lost=0.0,
-        evidence=get_ids(rows),
-        suggestion=refuser.no_entry,
-        changes=list_changes(refuser.no_entry),
-        count=count,
-        places=(place,),
-        **make_place_fields(place),
-    )
+    facts = {
+        "calls": _describe_calls(name, format_function(*place), count),
+        "refusal": refuser.does.format(at=_format_setting(rows[0])),
+        "what": "",
+        "action": refuser.no_entry,
+    }
+    changes = list_changes(refuser.no_entry)
+    return report(_REFUSED, rows, facts, severity=refuser.severity, changes=changes, count=count, places=(place,))
 
 
 def _report_unchecked(row: RefusedCall) -> Finding:
     set_at = format_place(row.set_file, row.set_line)
-    return Finding(
-        rule="unchecked_guards",
-        severity="low",
-        title=f"the stance skip_guard_eval_unsafe is set{f' at {set_at}' if set_at else ''}: guards are not checked",
-        seconds_lost=0.0,
-        evidence=get_ids([row]),
-        suggestion=_UNCHECKED,
-        changes=list_changes(_UNCHECKED),
+    return report(
+        _UNCHECKED,
+        [row],
+        {"at": f" at {set_at}" if set_at else ""},
+        function=None,
+        file=None,
+        line=None,
+        changes=list_changes(str(_UNCHECKED.action)),
         user_file=row.set_file,
         user_line=row.set_line,
     )

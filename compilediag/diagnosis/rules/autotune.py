@@ -1,13 +1,16 @@
-"""x"""
+"""Tuning: which choice won, by how much, after how many calls that pays, and tuning that was not worth its time.
+
+A run is all rows of the `autotune` table that share a `run_id` in one process.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...decode.records.autotune_choices import INFINITE
 from ...events import AutotuneChoice, Rows
@@ -21,8 +24,9 @@ from ...formatting import (
     format_seconds,
     format_share,
 )
-from ..evidence import Place, find_first, find_shared_place, get_ids, group_by, is_timed, make_place_fields, sum_seconds
+from ..evidence import Place, find_first, find_shared_place, get_ids, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
+from ..rule import Rule, report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,11 +252,45 @@ def _find_longest(values: Iterable[float | None]) -> float | None:
 
 
 #: Below this gain over the extern kernel tuning is hardly felt.
-SMALL_GAIN = 0.05
-#: Seconds of tuning that are too few to report.
-CHEAP_S = 0.5
+MIN_GAIN = 0.05
 #: So many choices have to fail for one reason before it is reported.
 MANY_FAILED = 3
+
+SMALL_GAIN = Rule(
+    "tuning_small_gain",
+    title="tuning {what} took {spent}: {gain}",
+    action="Compile this part without max-autotune, or with backends that need no tuning: torch._inductor.config."
+    'max_autotune_gemm_backends = "ATEN".',
+    why="At these times, tuning {pays}. torch caches the results, so the next process does not tune again.",
+    worth_s=0.5,
+    docs="trouble",
+    cost_kind="tuning",
+)
+TUNED_AGAIN = Rule(
+    "tuning_repeated",
+    title="{what} was tuned {times}x in one process: {spent} after the first time",
+    action="Check that torch caches the results (torch._inductor.config.autotune_local_cache, and not "
+    "force_disable_caches) and that the cache directory stays the same.",
+    why="The same inputs were timed again; differences in output layouts or epilogues are not visible here.",
+    ceiling="medium",
+    docs="trouble",
+    cost_kind="tuning",
+)
+ALL_FAILED = Rule(
+    "tuning_all_failed",
+    title="tuning {what}: all {choices} failed: {reason}",
+    action="{advice}",
+    severity="high",
+    docs="trouble",
+)
+CHOICES_FAILED = Rule(
+    "choices_failed",
+    title="{failed} of {choices} choices of {ops} failed: {reason}",
+    action="{advice}",
+    severity="low",
+    docs="trouble",
+)
+RULES = (SMALL_GAIN, TUNED_AGAIN, ALL_FAILED, CHOICES_FAILED)
 
 
 def find_tuning_problems(data: Rows) -> list[Finding]:
@@ -271,41 +309,36 @@ def _find_small_gains(runs: list[TuningRun]) -> list[Finding]:
     """Runs of one op whose winner is the extern kernel, which runs without any tuning, or hardly faster."""
     groups = group_by((run for run in runs if _has_small_gain(run)), lambda run: (run.tuner, run.op))
     spent = [(group, sum_seconds(run.spent_s for run in group)) for group in groups.values()]
-    return [_report_small_gain(group, seconds) for group, seconds in spent if seconds >= CHEAP_S]
+    return [_report_small_gain(group, seconds) for group, seconds in spent if seconds >= SMALL_GAIN.worth_s]
 
 
 def _has_small_gain(run: TuningRun) -> bool:
     """A choice that won for what was fused to it has its gain there; its own time does not show it."""
     is_fused = "fusion" in run.stages and run.winner_kind != "extern"
-    return run.margin_extern is not None and run.margin_extern < SMALL_GAIN and not is_fused
+    return run.margin_extern is not None and run.margin_extern < MIN_GAIN and not is_fused
 
 
 def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
     best = max(run.margin_extern or 0.0 for run in runs)
     has_extern_won = all(run.winner_kind == "extern" for run in runs)
     gain = "the extern kernel won" if has_extern_won else f"at most {format_share(best)} faster than the extern kernel"
-    what = runs[0].label if len(runs) == 1 else f"{format_line(runs[0].op or 'an op', 60)} {len(runs)}x"
-    return Finding(
-        rule="tuning_small_gain",
-        severity=get_severity(spent, 1, "medium"),
-        title=f"tuning {what} took {format_seconds(spent)}: {gain}",
-        seconds_lost=spent,
-        evidence=_list_events(runs),
-        suggestion=_advise_small_gain(runs, spent),
-        count=len(runs),
-        details=tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:64]),
-        **find_shared_place(run.place for run in runs),
-    )
-
-
-def _advise_small_gain(runs: list[TuningRun], spent: float) -> str:
     calls = count_calls_to_pay(spent, sum(run.saved_ms or 0.0 for run in runs))
-    pays = f"pays off after {format_count(calls)} calls of each" if calls else "never pays off"
-    return (
-        "Compile this part without max-autotune, or with backends that need no tuning: torch._inductor.config."
-        f'max_autotune_gemm_backends = "ATEN". At these times, tuning {pays}. torch caches the results, so the next '
-        "process does not tune again."
+    facts = {
+        "what": runs[0].label if len(runs) == 1 else f"{format_line(runs[0].op or 'an op', 60)} {len(runs)}x",
+        "spent": format_seconds(spent),
+        "gain": gain,
+        "pays": f"pays off after {format_count(calls)} calls of each" if calls else "never pays off",
+    }
+    details = tuple(f"{run.label}: {format_share(run.margin_extern or 0.0)}" for run in runs[:64])
+    return _report(
+        SMALL_GAIN, runs, facts, severity=get_severity(spent, 1, "medium"), seconds_lost=spent, details=details
     )
+
+
+def _report(rule: Rule, runs: Sequence[TuningRun], facts: Mapping[str, object], **fields: Any) -> Finding:
+    """A finding on runs; its place is theirs if they have the same one."""
+    found = {"evidence": _list_events(runs), "count": len(runs), **find_shared_place(run.place for run in runs)}
+    return report(rule, (), facts, **(found | fields))
 
 
 def _find_repeated_runs(runs: list[TuningRun]) -> list[Finding]:
@@ -321,18 +354,8 @@ def _get_problem(run: TuningRun) -> tuple[object, ...]:
 
 def _report_repeated(runs: list[TuningRun]) -> Finding:
     again = sum_seconds(run.spent_s for run in runs[1:])
-    return Finding(
-        rule="tuning_repeated",
-        severity=get_severity(again, len(runs) - 1, "medium"),
-        title=f"{runs[0].label} was tuned {len(runs)}x in one process: {format_seconds(again)} after the first time",
-        seconds_lost=again,
-        evidence=_list_events(runs),
-        suggestion="Check that torch caches the results (torch._inductor.config.autotune_local_cache, and not "
-        "force_disable_caches) and that the cache directory stays the same. The same inputs were timed again; "
-        "differences in output layouts or epilogues are not visible here.",
-        count=len(runs) - 1,
-        **find_shared_place(run.place for run in runs),
-    )
+    facts = {"what": runs[0].label, "times": len(runs), "spent": format_seconds(again)}
+    return _report(TUNED_AGAIN, runs, facts, seconds_lost=again, count=len(runs) - 1)
 
 
 _NO_CHOICE = (
@@ -344,16 +367,14 @@ _NO_CONFIGURATION = "Add smaller configurations: none of this kernel's configura
 
 def _report_no_choice(run: TuningRun) -> Finding:
     why = run.fail_reasons[0][0] if run.fail_reasons else "no reason given"
-    return Finding(
-        rule="tuning_all_failed",
-        severity="high",
-        title=f"tuning {run.label}: all {format_amount(run.failed, 'choice', 'choices')} failed: {why}",
-        seconds_lost=run.spent_s or 0.0,
-        evidence=run.evidence,
-        suggestion=_NO_CHOICE if run.tuner == "select_algorithm" else _NO_CONFIGURATION,
-        details=tuple(f"{reason} ({count}x)" for reason, count in run.fail_reasons),
-        **make_place_fields(run.place),
-    )
+    facts = {
+        "what": run.label,
+        "choices": format_amount(run.failed, "choice", "choices"),
+        "reason": why,
+        "advice": _NO_CHOICE if run.tuner == "select_algorithm" else _NO_CONFIGURATION,
+    }
+    details = tuple(f"{reason} ({count}x)" for reason, count in run.fail_reasons)
+    return _report(ALL_FAILED, [run], facts, seconds_lost=run.spent_s or 0.0, evidence=run.evidence, details=details)
 
 
 def _find_failing_choices(runs: list[TuningRun]) -> list[Finding]:
@@ -392,17 +413,15 @@ def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding
     failed = sum(count for _, count in failures)
     name, advice = _KINDS.get(kind, (kind, "torch dropped them and took other choices."))
     ops = list(dict.fromkeys(format_line(run.op or "an op", 40) for run in runs))
-    return Finding(
-        rule="choices_failed",
-        severity="low",
-        title=f"{failed} of {sum(run.choices for run in runs)} choices of {format_names(ops)} failed: {name}",
-        seconds_lost=0.0,
-        evidence=_list_events(runs),
-        suggestion=advice,
-        count=failed,
-        details=tuple(dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason))[:64],
-        **find_shared_place(run.place for run in runs),
-    )
+    facts = {
+        "failed": failed,
+        "choices": sum(run.choices for run in runs),
+        "ops": format_names(ops),
+        "reason": name,
+        "advice": advice,
+    }
+    details = dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason)
+    return _report(CHOICES_FAILED, runs, facts, count=failed, details=tuple(details)[:64])
 
 
 def _list_events(runs: Iterable[TuningRun]) -> tuple[int, ...]:

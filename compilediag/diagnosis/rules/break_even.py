@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from ...events import Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_seconds
-from ..costs import get_cost
-from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Place, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
+from ..rule import Rule, report
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Outcomes of a compile that made an entry.
 MADE = ("ok", "empty", None)
-#: Entries of a function that were called once are reported if they cost at least so many seconds.
-WORTH_REPORTING_S = 1.0
+USED_ONCE = Rule(
+    "used_once",
+    title="{function} spent {spent} on {entries} called once",
+    action="Fix what recompiles it, or run calls that do not repeat eagerly: "
+    'torch.compiler.set_stance("eager_on_recompile").',
+    worth_s=1.0,
+    cost="under that stance new sizes run eagerly, however often they come",
+    docs="trouble",
+    cost_kind="used_once",
+)
+RULES = (USED_ONCE,)
 
 #: rank, pid, function, file and line: a function in one process.
 ProcessPlace = tuple[int | None, int | None, str | None, str | None, int | None]
@@ -259,25 +268,16 @@ def find_entries_used_once(data: Rows) -> list[Finding]:
     left = [entry for entry in list_entries(data) if entry.was_left and entry.worth is not None and entry.worth.once]
     groups = group_by(left, lambda entry: entry.place)
     paid = [(entries, sum_seconds(entry.paid_s for entry in entries)) for entries in groups.values()]
-    return [_report_used_once(entries, seconds) for entries, seconds in paid if seconds >= WORTH_REPORTING_S]
+    return [_report_used_once(entries, seconds) for entries, seconds in paid if seconds >= USED_ONCE.worth_s]
 
 
 def _report_used_once(entries: list[CompiledEntry], paid_s: float) -> Finding:
-    place = function, file, line = entries[0].place
-    number = format_amount(len(entries), "entry that was", "entries that were")
-    return Finding(
-        rule="used_once",
-        severity=get_severity(paid_s, 1, "medium"),
-        title=f"{format_function(*place)} spent {format_seconds(paid_s)} on {number} called once",
-        # Where they are recompiles, the finding on their cause has these seconds already.
-        seconds_lost=0.0,
-        evidence=get_ids(entry.compile for entry in entries),
-        suggestion="Fix what recompiles it, or run calls that do not repeat eagerly: "
-        'torch.compiler.set_stance("eager_on_recompile").',
-        cost=get_cost("used_once"),
-        function=function,
-        file=file,
-        line=line,
-        count=len(entries),
-        places=(place,),
-    )
+    place = entries[0].place
+    facts = {
+        "function": format_function(*place),
+        "spent": format_seconds(paid_s),
+        "entries": format_amount(len(entries), "entry that was", "entries that were"),
+    }
+    # Where they are recompiles, the finding on their cause has these seconds already.
+    severity = get_severity(paid_s, 1, "medium")
+    return report(USED_ONCE, (entry.compile for entry in entries), facts, severity=severity, places=(place,))

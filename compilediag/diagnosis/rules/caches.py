@@ -20,8 +20,9 @@ from ...formatting import (
     format_times,
 )
 from ..change import CodeChange
-from ..evidence import find_first, find_shared_place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..evidence import find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
+from ..rule import Rule, report
 from ..settings import Settings, fix_code
 from .graph_breaks import MANY_BREAKS
 
@@ -174,6 +175,30 @@ def advise_bypass(reason: str) -> str:
     return describe_bypass_change(find_bypass_change(reason))
 
 
+_SETTINGS_DIFFER = Rule(
+    "cache_settings",
+    title="{misses}{cost}: only {names}{change} {differ} from the nearest earlier key",
+    action="{advice}",
+    docs="trouble",
+)
+_ENTRY_GONE = Rule(
+    "cache_entry_gone",
+    title="{misses} in {cache}{cost}: same key as before, but its entry was deleted or never saved",
+    action=LOST_ADVICE,
+    docs="trouble",
+)
+_BYPASSED = Rule(
+    "cache_bypass",
+    title="{cache} was bypassed {times}: {reason}",
+    action="{change}",
+    why="Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one.",
+    docs="trouble",
+)
+_FAILED = Rule(
+    "cache_failed", title="{cache} failed {times}: {reason}", action="{advice}", ceiling="medium", docs="trouble"
+)
+RULES = (_SETTINGS_DIFFER, _ENTRY_GONE, _BYPASSED, _FAILED)
+
 #: Caches of generated code. Whether such code is compiled has findings of its own: a skipped frame, a failed build.
 CODE_CACHES = frozenset({"dynamo_code", "py_code", "cpp_code", "cuda_code", "triton_code", "triton_template"})
 #: Components of a key that are configuration or the machine, not the program: a miss that only they explain is
@@ -221,21 +246,21 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
     lost = _sum_costs(rows, costs)
     differences = list(dict.fromkeys(text for row in rows for text in row.key_diff or ()))
     changes = [text.partition(": ")[2] for text in differences if get_component(text) == names[0]]
-    what = f" ({format_line(changes[0], 80)})" if len(names) == 1 else ""
-    cost = f" cost {format_seconds(lost)}" if lost else ""
     earlier = find_first(row.nearest_session for row in rows)
-    return Finding(
-        rule="cache_settings",
-        severity=get_severity(lost, 1, "medium"),
-        title=f"{format_amount(len(rows), 'cache miss', 'cache misses')}{cost}: only {format_names(names)}{what} "
-        f"{'differs' if len(names) == 1 else 'differ'} from the nearest earlier key",
-        seconds_lost=lost,
-        evidence=get_ids(rows),
-        suggestion=_explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
-        count=len(rows),
-        details=tuple(format_line(text, 200) for text in differences[:64]),
-        **find_shared_place(map(get_place, rows)),
-    )
+    facts = {
+        "misses": format_amount(len(rows), "cache miss", "cache misses"),
+        "cost": f" cost {format_seconds(lost)}" if lost else "",
+        "names": format_names(names),
+        "change": f" ({format_line(changes[0], 80)})" if len(names) == 1 else "",
+        "differ": "differs" if len(names) == 1 else "differ",
+        "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
+    }
+    details = tuple(format_line(text, 200) for text in differences[:64])
+    return report(_SETTINGS_DIFFER, rows, facts, severity=_rate(lost), seconds_lost=lost, details=details)
+
+
+def _rate(lost: float) -> str:
+    return get_severity(lost, 1, "medium")
 
 
 def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLookup]]:
@@ -245,18 +270,12 @@ def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLoo
 
 def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | None, float]) -> Finding:
     lost = _sum_costs(rows, costs)
-    cost = f" cost {format_seconds(lost)}" if lost else ""
-    return Finding(
-        rule="cache_entry_gone",
-        severity=get_severity(lost, 1, "medium"),
-        title=f"{format_amount(len(rows), 'miss', 'misses')} in {_name(cache)}{cost}: same key as before, but "
-        "its entry was deleted or never saved",
-        seconds_lost=lost,
-        evidence=get_ids(rows),
-        suggestion=LOST_ADVICE,
-        count=len(rows),
-        **find_shared_place(map(get_place, rows)),
-    )
+    facts = {
+        "misses": format_amount(len(rows), "miss", "misses"),
+        "cache": _name(cache),
+        "cost": f" cost {format_seconds(lost)}" if lost else "",
+    }
+    return report(_ENTRY_GONE, rows, facts, severity=_rate(lost), seconds_lost=lost)
 
 
 def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, list[CacheLookup]]:
@@ -268,21 +287,22 @@ def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, 
 def _report_bypass(ending: Ending, rows: list[CacheLookup], compiles: dict[str, float]) -> Finding:
     cache, _, reason = ending
     again = sum_seconds(compiles.get(key) for key in {row.compile_key for row in rows if row.compile_key is not None})
-    paid = f", so {format_seconds(again)} of compile time" if again else ", so its compile time"
-    usual = f"Graphs that bypass the cache are compiled again in every process{paid} is paid again in the next one."
     change = find_bypass_change(find_first(row.reason for row in rows) or "")
-    return Finding(
-        rule="cache_bypass",
+    facts = {
+        "cache": _name(cache),
+        "times": format_times(len(rows)),
+        "reason": reason or "no reason given",
+        "change": describe_bypass_change(change),
+        "paid": f", so {format_seconds(again)} of compile time" if again else ", so its compile time",
+    }
+    return report(
+        _BYPASSED,
+        rows,
+        facts,
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"{_name(cache)} was bypassed {format_times(len(rows))}: {reason or 'no reason given'}",
-        seconds_lost=0.0,
-        evidence=get_ids(rows),
-        suggestion=f"{describe_bypass_change(change)} {usual}".strip(),
         fix=change.settings if change else None,
         changes=(change,) if change else (),
-        count=len(rows),
         details=(reason,) if reason else (),
-        **find_shared_place(map(get_place, rows)),
     )
 
 
@@ -310,18 +330,13 @@ def _report_failure(ending: Ending, rows: list[CacheLookup]) -> Finding:
     is_remote = tier == "remote"
     waited = sum_seconds(row.duration_s for row in rows)
     why = _explain_failure(reason, rows)
-    return Finding(
-        rule="cache_failed",
-        severity=get_severity(waited, len(rows), "medium"),
-        title=f"{_name(cache)}{' (remote)' if is_remote else ''} failed {format_times(len(rows))}: "
-        f"{why or 'no reason given'}",
-        seconds_lost=waited,
-        evidence=get_ids(rows),
-        suggestion=_REMOTE if is_remote else _LOCAL,
-        count=len(rows),
-        details=(why,) if why else (),
-        **find_shared_place(map(get_place, rows)),
-    )
+    facts = {
+        "cache": f"{_name(cache)}{' (remote)' if is_remote else ''}",
+        "times": format_times(len(rows)),
+        "reason": why or "no reason given",
+        "advice": _REMOTE if is_remote else _LOCAL,
+    }
+    return report(_FAILED, rows, facts, seconds_lost=waited, details=(why,) if why else ())
 
 
 def _explain_failure(reason: str, rows: list[CacheLookup]) -> str:

@@ -1,36 +1,78 @@
-"""x"""
+"""Where compile time goes even if nothing recompiles: the costs that a plan lists after its steps.
+
+What the next process finds in torch's caches, and what it pays again: Dynamo traces in every process, so `dynamo_s`
+outside `aot_s` is always paid again. What AOTAutogradCache keeps is found with all that is below it. Without its entry
+AOTAutograd traces again, and FxGraphCache decides for each of the two graphs. Kernels have files of their own, so a
+process that finds no graph still finds the kernels.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...decode.records.compilation_metrics import CPU_CHECK
-from ...events import CacheLookup, Compile, KernelCompile, Phase, Rows, SourceStatus
+from ...events import CacheLookup, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
 from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding
-from .autotune import find_tuning_problems
-from .break_even import MADE, find_entries_used_once
+from ..rule import Rule
+from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems
+from .break_even import MADE, USED_ONCE, find_entries_used_once
 from .caches import advise_bypass
 from .coverage import PARTS, map_collected
 
-#: What a `kind` can name. `next_process`: what the next process pays again; `repeated_blocks`: identical blocks of one
-#: graph, compiled one by one; `repeated_compiles`: the same graph, compiled again for each module; `unused_backward`:
-#: a backward prepared although none ran; `cpu_check`: torch's check of the CPU's vector instructions; `tuning`: tuning
-#: that gained little; `used_once`: entries that were called once.
-COST_KINDS = (
-    "next_process",
-    "repeated_blocks",
-    "repeated_compiles",
-    "unused_backward",
-    "cpu_check",
-    "tuning",
-    "used_once",
+SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
+
+#: What the next process pays again.
+NEXT_PROCESS = Rule(
+    "next_process", title="The next process pays {amount} again{parts}{saved}", action="{reasons}", worth_s=0.1
 )
+#: Identical blocks of one graph, compiled one by one. Less is not worth another structure of the program.
+REPEATED_BLOCKS = Rule(
+    "repeated_blocks",
+    title="{function}: {number} identical blocks of class {class} ({share} of the graph) are compiled one by one"
+    "{times} in {total}; compiling one block saves about {seconds}",
+    action="torch compiles the first block and uses its code for the others. Fusion across blocks is lost, and each "
+    "block is a compiled call of its own: 0.2 to 0.7 ms of host time per block and step, so measure a step if it is "
+    "short.",
+    worth_s=1.0,
+)
+#: The same graph, compiled again for each module.
+REPEATED_COMPILES = Rule(
+    "repeated_compiles",
+    title="{function}: a graph of the same size was compiled {times} although no guard failed; all but the first took "
+    "{seconds}",
+    action="Each torch.compile(..., isolate_recompiles=True) has entries of its own, and torch._dynamo.reset() drops "
+    "all of them. To share one entry among modules of one class, compile each with module.compile(), without "
+    "isolate_recompiles, and do not reset between them.",
+    worth_s=1.0,
+)
+#: A backward prepared although none ran: inference with gradients enabled.
+UNUSED_BACKWARD = Rule(
+    "unused_backward",
+    title="{function}: {seconds} went into a backward that never ran",
+    action="If no gradients are needed here, call it under torch.no_grad() or torch.inference_mode(). torch then "
+    "traces the forward alone, keeps no activations, and stores the graph in AOTAutogradCache, which it does for a "
+    "graph with a backward only after the backward.",
+    worth_s=0.1,
+)
+#: torch's check of the CPU's vector instructions.
+CHECK_OF_CPU = Rule(
+    "cpu_check",
+    title="torch took {seconds} to check the CPU's vector instructions, as it does in every process that compiles for "
+    "the CPU",
+    action="Set the environment variable TORCHINDUCTOR_VEC_ISA_OK=1 on machines where the check succeeded.",
+    worth_s=1.0,
+)
+_COSTS = (NEXT_PROCESS, REPEATED_BLOCKS, REPEATED_COMPILES, UNUSED_BACKWARD, CHECK_OF_CPU)
+#: Rule of a finding that is a cost too -> kind of the cost.
+_OF_FINDINGS = {rule.id: rule.cost_kind for rule in (SMALL_GAIN, TUNED_AGAIN, USED_ONCE) if rule.cost_kind}
+#: What a `kind` can name.
+COST_KINDS = (*(rule.id for rule in _COSTS), *dict.fromkeys(_OF_FINDINGS.values()))
 
 
 @dataclass(frozen=True)
@@ -65,11 +107,13 @@ class CompileCost:
         }
 
 
-#: Rule of a finding -> kind of the cost that it is.
-_FROM_RULES = {"tuning_small_gain": "tuning", "tuning_repeated": "tuning", "used_once": "used_once"}
-#: Less is not worth a line.
-WORTH_REPORTING_S = 1.0
-SKIP_CPU_CHECK = 'os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # before torch is imported'
+def _report(
+    rule: Rule, seconds: float, rows: Iterable[Event], facts: Mapping[str, object], place: Place = (None, None, None)
+) -> CompileCost:
+    """A cost; `facts` are what the texts of its rule name beside its seconds and function."""
+    known = {"seconds": format_seconds(seconds), "function": format_function(*place), **facts}
+    what, advice = rule.title.format_map(known), str(rule.action).format_map(known)
+    return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place)
 
 
 def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
@@ -86,12 +130,12 @@ def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
 
 
 def _is_cost(finding: Finding) -> bool:
-    return finding.rule in _FROM_RULES and finding.seconds_lost > 0
+    return finding.rule in _OF_FINDINGS and finding.seconds_lost > 0
 
 
 def _convert(finding: Finding) -> CompileCost:
     return CompileCost(
-        kind=_FROM_RULES[finding.rule],
+        kind=_OF_FINDINGS[finding.rule],
         seconds=finding.seconds_lost,
         what=finding.title,
         advice=finding.suggestion,
@@ -105,36 +149,15 @@ def _find_cpu_check(data: Rows) -> list[CompileCost]:
     """torch's check of the CPU's vector instructions: before torch 2.13 it imports torch in a new process each time."""
     checks = [phase for phase in data.rows(Phase) if phase.name == CPU_CHECK]
     seconds = sum_seconds(phase.duration_s for phase in checks)
-    if seconds < WORTH_REPORTING_S:
+    if seconds < CHECK_OF_CPU.worth_s:
         return []
-    return [
-        CompileCost(
-            kind="cpu_check",
-            seconds=seconds,
-            what=f"torch took {format_seconds(seconds)} to check the CPU's vector instructions, as it does in every "
-            "process that compiles for the CPU",
-            advice="Set the environment variable TORCHINDUCTOR_VEC_ISA_OK=1 on machines where the check succeeded.",
-            evidence=get_ids(checks),
-            code=SKIP_CPU_CHECK,
-        )
-    ]
+    return [replace(_report(CHECK_OF_CPU, seconds, checks, {}), code=SKIP_CPU_CHECK)]
 
 
-#: Less is not worth another structure of the program.
-WORTH_CHANGING_S = 1.0
 #: So many equal compiles of one function are reported.
 MANY_COMPILES = 3
 #: Phases that a process pays once, whatever it compiles.
 ONCE = ("inductor_codecache_torch_key", CPU_CHECK)
-REGIONAL = (
-    "torch compiles the first block and uses its code for the others. Fusion across blocks is lost, and each block is "
-    "a compiled call of its own: 0.2 to 0.7 ms of host time per block and step, so measure a step if it is short."
-)
-SHARED = (
-    "Each torch.compile(..., isolate_recompiles=True) has entries of its own, and torch._dynamo.reset() drops all of "
-    "them. To share one entry among modules of one class, compile each with module.compile(), without "
-    "isolate_recompiles, and do not reset between them."
-)
 _HEADER = "precompiled header"
 #: What is counted of blocks.
 NUMBERS = ("count", "ops", "graph_ops")
@@ -178,7 +201,7 @@ def _find_blocks(
     if forward is None or blocks is None:
         return None
     saved = estimate_saving(rows, blocks, phases, kernels)
-    return BlockCompile(forward, blocks, rows, saved) if saved >= WORTH_CHANGING_S else None
+    return BlockCompile(forward, blocks, rows, saved) if saved >= REPEATED_BLOCKS.worth_s else None
 
 
 def _are_complete(blocks: dict[str, Any]) -> bool:
@@ -191,21 +214,16 @@ def _are_complete(blocks: dict[str, Any]) -> bool:
 def _report_blocks(compiles: Sequence[BlockCompile]) -> CompileCost:
     forward, blocks = compiles[0].forward, compiles[0].blocks
     rows, saved = [row for one in compiles for row in one.rows], sum(one.saved_s for one in compiles)
-    total = sum_seconds(row.duration_s for row in rows)
-    number, share = int(blocks["count"]), blocks["count"] * blocks["ops"] / blocks["graph_ops"]
-    what = f"{number} identical blocks of class {format_line(blocks['class'], 60)} ({format_share(share)} of the graph)"
-    times = f", {len(compiles)} times," if len(compiles) > 1 else ""
-    return CompileCost(
-        kind="repeated_blocks",
-        seconds=saved,
-        what=f"{format_function(*get_place(forward))}: {what} are compiled one by one{times} in "
-        f"{format_seconds(total)}; compiling one block saves about {format_seconds(saved)}",
-        advice=REGIONAL,
-        evidence=get_ids(rows),
-        code=_write_code(str(blocks["path"])),
-        details=(f"first block: {format_line(blocks['path'], 100)}",),
-        place=get_place(forward),
-    )
+    facts = {
+        "number": int(blocks["count"]),
+        "class": format_line(blocks["class"], 60),
+        "share": format_share(blocks["count"] * blocks["ops"] / blocks["graph_ops"]),
+        "times": f", {len(compiles)} times," if len(compiles) > 1 else "",
+        "total": format_seconds(sum_seconds(row.duration_s for row in rows)),
+    }
+    cost = _report(REPEATED_BLOCKS, saved, rows, facts, get_place(forward))
+    first = f"first block: {format_line(blocks['path'], 100)}"
+    return replace(cost, code=_write_code(str(blocks["path"])), details=(first,))
 
 
 def _is_loaded(row: Compile) -> bool:
@@ -275,18 +293,10 @@ def _get_graph(row: Compile) -> tuple[object, ...]:
 
 def _report_compiles(rows: Sequence[Compile], parts: Sequence[Sequence[Compile]]) -> CompileCost | None:
     again = sum_seconds(row.duration_s for part in parts[1:] for row in part)
-    if len(rows) < MANY_COMPILES or again < WORTH_CHANGING_S:
+    if len(rows) < MANY_COMPILES or again < REPEATED_COMPILES.worth_s:
         return None
-    times = format_amount(len(rows), "time")
-    return CompileCost(
-        kind="repeated_compiles",
-        seconds=again,
-        what=f"{format_function(*get_place(rows[0]))}: a graph of the same size was compiled {times} although no "
-        f"guard failed; all but the first took {format_seconds(again)}",
-        advice=SHARED,
-        evidence=get_ids(row for part in parts for row in part),
-        place=get_place(rows[0]),
-    )
+    facts = {"times": format_amount(len(rows), "time")}
+    return _report(REPEATED_COMPILES, again, (row for part in parts for row in part), facts, get_place(rows[0]))
 
 
 #: Phases that only a graph with a backward has.
@@ -298,12 +308,6 @@ SHARE_OF_JOINT = 0.5
 EARLY_BACKWARD = "bw_compiler"
 #: Backends whose early backward has that phase; with others it looks like one that never ran.
 BACKENDS = ("inductor",)
-WORTH_BACKWARD_S = 0.1
-NO_GRADIENTS = (
-    "If no gradients are needed here, call it under torch.no_grad() or torch.inference_mode(). torch then traces the "
-    "forward alone, keeps no activations, and stores the graph in AOTAutogradCache, which it does for a graph with a "
-    "backward only after the backward."
-)
 
 
 def find_unused_backwards(data: Rows) -> list[CompileCost]:
@@ -314,7 +318,7 @@ def find_unused_backwards(data: Rows) -> list[CompileCost]:
     return [
         cost
         for rows in group_by(unused, get_place).values()
-        if (cost := _report_backward(rows, phases)).seconds >= WORTH_BACKWARD_S
+        if (cost := _report_backward(rows, phases)).seconds >= UNUSED_BACKWARD.worth_s
     ]
 
 
@@ -329,15 +333,8 @@ def _is_unused(rows: Sequence[Compile], phases: Sequence[Phase]) -> bool:
 
 def _report_backward(rows: Sequence[Compile], phases: dict[str | None, list[Phase]]) -> CompileCost:
     seconds = sum(_sum_backward(phases[row.compile_key]) for row in rows)
-    return CompileCost(
-        kind="unused_backward",
-        seconds=seconds,
-        what=f"{format_function(*get_place(rows[0]))}: {format_seconds(seconds)} went into a backward that never ran",
-        advice=NO_GRADIENTS,
-        evidence=get_ids(rows),
-        code="with torch.no_grad():\n    ...  # the call",
-        place=get_place(rows[0]),
-    )
+    cost = _report(UNUSED_BACKWARD, seconds, rows, {}, get_place(rows[0]))
+    return replace(cost, code="with torch.no_grad():\n    ...  # the call")
 
 
 def _sum_backward(phases: Iterable[Phase]) -> float:
@@ -354,8 +351,6 @@ FAILED = "the compile failed, so there is nothing to store"
 CACHED_BACKEND = "inductor"
 #: Compiles that the details list.
 SHOWN = 20
-#: Less is not worth a line.
-WORTH_AGAIN_S = 0.1
 
 
 @dataclass
@@ -520,18 +515,21 @@ def find_next_process_cost(data: Rows) -> CompileCost | None:
     """What the next process pays again, in all; None if lookups were not collected, or it is next to nothing."""
     times = find_repeated_time(data)
     total, again = sum(time.total_s for time in times), sum(time.again_s for time in times)
-    if again < WORTH_AGAIN_S:
+    if again < NEXT_PROCESS.worth_s:
         return None
     most = sorted(times, key=lambda time: -time.again_s)
     saved = sum(time.saved_s for time in times)
-    hits = f"; caches saved {format_seconds(saved)} here" if saved >= WORTH_AGAIN_S else ""
-    return CompileCost(
-        kind="next_process",
-        seconds=again,
-        what=f"The next process pays {_format_part(again, total)} again{_list_parts(most)}{hits}",
-        advice=_advise_sharing(most),
+    hits = f"; caches saved {format_seconds(saved)} here" if saved >= NEXT_PROCESS.worth_s else ""
+    facts = {
+        "amount": _format_part(again, total),
+        "parts": _list_parts(most),
+        "saved": hits,
+        "reasons": _advise_sharing(most),
+    }
+    return replace(
+        _report(NEXT_PROCESS, again, (), facts),
         evidence=tuple(number for time in most for number in time.evidence),
-        details=tuple(time.text for time in most[:SHOWN] if time.again_s >= WORTH_AGAIN_S),
+        details=tuple(time.text for time in most[:SHOWN] if time.again_s >= NEXT_PROCESS.worth_s),
     )
 
 
@@ -543,7 +541,9 @@ def _list_parts(times: Sequence[RepeatedTime]) -> str:
         "loading cached graphs": sum(time.loading_s for time in times),
         "graphs that no cache keeps": sum(sum(time.uncached.values()) for time in times),
     }
-    shown = [f"{name} {format_seconds(seconds)}" for name, seconds in parts.items() if seconds >= WORTH_AGAIN_S / 2]
+    shown = [
+        f"{name} {format_seconds(seconds)}" for name, seconds in parts.items() if seconds >= NEXT_PROCESS.worth_s / 2
+    ]
     return f": {', '.join(shown)}" if shown else ""
 
 
@@ -557,7 +557,7 @@ def _list_reasons(times: Sequence[RepeatedTime]) -> list[str]:
     for time in times:
         for reason, spent in time.uncached.items():
             seconds[reason] += spent
-    reasons = sorted((spent, reason) for reason, spent in seconds.items() if spent >= WORTH_AGAIN_S)
+    reasons = sorted((spent, reason) for reason, spent in seconds.items() if spent >= NEXT_PROCESS.worth_s)
     return [f"{format_seconds(spent)}: {reason}. {_advise_reason(reason)}".strip() for spent, reason in reasons[::-1]]
 
 

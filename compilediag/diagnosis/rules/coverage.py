@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...events import COMPILE_CACHE_SOURCES, KINDS, Rows, SourceStatus, list_sources
 from ...formatting import format_amount, format_first_line, format_line
-from ..evidence import get_ids
 from ..finding import Finding
+from ..rule import Rule, report
 
 #: Table -> the sources that fill it. A table without any is not collected.
 FEEDS = {kind.table: list_sources(kind) for kind in KINDS if kind is not SourceStatus}
@@ -39,6 +39,21 @@ SUBJECTS = {
     "replays": "replays of CUDA graphs",
     "calls": "calls of compiled functions",
 }
+_NOT_COLLECTED = Rule(
+    "not_observed",
+    title="Not collected: {subject}: {reason}",
+    action="An empty table does not mean that there were none.",
+    severity="low",
+    docs=None,
+)
+_DROPPED = Rule(
+    "dropped",
+    title="Incomplete: {subject}: {events} dropped",
+    action="Dropped events are missing from the tables and from these findings.",
+    severity="low",
+    docs=None,
+)
+RULES = (_NOT_COLLECTED, _DROPPED)
 #: Reason codes of "off" that are no gap: the user did not ask for it, it cannot happen here, or the watch is over.
 _MEANT = ("detail_level", "not_requested", "nothing_to_watch", "watch_ended")
 
@@ -88,26 +103,10 @@ def _explain(row: SourceStatus) -> str:
 
 def _report_gap(row: SourceStatus) -> Finding:
     why = _explain(row)
-    return Finding(
-        rule="not_observed",
-        severity="low",
-        title=f"Not collected: {_name(row)}: {why}",
-        seconds_lost=0.0,
-        evidence=get_ids([row]),
-        suggestion="An empty table does not mean that there were none.",
-        details=(why,),
-    )
+    return report(_NOT_COLLECTED, [row], {"subject": _name(row), "reason": why}, details=(why,))
 
 
 def _report_dropped(row: SourceStatus) -> Finding:
     count = row.dropped or 0
-    return Finding(
-        rule="dropped",
-        severity="low",
-        title=f"Incomplete: {_name(row)}: "
-        f"{format_amount(count, 'event or payload was', 'events or payloads were')} dropped",
-        seconds_lost=0.0,
-        evidence=get_ids([row]),
-        suggestion="Dropped events are missing from the tables and from these findings.",
-        count=count,
-    )
+    events = format_amount(count, "event or payload was", "events or payloads were")
+    return report(_DROPPED, [row], {"subject": _name(row), "events": events}, count=count)

@@ -1,10 +1,14 @@
-"""x"""
+"""CUDA graphs: functions that run without them, are captured again and again, or whose outputs are overwritten.
+
+What to do about each of torch's reasons comes from PyTorch's page on CUDAGraph Trees, and torch/_inductor's
+cudagraph_utils.py, compile_fx.py and output_code.py.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...events import CudaGraphAction, Rows
@@ -18,23 +22,14 @@ from ...formatting import (
     format_times,
 )
 from ..change import CodeChange
-from ..evidence import find_first, get_ids, group_by, is_timed, sum_seconds
+from ..evidence import find_first, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
+from ..rule import Rule, report
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-SIZES = (
-    "Pad to a few sizes, or name the sizes to capture: torch._inductor.config.triton.cudagraph_capture_sizes = (...); "
-    "other sizes then run without graphs. torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True captures "
-    "nothing with dynamic sizes. Each new size is warmed up and captured separately, and its graph keeps its memory."
-)
-PATHS = (
-    "Free the outputs of earlier steps (or keep y.detach().clone() instead), and call "
-    "torch.compiler.cudagraph_mark_step_begin() at the start of each step. torch keeps a graph for each order of "
-    "graphs whose outputs are still alive; outputs that are kept in a list, or wait for their backward, add orders."
-)
 #: What the reason of a skip begins with -> what to change. The first that fits counts.
 SKIPS = (
     (
@@ -114,24 +109,70 @@ REASONS = {
         "Free the outputs before the next call, or keep a clone() instead.",
     ),
 }
-KEPT = "No change is needed if the output is not used again."
-OVERWRITTEN = (
+_SIZES = (
+    "Pad to a few sizes, or name the sizes to capture: torch._inductor.config.triton.cudagraph_capture_sizes = (...); "
+    "other sizes then run without graphs. torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True captures "
+    "nothing with dynamic sizes. Each new size is warmed up and captured separately, and its graph keeps its memory."
+)
+_OVERWRITTEN_TENSOR = (
     "Keep a copy outside of the compiled function, y = f(x).clone(), or call "
     "torch.compiler.cudagraph_mark_step_begin() before each step if the last one's outputs are not needed. The outputs "
     "of a captured function lie in its graph's memory, which the next run overwrites."
 )
-GRADIENT = (
+_OVERWRITTEN_GRADIENT = (
     "To accumulate gradients, create the .grad tensors beforehand (one step in eager mode, or zeros); otherwise set "
     "them to None before each backward. A .grad tensor was created during a capture, and the next run overwrites it."
 )
-STUCK = (
+
+
+def _make_rule(rule: str, title: str, action: str, severity: str | None = None, ceiling: str = "high") -> Rule:
+    return Rule(
+        rule, title=f"{{function}} {title}", action=action, severity=severity, ceiling=ceiling, docs="cudagraphs"
+    )
+
+
+_SKIP = _make_rule("cudagraph_skip", "runs without CUDA graphs: {reason}", "{advice}", "medium")
+_AGAIN = _make_rule("cudagraph_rerecord", "was captured again {times}{spent}: {reason}{input}{copied}", "{advice}")
+_NEW_SIZES = _make_rule(
+    "cudagraph_sizes", "was captured for {count} sizes, {spent} after the first: {sizes}", _SIZES, ceiling="medium"
+)
+_PATHS = _make_rule(
+    "cudagraph_paths",
+    "was captured {times} without a change of its inputs, each time after other graphs",
+    "Free the outputs of earlier steps (or keep y.detach().clone() instead), and call "
+    "torch.compiler.cudagraph_mark_step_begin() at the start of each step. torch keeps a graph for each order of "
+    "graphs whose outputs are still alive; outputs that are kept in a list, or wait for their backward, add orders.",
+    ceiling="medium",
+)
+_LIMIT = _make_rule("cudagraph_limit", "{what}: {reason}", "{advice}")
+_STUCK = _make_rule(
+    "cudagraph_stuck",
+    "ran in its warm-up {times} and was never captured{reason}",
     "Run backward() on the outputs of earlier steps, or detach() and free them, and call "
-    "torch.compiler.cudagraph_mark_step_begin() at the start of each step. While they are alive, it cannot be captured."
+    "torch.compiler.cudagraph_mark_step_begin() at the start of each step. While they are alive, it cannot be "
+    "captured.",
+    "medium",
 )
-FAILED = (
+_INVALIDATED = _make_rule(
+    "cudagraph_invalidated",
+    "returned {outputs} still alive when a later run took the memory: using it after that raises RuntimeError",
+    "{advice}",
+    "low",
+)
+_OVERWRITTEN = _make_rule(
+    "cudagraph_overwritten",
+    "returned {what} that a later run overwrote; it was used {times} after that",
+    "{advice}",
+    "high",
+)
+_FAILED = _make_rule(
+    "cudagraph_failed",
+    "could not be captured {times}: {reason}",
     "If memory ran out, capture fewer sizes (padding) or a smaller part: graphs keep a memory pool of their own. "
-    "Otherwise something in the function waits for the GPU or runs on another stream."
+    "Otherwise something in the function waits for the GPU or runs on another stream.",
+    "high",
 )
+RULES = (_SKIP, _AGAIN, _NEW_SIZES, _PATHS, _LIMIT, _STUCK, _INVALIDATED, _OVERWRITTEN, _FAILED)
 _INTRODUCTIONS = ("skipping cudagraphs due to ", "disabling cudagraphs due to ", "disabling cudagraphs for backward ")
 
 
@@ -193,30 +234,14 @@ def _group(rows: Iterable[CudaGraphAction], action: str, key: Callable[[CudaGrap
     return list(group_by((row for row in rows if row.action == action), key).values())
 
 
-def _make_finding(rule: str, severity: str, what: str, rows: Actions, suggestion: str, **more: Any) -> Finding:
-    """A finding on a function; `what` is what happened to it, after its name."""
-    function, file, line = (find_first(getattr(row, name) for row in rows) for name in ("function", "file", "line"))
+def _report(rule: Rule, rows: Actions, facts: Mapping[str, object], **more: Any) -> Finding:
+    """A finding on a function, which is not in the facts."""
+    place = {name: find_first(getattr(row, name) for row in rows) for name in ("function", "file", "line")}
+    user = {name: find_first(getattr(row, name) for row in rows) for name in ("user_file", "user_line", "user_code")}
     backward = ", backward," if find_first(row.mode for row in rows) == "backward" else ""
-    fields: dict[str, Any] = {
-        "seconds_lost": 0.0,
-        "evidence": get_ids(rows),
-        "count": len(rows),
-        "user_file": find_first(row.user_file for row in rows),
-        "user_line": find_first(row.user_line for row in rows),
-        "user_code": find_first(row.user_code for row in rows),
-        **more,
-    }
-    return Finding(
-        rule=rule,
-        severity=severity,
-        title=f"{format_function(function, file, line)}{backward} {what}",
-        suggestion=suggestion,
-        changes=(CodeChange(text=suggestion),),
-        function=function,
-        file=file,
-        line=line,
-        **fields,
-    )
+    known = {"function": f"{format_function(*place.values())}{backward}", "times": format_times(len(rows)), **facts}
+    finding = report(rule, rows, known, **(place | user | more))
+    return replace(finding, changes=(CodeChange(text=finding.suggestion),))
 
 
 def _sum_seconds(rows: Actions) -> float:
@@ -226,29 +251,24 @@ def _sum_seconds(rows: Actions) -> float:
 def _report_skip(rows: Actions) -> Finding:
     reason = find_first(row.reason for row in rows)
     text = format_first_line(reason or "no reason given")
-    suggestion = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
-    return _make_finding(
-        "cudagraph_skip", "medium", f"runs without CUDA graphs: {text}", rows, suggestion, details=(text,)
-    )
+    advice = advise_skip(reason) or "PyTorch's page on CUDAGraph Trees lists what can't be captured."
+    return _report(_SKIP, rows, {"reason": text, "advice": advice}, details=(text,))
 
 
 def _report_again(rows: Actions, demoted: Actions) -> Finding:
     lost = _sum_seconds(rows)
     why, advice = _explain_again(rows)
     which = find_first(row.input for row in rows)
-    named = f" ({format_line(which, 80)})" if which else ""
-    spent = f", {format_seconds(lost)}" if lost else ""
     is_copied = any(_get_function(row) == _get_function(rows[0]) and row.input == which for row in demoted)
-    copied = ". torch now copies it before each replay" if is_copied else ""
-    return _make_finding(
-        "cudagraph_rerecord",
-        get_severity(lost, len(rows)),
-        f"was captured again {format_times(len(rows))}{spent}: {why}{named}{copied}",
-        rows,
-        advice or "torch gave no further reason.",
-        seconds_lost=lost,
-        details=tuple(dict.fromkeys(row.input for row in rows if row.input))[:64],
-    )
+    facts = {
+        "spent": f", {format_seconds(lost)}" if lost else "",
+        "reason": why,
+        "input": f" ({format_line(which, 80)})" if which else "",
+        "copied": ". torch now copies it before each replay" if is_copied else "",
+        "advice": advice or "torch gave no further reason.",
+    }
+    inputs = dict.fromkeys(row.input for row in rows if row.input)
+    return _report(_AGAIN, rows, facts, seconds_lost=lost, details=tuple(inputs)[:64])
 
 
 def _explain_again(rows: Actions) -> tuple[str, str]:
@@ -266,12 +286,12 @@ def _group_by_size(rows: Iterable[CudaGraphAction]) -> list[Actions]:
 def _report_sizes(rows: Actions) -> Finding:
     sizes = list(dict.fromkeys(row.sizes for row in rows if row.sizes is not None))
     lost = _sum_seconds(rows[1:])
-    return _make_finding(
-        "cudagraph_sizes",
-        "medium" if len(sizes) >= MANY_SIZES else get_severity(lost, 1, "medium"),
-        f"was captured for {len(sizes)} sizes, {format_seconds(lost)} after the first: {format_names(sizes)}",
+    facts = {"count": len(sizes), "spent": format_seconds(lost), "sizes": format_names(sizes)}
+    return _report(
+        _NEW_SIZES,
         rows,
-        SIZES,
+        facts,
+        severity="medium" if len(sizes) >= MANY_SIZES else get_severity(lost, 1, "medium"),
         seconds_lost=lost,
         count=len(sizes),
         details=tuple(format_line(text, 80) for text in sizes[:64]),
@@ -285,30 +305,27 @@ def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
 
 
 def _report_paths(rows: Actions) -> Finding:
-    lost = _sum_seconds(rows[1:])
-    what = f"was captured {format_times(len(rows))} without a change of its inputs, each time after other graphs"
-    return _make_finding(
-        "cudagraph_paths", get_severity(lost, len(rows), "medium"), what, rows, PATHS, seconds_lost=lost
-    )
+    return _report(_PATHS, rows, {}, seconds_lost=_sum_seconds(rows[1:]))
 
 
 def _report_limit(rows: Actions) -> Finding:
     why, advice = _explain_again(rows)
     if _SIZE_LIMIT in (rows[0].reason or ""):
-        what = f"runs without CUDA graphs for new sizes: {format_first_line(rows[0].reason or '')}"
-        return _make_finding("cudagraph_limit", "medium", what, rows, SIZES)
+        what, why = "runs without CUDA graphs for new sizes", format_first_line(rows[0].reason or "")
+        return _report(_LIMIT, rows, {"what": what, "reason": why, "advice": _SIZES}, severity="medium")
     limit = _MANAGED_LIMIT if _MANAGED_LIMIT in (rows[-1].reason or "") else "cudagraph_unexpected_rerecord_limit"
     raising = f"If you need all these captures, raise torch._inductor.config.triton.{limit}."
-    what = f"was captured again too often and now runs without CUDA graphs: {why}"
-    return _make_finding("cudagraph_limit", "high", what, rows, f"{advice} {raising}".strip())
+    what = "was captured again too often and now runs without CUDA graphs"
+    return _report(
+        _LIMIT, rows, {"what": what, "reason": why, "advice": f"{advice} {raising}".strip()}, severity="high"
+    )
 
 
 def _report_stuck(rows: Actions) -> Finding:
     count = max(row.count or 1 for row in rows)
     reason = find_first(row.reason for row in rows)
-    what = f"ran in its warm-up {format_times(count)} and was never captured"
-    text = f"{what}: {format_first_line(reason)}" if reason else what
-    return _make_finding("cudagraph_stuck", "medium", text, rows, STUCK, count=count)
+    facts = {"times": format_times(count), "reason": f": {format_first_line(reason)}" if reason else ""}
+    return _report(_STUCK, rows, facts, count=count)
 
 
 def _group_invalidated(rows: Sequence[CudaGraphAction]) -> list[Actions]:
@@ -320,11 +337,14 @@ def _group_invalidated(rows: Sequence[CudaGraphAction]) -> list[Actions]:
 
 def _report_invalidated(rows: Actions) -> Finding:
     count = sum(row.count or 1 for row in rows)
-    kept = "an output that was" if count == 1 else f"{format_count(count)} outputs that were"
-    what = f"returned {kept} still alive when a later run took the memory: using it after that raises RuntimeError"
     is_backward = find_first(row.mode for row in rows) == "backward"
-    suggestion = GRADIENT if is_backward else f"{KEPT} {OVERWRITTEN}"
-    return _make_finding("cudagraph_invalidated", "low", what, rows, suggestion, count=count)
+    facts = {
+        "outputs": "an output that was" if count == 1 else f"{format_count(count)} outputs that were",
+        "advice": _OVERWRITTEN_GRADIENT
+        if is_backward
+        else f"No change is needed if the output is not used again. {_OVERWRITTEN_TENSOR}",
+    }
+    return _report(_INVALIDATED, rows, facts, count=count)
 
 
 def _report_overwritten(rows: Sequence[CudaGraphAction]) -> list[Finding]:
@@ -337,20 +357,16 @@ def _report_overwritten(rows: Sequence[CudaGraphAction]) -> list[Finding]:
 
 def _report_use(rows: Actions, is_gradient: bool) -> Finding:
     is_gradient = is_gradient or "gradient" in (find_first(row.reason for row in rows) or "")
-    what = "returned a gradient" if is_gradient else "returned a tensor"
-    return _make_finding(
-        "cudagraph_overwritten",
-        "high",
-        f"{what} that a later run overwrote; it was used {format_times(len(rows))} after that",
-        rows,
-        GRADIENT if is_gradient else OVERWRITTEN,
-    )
+    facts = {
+        "what": "a gradient" if is_gradient else "a tensor",
+        "advice": _OVERWRITTEN_GRADIENT if is_gradient else _OVERWRITTEN_TENSOR,
+    }
+    return _report(_OVERWRITTEN, rows, facts)
 
 
 def _report_failed(rows: Actions) -> Finding:
     reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
-    what = f"could not be captured {format_times(len(rows))}: {reason}"
-    return _make_finding("cudagraph_failed", "high", what, rows, FAILED)
+    return _report(_FAILED, rows, {"reason": reason})
 
 
 #: What a function does after an action, in words; other actions leave its state unchanged.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ...decode.call_stacks import is_torch_file
 from ...decode.guards.path import format_source
-from ...decode.records.graph_break_text import parse_graph_break
+from ...decode.records.graph_break_text import BREAK_ID, parse_graph_break
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (
     format_expression,
@@ -23,24 +23,49 @@ from ...formatting import (
 )
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
-from ..evidence import (
-    Evidence,
-    Place,
-    find_first,
-    get_ids,
-    get_place,
-    group_by,
-    is_timed,
-    make_place_fields,
-    sum_seconds,
-)
+from ..evidence import Evidence, Place, find_first, get_place, group_by, is_timed, sum_seconds
 from ..finding import Finding, get_severity
 from ..recipes import find_recipe
+from ..rule import Rule, report
 from .break_even import make_eager_call_counter
 from .graph_breaks import describe_remedy
 
-#: Parts of torch's own text on a frame that it runs eagerly.
-_TO_EAGER, _IN_LOOP = "falling back to eager", "graph break in loop"
+_NOTHING = Rule(
+    "nothing_to_compile",
+    title="{function} silently runs eagerly: its first call had nothing to compile",
+    action="Decide outside of the function whether there is work to do, or do the work at each call, with a neutral "
+    "value if necessary.",
+    why="A call that does nothing with tensors, such as one that returns its input, turns torch.compile off for that "
+    "function.",
+    severity="low",
+    docs="skipped",
+)
+_EAGER = Rule(
+    "runs_eagerly",
+    title="{function} is not compiled and runs eagerly: {reason}{loop}{since}",
+    action="{advice}",
+    severity="medium",
+    docs="skipped",
+)
+_FAILED = Rule(
+    "compile_failed",
+    title="{function} failed to compile {times}, {lost}: {error}",
+    action="{advice}",
+    docs="trouble",
+)
+_FORBIDDEN = replace(
+    _FAILED,
+    title="torch raised an exception {times} {place}: {setting} allows no graph break: {reason}",
+    action="{action} {allow}",
+    severity="high",
+)
+RULES = (_NOTHING, _EAGER, _FAILED)
+
+#: torch's ids of graph breaks after which it runs a function eagerly -> its words in a text without an id.
+_IN_LOOP, _SKIPPED = "GB7000", "GB4297"
+_WORDS = {_IN_LOOP: "graph break in loop", _SKIPPED: "torch._dynamo.skip_frame()"}
+#: torch's words on a frame that it runs eagerly; they have no id.
+_TO_EAGER = "falling back to eager"
 #: torch's hints.
 _HINT = re.compile(r"^  Hint: ([^\n]*)", re.M)
 _NO_LONGER = (
@@ -48,8 +73,6 @@ _NO_LONGER = (
     "longer uses its compiled code."
 )
 
-#: What torch says of a function that asks not to be compiled.
-_SKIPPED = "torch._dynamo.skip_frame()"
 _HIDDEN = "torch._dynamo.config.suppress_errors hides the exception; set it to False to get it."
 #: torch runs a function eagerly after this exception, whatever `suppress_errors` is.
 _WRONG_USE = "UserError"
@@ -123,19 +146,8 @@ def _add_end(finding: Finding, count_calls: CallCounter) -> Finding:
 
 
 def _report_empty(place: Place, rows: list[Compile]) -> Finding:
-    return Finding(
-        rule="nothing_to_compile",
-        severity="low",
-        title=f"{format_function(*place)} silently runs eagerly: its first call had nothing to compile",
-        seconds_lost=sum_seconds(row.duration_s for row in rows),
-        evidence=get_ids(rows),
-        suggestion="Decide outside of the function whether there is work to do, or do the work at each call, with a "
-        "neutral value if necessary. A call that does nothing with tensors, such as one that returns its input, turns "
-        "torch.compile off for that function.",
-        count=len(rows),
-        places=(place,),
-        **make_place_fields(place),
-    )
+    spent = sum_seconds(row.duration_s for row in rows)
+    return report(_NOTHING, rows, {"function": format_function(*place)}, seconds_lost=spent, places=(place,))
 
 
 def _runs_eagerly(rows: list[Compile]) -> bool:
@@ -167,28 +179,28 @@ def _get_error(row: Compile) -> str:
 
 def _report_eager(rows: list[Compile], eager_calls: str | None) -> Finding:
     """A function that torch stopped compiling: at a graph break where it cannot continue, or at a hidden exception."""
-    place = get_place(rows[0])
     text = _get_reason(rows)
     is_break = _is_graph_break(rows) or _TO_EAGER in text
     reason = (format_first_line(text) if is_break else _describe_error(rows[0])) or "no reason given"
-    loop = ", in a loop" if _IN_LOOP in text else ""
-    since = f"; {eager_calls}" if eager_calls else ""
-    return Finding(
-        rule="runs_eagerly",
-        severity="medium",
-        title=f"{format_function(*place)} is not compiled and runs eagerly: {reason}{loop}{since}",
-        seconds_lost=sum_seconds(row.duration_s for row in rows),
-        evidence=get_ids(rows),
-        suggestion=_advise_break(text) if is_break else _advise_hidden(rows),
-        count=len(rows),
-        details=(reason,),
-        **make_place_fields(place),
-    )
+    facts = {
+        "function": format_function(*get_place(rows[0])),
+        "reason": reason,
+        "loop": ", in a loop" if _has_break(text, _IN_LOOP) else "",
+        "since": f"; {eager_calls}" if eager_calls else "",
+        "advice": _advise_break(text) if is_break else _advise_hidden(rows),
+    }
+    return report(_EAGER, rows, facts, seconds_lost=sum_seconds(row.duration_s for row in rows), details=(reason,))
+
+
+def _has_break(text: str, break_id: str) -> bool:
+    """True if a text of torch is about this kind of graph break."""
+    ids = {f"GB{number}" for number in BREAK_ID.findall(text)}
+    return break_id in ids or (not ids and _WORDS[break_id] in text)
 
 
 def _advise_break(text: str) -> str:
     """What to do about a graph break at which torch stopped compiling the function."""
-    if _SKIPPED in text:
+    if _has_break(text, _SKIPPED):
         return f"Remove that call: torch runs the whole function without compiling it.{_quote_hint(text)}"
     return (
         "Move that call out of the loop, with block or try block, or move the body of the block into a function of its "
@@ -234,25 +246,28 @@ def _report_failure(rows: list[Compile], traces: FailedTraces) -> Finding:
     setting = find_forbidding(rows[0])
     if setting is not None:
         return report_forbidden_break(rows, setting)
-    place = get_place(rows[0])
     spent = sum_seconds(row.duration_s for row in rows)
     error = _describe_error(rows[0]) or "no reason given"
     violation = explain_violation(rows[0].fail_type, _get_reason(rows))
     advice = traces.explain(rows[0]) or _advise(rows)
-    return Finding(
-        rule="compile_failed",
+    facts = {
+        "function": format_function(*get_place(rows[0])),
+        "times": format_times(len(rows)),
+        "lost": _format_loss(rows),
+        "error": error,
+        "advice": violation.suggestion if violation else advice,
+    }
+    return report(
+        _FAILED,
+        rows,
+        facts,
         severity="high" if len(rows) > 1 else get_severity(max(spent, 1.0), 1),
-        title=f"{format_function(*place)} failed to compile {format_times(len(rows))}, {_format_loss(rows)}: {error}",
         seconds_lost=spent,
-        evidence=get_ids(rows),
-        suggestion=violation.suggestion if violation else advice,
         changes=violation.changes if violation else (CodeChange(text=advice),),
-        count=len(rows),
         details=(error,),
         user_file=violation.file if violation else None,
         user_line=violation.line if violation else None,
         user_code=violation.code if violation else None,
-        **make_place_fields(place),
     )
 
 
@@ -401,26 +416,28 @@ def find_forbidding(row: Compile) -> ForbiddenBreak | None:
 
 def report_forbidden_break(rows: Sequence[Compile], setting: ForbiddenBreak) -> Finding:
     """One finding for the exceptions of one function: where torch raised, and what to change there."""
-    first, place = rows[0], get_place(rows[0])
+    first = rows[0]
     reason = format_first_line(_read_reason(first)) or "no reason given"
-    where = format_place(first.user_file, first.user_line)
     remedy, advice = describe_remedy([_read_break(first)])
     action = advice or "Remove what torch cannot trace from the function."
-    return Finding(
-        rule="compile_failed",
-        severity="high",
-        title=f"torch raised an exception {format_times(len(rows))} {_describe_place(first, where)}: {setting.name} "
-        f"allows no graph break: {reason}",
+    facts = {
+        "times": format_times(len(rows)),
+        "place": _describe_place(first, format_place(first.user_file, first.user_line)),
+        "setting": setting.name,
+        "reason": reason,
+        "action": action,
+        "allow": setting.allow,
+    }
+    return report(
+        _FORBIDDEN,
+        rows,
+        facts,
         seconds_lost=sum_seconds(row.duration_s for row in rows),
-        evidence=get_ids(rows),
-        suggestion=f"{action} {setting.allow}",
         fix=remedy.settings if remedy else None,
         changes=(remedy or CodeChange(text=action), CodeChange(text=setting.allow)),
-        count=len(rows),
         details=(reason,),
         user_file=find_first(row.user_file for row in rows),
         user_line=find_first(row.user_line for row in rows),
-        **make_place_fields(place),
     )
 
 

@@ -20,11 +20,30 @@ from ...formatting import (
 )
 from ..causes.call_sites import find_call_fields
 from ..change import CodeChange
-from ..evidence import find_first, get_ids, group_by, sum_seconds
+from ..evidence import find_first, group_by, sum_seconds
 from ..finding import Finding
+from ..rule import Rule, report
 
-#: Settings that let torch trace what it otherwise leaves to Python.
-_SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+_BREAK = Rule("graph_break", title="graph break at {where}, {times}: {reason}", action="{advice}", docs="breaks")
+_STORM = Rule(
+    "graph_break_storm",
+    title="graph breaks at {where}, {times}: {reason}",
+    action="{advice}",
+    why="Each graph break splits the function into compiled parts with eager code between.",
+    severity="medium",
+    docs="breaks",
+)
+RULES = (_BREAK, _STORM)
+
+#: torch's id of a graph break (torch/_dynamo/graph_break_registry.json) -> the setting that removes it. The hints name
+#: it too, which counts for breaks without an id, and with one that is about more than that: GB0059 is any call of a
+#: builtin function, and only for one that logs there is a setting.
+_SETTINGS = {
+    "GB0124": "capture_scalar_outputs",
+    "GB0036": "capture_dynamic_output_shape_ops",
+    "GB0291": "ignore_logging_functions",
+    "": "reorderable_logging_functions",
+}
 _LOGGER = re.compile(r"(?<!\w)(?<!\w\.)((?:\w+\.)*\w+\.(?:debug|info|warning|error|critical|exception|log))\(")
 _PRINT = re.compile(r"\b(print|(?:warnings\.)?warn)\(")
 #: torch's words for a call with keyword arguments. When torch moves it, it drops them, or refuses from 2.15 on.
@@ -38,18 +57,18 @@ _TEXTS = {
 def find_remedy(row: GraphBreak) -> CodeChange | None:
     """The change that removes a graph break, where torch has one for it; None if the code has to be changed."""
     hints, code = " ".join(row.hints or ()), row.user_code or ""
-    for name in _SETTINGS:
-        if name in hints:
-            return CodeChange(settings={name: True})
-    if "ignore_logging_functions" in hints:
-        return _register("ignore_logging_functions", _LOGGER.search(code))
-    if "reorderable_logging_functions" in hints and (found := _PRINT.search(code)):
-        if _KEYWORDS in (row.explanation or ""):
+    named = (name for name in _SETTINGS.values() if name in hints)
+    name = (_SETTINGS.get(row.break_id) if row.break_id else None) or next(named, None)
+    if name == "ignore_logging_functions":
+        return _register(name, _LOGGER.search(code))
+    if name == "reorderable_logging_functions":
+        found = _PRINT.search(code)
+        if found and _KEYWORDS in (row.explanation or ""):
             return CodeChange(
                 text=f"Call {found[1]} without keyword arguments, which torch drops when it moves the call."
             )
-        return _register("reorderable_logging_functions", found)
-    return None
+        return _register(name, found) if found else None
+    return CodeChange(settings={name: True}) if name else None
 
 
 def _register(setting: str, found: re.Match[str] | None) -> CodeChange:
@@ -68,6 +87,8 @@ def describe_remedy(rows: Sequence[GraphBreak]) -> tuple[CodeChange | None, str]
     return None, f"{text}." if text and text[-1].isalnum() else text
 
 
+#: What a finding on many lines has of the line with the most breaks.
+_OF_LINE = ("fix", "changes", "file", "line", "user_file", "user_line", "user_code")
 _BREAK_ID = re.compile(r"GB\d{1,6}", re.ASCII)
 #: From so many breaks at one line on, the severity is medium.
 MANY_BREAKS = 5
@@ -83,7 +104,7 @@ def find_graph_breaks(data: Rows) -> list[Finding]:
     users = [row for row in data.rows(GraphBreak) if not _is_torchs_own(row)]
     groups = group_by(users, lambda row: (row.break_id, row.reason, row.user_file))
     resumed = [row for row in data.rows(Recompile) if is_resumed(row.function)]
-    reports = (report for rows in groups.values() for report in _report_file(rows))
+    reports = (one for rows in groups.values() for one in _report_file(rows))
     return [
         replace(_add_recompiles(finding, rows, resumed), **find_call_fields(data, rows)) for finding, rows in reports
     ]
@@ -125,16 +146,17 @@ def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBr
     most = max(by_line.values(), key=len)
     lines = format_names([str(line) for line in sorted(line for line in by_line if line is not None)], 8)
     file = get_basename(find_first(row.user_file for row in rows) or "unknown file")
-    where = f"{len(by_line)} lines of {file} ({lines})"
-    return replace(
-        _report_break(most),
-        rule="graph_break_storm",
-        severity="medium",
-        title=f"graph breaks at {where}, {format_times(len(rows))}: {_get_reason(rows)}",
-        evidence=get_ids(rows),
-        suggestion=f"{_advise(rows)} Each graph break splits the function into compiled parts with eager code between.",
-        count=len(rows),
-        details=tuple(dict.fromkeys(format_line(row.user_code) for row in rows if row.user_code)),
+    one = _report_break(most)
+    code = dict.fromkeys(format_line(row.user_code) for row in rows if row.user_code)
+    return report(
+        _STORM,
+        rows,
+        _describe(rows, f"{len(by_line)} lines of {file} ({lines})"),
+        details=tuple(code),
+        **{
+            name: getattr(one, name)
+            for name in ("fix", "changes", "file", "line", "user_file", "user_line", "user_code")
+        },
     )
 
 
@@ -142,20 +164,16 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     file = find_first(row.user_file for row in rows)
     line = find_first(row.user_line for row in rows)
     code = find_first(row.user_code for row in rows)
-    where = format_place(file, line) or "unknown line"
     remedy, text = describe_remedy(rows)
-    return Finding(
-        rule="graph_break",
+    return report(
+        _BREAK,
+        rows,
+        _describe(rows, format_place(file, line) or "unknown line"),
         severity="medium" if len(rows) >= MANY_BREAKS else "low",
-        title=f"graph break at {where}, {format_times(len(rows))}: {_get_reason(rows)}",
-        seconds_lost=0.0,
-        evidence=get_ids(rows),
-        suggestion=_advise(rows),
         fix=remedy.settings if remedy else None,
         changes=(remedy or CodeChange(text=text),) if remedy or text else (),
         file=file,
         line=line,
-        count=len(rows),
         details=(format_line(code),) if code else (),
         user_file=file,
         user_line=line,
@@ -163,8 +181,9 @@ def _report_break(rows: list[GraphBreak]) -> Finding:
     )
 
 
-def _get_reason(rows: list[GraphBreak]) -> str:
-    return format_first_line(find_first(row.reason for row in rows) or "no reason given")
+def _describe(rows: list[GraphBreak], where: str) -> dict[str, str]:
+    reason = format_first_line(find_first(row.reason for row in rows) or "no reason given")
+    return {"where": where, "times": format_times(len(rows)), "reason": reason, "advice": _advise(rows)}
 
 
 def _advise(rows: list[GraphBreak]) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ... import plugins
 from ..causes.cause import MODES, Cause
 from ..causes.edits import get_site
 from ..causes.source_paths import is_stack_value
@@ -42,15 +43,24 @@ def _group_by_kind(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
 _BY_KIND = _group_by_kind(GUARD_RULES)
 
 
-def choose_rule(cause: Cause) -> Rule:
-    """The first rule that applies to a cause."""
-    rules = _BY_KIND.get(find_kind(cause), ())
-    return next((rule for rule in rules if rule.when(cause)), guards_on_objects.OTHER)
+def _apply_rules(cause: Cause) -> Advice:
+    """What the first rule says that applies: one of a plug-in, then ours."""
+    kind = find_kind(cause)
+    for plugin in plugins.list_plugins("rules"):
+        advice = plugin.use(lambda rule: apply_rule(rule, cause) if _applies(rule, kind, cause) else None)
+        if advice is not None:
+            return advice
+    rules = _BY_KIND.get(kind, ())
+    return apply_rule(next((rule for rule in rules if rule.when(cause)), guards_on_objects.OTHER), cause)
+
+
+def _applies(rule: object, kind: str, cause: Cause) -> bool:
+    return isinstance(rule, Rule) and kind in rule.kinds and rule.when(cause)
 
 
 def advise(cause: Cause) -> Advice:
     """What to do about a cause, with what its calls and the library whose code recompiled add to it."""
-    return add_recipe(_add_circumstances(apply_rule(choose_rule(cause), cause), cause), cause)
+    return add_recipe(_add_circumstances(_apply_rules(cause), cause), cause)
 
 
 def _add_circumstances(advice: Advice, cause: Cause) -> Advice:

@@ -158,7 +158,7 @@ def _describe_state(cause: Cause) -> str:
     return format_first_line(cause.reasons[0], 80) if cause.reasons else "global state changed"
 
 
-def _make_state(rule: str, action: str, why: str, *, is_way: bool = False) -> Rule:
+def _make_state(rule: str, action: str, why: str, *, is_expected: bool = False) -> Rule:
     """The rule about one part of the global state; it applies if no other part changed."""
     return Rule(
         rule,
@@ -167,9 +167,8 @@ def _make_state(rule: str, action: str, why: str, *, is_way: bool = False) -> Ru
         action=action,
         why=why,
         what="{state}",
-        is_expected=is_way,
+        is_expected=is_expected,
         words={"state": _describe_state},
-        is_way=is_way,
     )
 
 
@@ -179,7 +178,7 @@ _STATE_RULES = (
         "To compile once, call it in one gradient mode only.",
         "The same function runs with gradients and under torch.no_grad() or torch.inference_mode(): one compiled "
         "version for each is expected.",
-        is_way=True,
+        is_expected=True,
     ),
     _make_state(
         "autocast",
@@ -221,7 +220,7 @@ def _advise_states(rule: Rule, cause: Cause) -> Advice:
     rows: list[Case] = [one for one in _STATE_RULES if one.id in changed] or [_UNKNOWN_STATE]
     case = Case(
         action=" ".join(str(row.action) for row in rows),
-        why=" ".join(list_unique(row.why for row in rows)),
+        why=" ".join(list_unique(row.why or "" for row in rows)),
         what="{state}",
     )
     return apply_case(rule, case, cause)
@@ -266,7 +265,6 @@ RULES = (
         why="One compiled version for train() and one for eval() is expected.",
         ceiling=_get_flag_ceiling,
         is_expected=True,
-        is_way=True,
     ),
     Rule(
         "flag",
@@ -276,7 +274,6 @@ RULES = (
         why="One compiled version per value of {name} is expected, so at most two.",
         ceiling=_get_flag_ceiling,
         is_expected=True,
-        is_way=True,
     ),
     Rule(
         "string_changes",
@@ -305,7 +302,6 @@ RULES = (
                 "function whether it exists.",
                 why="{name} is a weak reference, and its object is gone.",
                 ceiling="medium",
-                what="{name} was deallocated",
             ),
         ),
         action="Keep it alive and change it in place (load_state_dict, .copy_()), or compile once after it is created.",
@@ -323,7 +319,6 @@ RULES = (
         why="It is given at some calls and None at others: one compiled version for each is expected.",
         is_expected=True,
         cost="the neutral value is used in computations that were left out before",
-        is_way=True,
     ),
     Rule(
         "type_changes",
@@ -404,7 +399,6 @@ RULES = (
         why=_EACH_LENGTH,
         words={"container": _name_container},
         cost=_STACK,
-        is_way=True,
     ),
     Rule(
         "value_changes",
@@ -423,8 +417,6 @@ RULES = (
                 action="Define {name} as a method of the class, which all its objects share.",
                 why="Each object has a function of its own (a lambda, partial or inner function): one compiled version "
                 "for each.",
-                ceiling="high",
-                what="{name} was another object{objects}",
             ),
         ),
         action="Create {name} once and reuse it.",
@@ -496,13 +488,11 @@ RULES = (
                 action="Use either torch.no_grad() or torch.inference_mode() for all calls, and where tensors are "
                 "created.",
                 why="{name} was probably an inference tensor at one call and a normal tensor at another.",
-                what="dispatch keys of {name} changed",
             ),
             Case(
                 when=_is_wrapped,
                 action="Pass {name} in the same way at every call.",
                 why="It was a tensor subclass, or inside a functorch transform, at one call only.",
-                what="dispatch keys of {name} changed",
             ),
         ),
         action="Pass {name} in one form.",
