@@ -74,6 +74,19 @@ def test_a_function_that_never_had_anything_to_compile_lost_nothing():
     assert not any("silently" in one.suggestion for one in found)
 
 
+def test_torchs_id_of_a_graph_break_counts_and_its_words_only_without_one():
+    page = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb{}.html"
+    loop, skip = (failed(f"Call to f\n  For more details: {page.format(number)}") for number in ("7000", "4297"))
+    (in_loop,), (skipped,) = diagnose(tables(loop)), diagnose(tables(skip))
+    assert (in_loop.rule, skipped.rule) == ("runs_eagerly", "runs_eagerly")
+    assert ", in a loop" in in_loop.title and ", in a loop" not in skipped.title
+    assert in_loop.suggestion != skipped.suggestion
+    (other,) = diagnose(tables(failed(f"graph break in loop\n  {page.format('0059')}")))
+    assert ", in a loop" not in other.title
+    (remedy,) = diagnose(tables(graph_break(break_id="GB0124", hints=None)))
+    assert remedy.fix == {"capture_scalar_outputs": True}
+
+
 FIXED = (
     "Constraints violated (L['x'].size()[0])! For more information, run with TORCH_LOGS=\"+dynamic\".\n"
     "  - You marked L['x'].size()[0] as dynamic but your code specialized it to be a constant (4). If you're using "
