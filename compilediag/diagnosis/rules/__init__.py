@@ -1,1 +1,1 @@
-"""Findings that are not recompiles: caches, autotuning, CUDA graphs, graph breaks, failures, coverage."""
+"""The rules by subject: what each finds, what to do about it and why. `registry` has all of them by name."""

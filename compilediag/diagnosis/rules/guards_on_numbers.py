@@ -269,17 +269,9 @@ def _describe_relation(cause: Cause) -> str:
     return f"{format_expression(bound)} no longer holds" if bound else "the sizes no longer relate as they did"
 
 
-def _is_of_parameters(cause: Cause) -> bool:
-    return any("._parameters[" in source for source in cause.torch_sources)
-
-
 def _is_torch_module(cause: Cause) -> bool:
     """True for the function through which torch calls every compiled module of torch.nn."""
     return cause.kind == "type" and cause.source == "fn" and is_module_wrapper(*cause.places[0][:2])
-
-
-def _is_of_module(cause: Cause) -> bool:
-    return cause.facts.is_parameter or any(_MODULE_TENSOR.search(name) for name in cause.torch_sources)
 
 
 def _get_mark(cause: Cause) -> str:
@@ -326,10 +318,6 @@ def _counts_up(cause: Cause) -> bool:
     if _is_of_a_module(cause):
         return cause.instance_count == 1
     return _is_global(cause) or not is_usual(cause)
-
-
-def _is_float(cause: Cause) -> bool:
-    return list_types(cause) in ({"float"}, {"int", "float"})
 
 
 def _can_be_tensor(cause: Cause) -> bool:
@@ -636,7 +624,11 @@ RULES = (
     Rule(
         "modules_share_code",
         ("tensor_size", "type"),
-        when=lambda cause: _is_torch_module(cause) if cause.kind == "type" else _is_of_parameters(cause),
+        when=lambda cause: (
+            _is_torch_module(cause)
+            if cause.kind == "type"
+            else any("._parameters[" in name for name in cause.torch_sources)
+        ),
         cases=(
             Case(
                 when=_is_torch_module,
@@ -659,7 +651,7 @@ RULES = (
     Rule(
         "module_tensor_size",
         ("tensor_size",),
-        when=_is_of_module,
+        when=lambda cause: cause.facts.is_parameter or any(_MODULE_TENSOR.search(name) for name in cause.torch_sources),
         cases=(
             Case(
                 when=lambda cause: cause.facts.is_parameter,
@@ -780,7 +772,7 @@ RULES = (
     Rule(
         "float_changes",
         ("value",),
-        when=_is_float,
+        when=lambda cause: list_types(cause) in ({"float"}, {"int", "float"}),
         cases=(
             Case(
                 when=lambda cause: is_usual(cause) and _can_be_tensor(cause),

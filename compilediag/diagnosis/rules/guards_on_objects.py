@@ -63,10 +63,6 @@ def _is_number_or_tensor(cause: Cause) -> bool:
     return "tensor" in types and bool(types & {"int", "float", "bool"}) and not types & {"str"}
 
 
-def _is_sometimes_none(cause: Cause) -> bool:
-    return "NoneType" in cause.values if cause.kind == "type" else "none" in list_types(cause)
-
-
 def _list_classes(cause: Cause) -> set[str]:
     return {_get_class_name(value) for value in cause.values}
 
@@ -74,10 +70,6 @@ def _list_classes(cause: Cause) -> set[str]:
 def _get_class_name(text: str | None) -> str:
     """The bare name of a class: another class with the same name was created again."""
     return (text or "").removesuffix(ANOTHER_CLASS).rpartition(".")[2]
-
-
-def _is_fresh_class(cause: Cause) -> bool:
-    return any(_get_class_name(row.expected) == _get_class_name(row.actual) for row in cause.recompiles)
 
 
 def _is_fresh_object(cause: Cause) -> bool:
@@ -110,23 +102,10 @@ def _is_of_parameter_groups(cause: Cause) -> bool:
     return cause.kind == "length" and _PARAMETER_GROUPS.search(_name_container(cause)) is not None
 
 
-def _is_inference(cause: Cause) -> bool:
-    return any("ADInplaceOrView" in value for value in cause.values)
-
-
 def _is_wrapped(cause: Cause) -> bool:
     """True if the tensor is a subclass, or inside a functorch transform, at some calls."""
     keys = {key for value in cause.values for key in _KEYS.findall(value)}
     return any(key.startswith(("Python", "Functorch", "FuncTorch")) for key in keys)
-
-
-def _get_flag_ceiling(cause: Cause) -> str:
-    return "low" if cause.max_per_function <= 2 else "medium"
-
-
-def _format_use(cause: Cause) -> str:
-    where = format_user_line(cause).strip()
-    return f" Used here: {where}." if where else ""
 
 
 # Modes of the whole program
@@ -250,7 +229,7 @@ def _describe_unknown(cause: Cause) -> str:
 FRESH_CLASS = Rule(
     "fresh_class",
     ("type",),
-    when=_is_fresh_class,
+    when=lambda cause: any(_get_class_name(row.expected) == _get_class_name(row.actual) for row in cause.recompiles),
     action="Define the class once, at module level.",
     why="The class of {name} is probably created again in a function each time.",
     ceiling="high",
@@ -263,7 +242,7 @@ RULES = (
         when=lambda cause: list_types(cause) == {"bool"} and cause.source.rpartition(".")[2] == "training",
         action="No change is needed, unless it switches back and forth before both modes have run once.",
         why="One compiled version for train() and one for eval() is expected.",
-        ceiling=_get_flag_ceiling,
+        ceiling=lambda cause: "low" if cause.max_per_function <= 2 else "medium",
         is_expected=True,
     ),
     Rule(
@@ -272,7 +251,7 @@ RULES = (
         when=lambda cause: list_types(cause) == {"bool"},
         action="No change is needed.",
         why="One compiled version per value of {name} is expected, so at most two.",
-        ceiling=_get_flag_ceiling,
+        ceiling=lambda cause: "low" if cause.max_per_function <= 2 else "medium",
         is_expected=True,
     ),
     Rule(
@@ -313,7 +292,7 @@ RULES = (
     Rule(
         "optional_argument",
         ("value", "type"),
-        when=_is_sometimes_none,
+        when=lambda cause: "NoneType" in cause.values if cause.kind == "type" else "none" in list_types(cause),
         action="No change is needed. For one compiled version, always pass {name}, with a neutral value instead of "
         "None.",
         why="It is given at some calls and None at others: one compiled version for each is expected.",
@@ -484,7 +463,7 @@ RULES = (
         ("dispatch_keys",),
         cases=(
             Case(
-                when=_is_inference,
+                when=lambda cause: any("ADInplaceOrView" in keys for keys in cause.values),
                 action="Use either torch.no_grad() or torch.inference_mode() for all calls, and where tensors are "
                 "created.",
                 why="{name} was probably an inference tensor at one call and a normal tensor at another.",
@@ -531,7 +510,10 @@ RULES = (
         why="The same tensor was passed twice at some calls, and different tensors at others; each case needs its own "
         "compiled version.{use}",
         what="{arguments}: same tensor at some calls only",
-        words={"use": _format_use, "arguments": lambda cause: format_expression(cause.source) or "arguments"},
+        words={
+            "use": lambda cause: f" Used here: {where}." if (where := format_user_line(cause).strip()) else "",
+            "arguments": lambda cause: format_expression(cause.source) or "arguments",
+        },
         cost="a copy of the tensor at each call",
     ),
     *_STATE_RULES,
