@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import compilediag as cd
-from compilediag.views.explorer_text import format_explorer
 from tests.unit.session_builder import page_of, unpack_document
 
 
@@ -35,7 +34,7 @@ def rows():
             counting(torch.randn(size, 8))
         for n, act in enumerate((lambda x: x.sin(), lambda x: x.cos(), lambda x: x + 1)):
             applied(torch.randn(3), act, ["a"] * (1 + n // 2))
-    yield {**page_of(session)["rows"], "text": format_explorer(session.data, "utf-8")}
+    yield {**page_of(session)["rows"], "text": repr(session.explore())}
     torch._dynamo.reset()
 
 

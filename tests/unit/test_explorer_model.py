@@ -9,7 +9,7 @@ from compilediag.decode.guards.guard_tree_text import ObjectNames, parse_tree_li
 from compilediag.document import to_text
 from compilediag.events import Artifact, Calls, Compile, GuardFailure, Recompile, SourceStatus
 from compilediag.views.explorer import LEFT_OUT, MAX_ITEMS
-from compilediag.views.explorer_text import describe_functions, format_explorer
+from compilediag.views.explorer_text import describe_functions
 from tests.unit.session_builder import SECOND, page_of, saved, unpack_document
 from tests.unit.tables_builder import add_keys
 
@@ -175,7 +175,7 @@ def test_an_entry_without_a_graph_was_made_by_the_watch_too(tmp_path):
     events = recompiled(1, {"0/0": [(K, "1", "2")]})
     details, failure, made = events
     session = keyed(tmp_path, compiled(0, **empty), details, failure, replace(made, **empty))
-    text = format_explorer(session.data, "utf-8")
+    text = repr(session.explore())
     assert "0/0  first compile" in text and "0/1  k: 1 -> 2" in text and "before the watch" not in text
 
 
@@ -334,7 +334,7 @@ def test_a_document_holds_the_latest_and_counts_all(tmp_path):
 
 def test_the_text_form_shows_functions_entries_recompiles_and_guards(tmp_path):
     events = recompiled(1, {"0/0": [(K, "1", "2"), (SIZE, "4", "6")]})
-    text = format_explorer(keyed(tmp_path, compiled(0), *events).data, "utf-8")
+    text = repr(keyed(tmp_path, compiled(0), *events).explore())
     assert "1. f (m.py:3): 1 recompile cost 500 ms, 2 compiles" in text
     assert "0/1  k: 1 -> 2; 500 ms" in text and "[0/0* k, x.shape[0]]" in text
     assert "values: 1, 2. Fixing this guard alone would not have helped: x.shape[0] also" in " ".join(text.split())

@@ -13,11 +13,11 @@ from compilediag.document import BREAK_PAGE, format_block, format_sentence, form
 from compilediag.errors import CompilediagError
 from compilediag.events import GraphBreak, RowList
 from compilediag.formatting import format_line
-from compilediag.views.explorer_text import format_explorer
-from compilediag.views.export import MAX_SIZE, make_markdown
 from tests.unit.session_builder import SECOND, saved
 from tests.unit.tables_builder import changes, compiled, refused, sizes
 
+#: Bytes that a comment of GitHub may have, with a margin.
+MAX_SIZE = 60_000
 HOSTILE = "a|b `c` ``d`` <img src=x> @ada #12 **bold** [l](u) ~~e~~ \\| _f_ ~~~ ```"
 
 
@@ -42,6 +42,11 @@ class Document(HTMLParser):
     def handle_data(self, data):
         if self._target is not None:
             self._target[-1] += data
+
+
+def write(session, **options):
+    """The session's Markdown."""
+    return session.export(session.path.with_name("issue.md"), "markdown", **options).read_text()
 
 
 @pytest.fixture
@@ -184,7 +189,7 @@ def test_no_file_has_a_character_that_is_not_shown(character, tmp_path):
     session = saved(tmp_path, *rows)
     whole = session.export(tmp_path / "whole.md", "markdown", redact=False).read_text()
     plan = session.plan()
-    for shown in (whole, str(plan), plan.code(), session.summary(), format_explorer(session.data)):
+    for shown in (whole, str(plan), plan.code(), session.summary(), repr(session.explore())):
         assert character not in shown
     assert character not in format_line(text) or character == "\ud800", "surrogates are replaced where text is written"
 
@@ -196,7 +201,7 @@ def test_a_cell_stays_a_cell():
 
 
 def test_it_has_environment_plan_and_recompiles(session):
-    text = make_markdown(session.data, redact=False)
+    text = write(session, redact=False)
     document = Document(text)
     assert text.startswith("**torch.compile: 1 compile, 3.0 s compiling, 3 recompiles")
     assert "2.13" in document.cells and document.tags.count("table") == 2
@@ -213,7 +218,7 @@ def test_redacted_it_has_the_same_numbers_and_no_values_code_and_paths(session, 
     text = session.export(tmp_path / "issue.md", "markdown").read_text()
     assert "SECRET" not in text and "train.py" not in text and "model.py" not in text and "/home" not in text
     assert "4, then 6" not in text and text.count("paths are left out") == 1
-    first = make_markdown(session.data, redact=False).splitlines()[0]
+    first = write(session, redact=False).splitlines()[0]
     assert text.startswith(first) and "x.shape[0]" in text and "dynamic_sources = \"L['x']\"" in text
     assert session.export(tmp_path / "whole.md", "markdown", redact=False).read_text().count("SECRET") > 3
 
@@ -224,7 +229,7 @@ def test_a_session_with_much_in_it_fits_a_comment(tmp_path):
         for number in range(400)
         for row in changes(f"self.{'n' * 200}{number}", "value", "1", "2", function=f"f{number}", line=number)
     ]
-    text = make_markdown(saved(tmp_path, *rows).data, redact=False)
+    text = write(saved(tmp_path, *rows), redact=False)
     assert 5_000 < len(text.encode()) <= MAX_SIZE
     assert "and 360 more in `session.plan()`" in text
     assert "### Recompiles" in text and "and 360 more guards failed" in text
@@ -239,8 +244,8 @@ def test_other_formats_are_not_redacted_and_say_so(session, tmp_path):
 
 def test_the_command_prints_it(session, tmp_path, capsys):
     assert main(["export", str(session.path), "--format", "markdown"]) == 0
-    assert capsys.readouterr().out == make_markdown(session.data)
+    assert capsys.readouterr().out == write(session)
     assert main(["export", str(session.path), "--format", "markdown", "--no-redact", "-o", str(tmp_path / "x.md")]) == 0
-    assert (tmp_path / "x.md").read_text() == make_markdown(session.data, redact=False)
+    assert (tmp_path / "x.md").read_text() == write(session, redact=False)
     assert main(["export", str(session.path)]) == 2
     assert "format 'perfetto' needs a file or folder to write: -o PATH" in capsys.readouterr().err

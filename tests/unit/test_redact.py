@@ -8,7 +8,6 @@ import pytest
 from compilediag.events import BY_TABLE, Artifact, SourceStatus, StackFrame, columns
 from compilediag.session import load
 from compilediag.storage.tables import table_columns
-from compilediag.views.export import make_markdown
 from compilediag.views.model import ViewModel
 from compilediag.views.page_json import dumps
 from compilediag.views.redaction import (
@@ -93,8 +92,8 @@ def test_only_names_are_left(session):
     assert secret("compiles", "function") in text, "names of functions stay"
 
 
-def test_redacted_markdown_has_no_more(session):
-    text = make_markdown(session.data)
+def test_redacted_markdown_has_no_more(session, tmp_path):
+    text = session.export(tmp_path / "x.md", "markdown").read_text()
     allowed = {secret(t, c) for t, columns in SHOWN.items() for c in columns}
     assert not [
         word for word in text.replace("\\", "").split() if "SECRET_" in word and not any(a in word for a in allowed)
@@ -143,7 +142,7 @@ def test_a_lost_session_is_lost_without_its_path(tmp_path):
     session = saved(tmp_path, lost)
     snapshot = ViewModel(session.data, redact=True).snapshot()
     assert "SECRET" not in dumps(snapshot) and '"lost"' in dumps(snapshot["rows"]["sources"])
-    assert "SECRET" not in make_markdown(session.data)
+    assert "SECRET" not in session.export(tmp_path / "x.md", "markdown").read_text()
 
 
 def test_unredacted_it_is_all_there(session):
