@@ -427,5 +427,5 @@ def test_functions_are_searched_by_name_and_guard(recorded, open_explorer):
     page = open_explorer(recorded.snapshot())
     expect(page.locator(".cdiag-grid tbody tr")).to_have_count(3)
     page.click(".cdiag-search")
-    page.keyboard.type("forward_7 x.size")
+    page.keyboard.type("forward_7 x.shape")
     page.wait_for_function("() => document.querySelectorAll('.cdiag-function').length === 11")

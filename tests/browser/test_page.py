@@ -70,8 +70,8 @@ def test_findings_come_by_themselves_while_it_runs(recorded, open_widget, delive
         patch = recorded.model.patch()
         if patch is not None:
             deliver(page, patch)
-    expect(page.locator(".cdiag-step")).to_contain_text("x.size")
-    expect(page.locator(".cdiag-finding").first).to_contain_text("x.size")
+    expect(page.locator(".cdiag-step")).to_contain_text("x.shape")
+    expect(page.locator(".cdiag-finding").first).to_contain_text("x.shape")
     expect(page.locator(".cdiag-finding .cdiag-mark")).to_have_text("step 1")
 
 
