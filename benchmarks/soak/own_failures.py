@@ -24,7 +24,10 @@ from compilediag import sources
 from compilediag.recording import recorder
 
 #: The parts that run inside the user's program and in the writer's thread.
-PARTS = ("sources", "decode", "recording", "events", "storage", "notebook_cells")
+PARTS = tuple(
+    f"compilediag.{part}."
+    for part in ("sources", "decode", "recording.recorder", "events", "storage", "notebook_cells")
+)
 #: What must not happen, as the table calls it.
 KINDS = ("results changed", "raised in the program", "hooks left behind", "not visible")
 #: The functions that make and write the rows of `sources`, which cannot report their own failure there.
@@ -64,8 +67,7 @@ def find_functions() -> dict[types.CodeType, tuple[str, types.FunctionType]]:
     """Code -> name and function, of all functions and methods of the package that run in a watch."""
     found: dict[types.CodeType, tuple[str, types.FunctionType]] = {}
     for name, module in list(sys.modules.items()):
-        part = [*name.split("."), "", ""][1]
-        if name.split(".")[0] == "compilediag" and part in PARTS:
+        if f"{name}.".startswith(PARTS):
             for function in list_functions(vars(module), name):
                 found[function.__code__] = f"{function.__module__}.{function.__qualname__}", function
     return found

@@ -218,11 +218,14 @@ class Recorder:
         if self._is_incomplete:
             # What the last one could not write is counted in the states of the sources.
             self._shield(None, self._write_batch, True)
-        self._shield(None, self._writer.mark_end, self.facts.to_meta(), clock.now_ns(), feed=self._writer)
+        self._shield(None, self._mark_end, feed=self._writer)
         if self._writer.problem is not None and self.lost is None:
             self._shield(None, self._writer.lose, self._writer.problem)
         self.is_ended = True
         self._shield(None, self._keep_unwritten, True)
+
+    def _mark_end(self) -> None:
+        self._writer.mark_end(self.facts.to_meta(), clock.now_ns())
 
     def _run(self, wake: threading.Event) -> None:
         """The thread. `wake` is its own: after a fork the child has another one."""
