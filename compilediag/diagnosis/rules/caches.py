@@ -256,11 +256,9 @@ def _report_settings(names: tuple[str, ...], rows: list[CacheLookup], costs: dic
         "advice": _explain(names) + (f" The earlier key is from {format_line(earlier)}." if earlier else ""),
     }
     details = tuple(format_line(text, 200) for text in differences[:64])
-    return report(_SETTINGS_DIFFER, rows, facts, severity=_rate(lost), seconds_lost=lost, details=details)
-
-
-def _rate(lost: float) -> str:
-    return get_severity(lost, 1, "medium")
+    return report(
+        _SETTINGS_DIFFER, rows, facts, severity=get_severity(lost, 1, "medium"), seconds_lost=lost, details=details
+    )
 
 
 def _group_lost(missed: Iterable[CacheLookup]) -> dict[str | None, list[CacheLookup]]:
@@ -275,7 +273,7 @@ def _report_lost(cache: str | None, rows: list[CacheLookup], costs: dict[str | N
         "cache": _name(cache),
         "cost": f" cost {format_seconds(lost)}" if lost else "",
     }
-    return report(_ENTRY_GONE, rows, facts, severity=_rate(lost), seconds_lost=lost)
+    return report(_ENTRY_GONE, rows, facts, severity=get_severity(lost, 1, "medium"), seconds_lost=lost)
 
 
 def _group_by_reason(rows: Iterable[CacheLookup], outcome: str) -> dict[Ending, list[CacheLookup]]:

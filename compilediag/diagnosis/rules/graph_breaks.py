@@ -153,10 +153,7 @@ def _report_storm(rows: list[GraphBreak], by_line: dict[int | None, list[GraphBr
         rows,
         _describe(rows, f"{len(by_line)} lines of {file} ({lines})"),
         details=tuple(code),
-        **{
-            name: getattr(one, name)
-            for name in ("fix", "changes", "file", "line", "user_file", "user_line", "user_code")
-        },
+        **{name: getattr(one, name) for name in _OF_LINE},
     )
 
 
