@@ -337,7 +337,8 @@ def _report_small_gain(runs: list[TuningRun], spent: float) -> Finding:
 
 def _report(rule: Rule, runs: Sequence[TuningRun], facts: Mapping[str, object], **fields: Any) -> Finding:
     """A finding on runs; its place is theirs if they have the same one."""
-    found = {"evidence": _list_events(runs), "count": len(runs), **find_shared_place(run.place for run in runs)}
+    evidence = tuple(sorted(event_id for run in runs for event_id in run.evidence))
+    found = {"evidence": evidence, "count": len(runs), **find_shared_place(run.place for run in runs)}
     return report(rule, (), facts, **(found | fields))
 
 
@@ -422,7 +423,3 @@ def _report_failing(kind: str, failures: list[tuple[TuningRun, int]]) -> Finding
     }
     details = dict.fromkeys(reason for run in runs for reason, _ in run.fail_reasons if kind in reason)
     return _report(CHOICES_FAILED, runs, facts, count=failed, details=tuple(details)[:64])
-
-
-def _list_events(runs: Iterable[TuningRun]) -> tuple[int, ...]:
-    return tuple(sorted(event_id for run in runs for event_id in run.evidence))

@@ -118,19 +118,15 @@ def _report(
 
 def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
-    again = find_next_process_cost(data)
+    again, found = find_next_process_cost(data), [*find_tuning_problems(data), *find_entries_used_once(data)]
     saved = [
         *find_repeated_blocks(data),
         *find_repeated_compiles(data),
         *find_unused_backwards(data),
         *_find_cpu_check(data),
-        *map(_convert, filter(_is_cost, [*find_tuning_problems(data), *find_entries_used_once(data)])),
+        *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
     ]
     return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
-
-
-def _is_cost(finding: Finding) -> bool:
-    return finding.rule in _OF_FINDINGS and finding.seconds_lost > 0
 
 
 def _convert(finding: Finding) -> CompileCost:

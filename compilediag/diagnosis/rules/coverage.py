@@ -85,11 +85,8 @@ def find_missing_data(data: Rows) -> list[Finding]:
 
 
 def _list_gaps(data: Rows) -> list[SourceStatus]:
-    return [row for row in data.rows(SourceStatus) if row.status not in (None, "active") and not _is_meant(row)]
-
-
-def _is_meant(row: SourceStatus) -> bool:
-    return row.status == "off" and row.reason_code in _MEANT
+    states = (row for row in data.rows(SourceStatus) if row.status not in (None, "active"))
+    return [row for row in states if row.status != "off" or row.reason_code not in _MEANT]
 
 
 def _name(row: SourceStatus) -> str:

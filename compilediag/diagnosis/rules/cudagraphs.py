@@ -213,7 +213,7 @@ def find_cudagraph_problems(data: Rows) -> list[Finding]:
         *map(_report_skip, _group(rows, "skip", lambda row: (*_get_function(row), row.reason, *_get_user_line(row)))),
         *(_report_again(g, demoted) for g in again if len(g) > USUAL_AGAIN and _get_function(g[0]) not in abandoned),
         *map(_report_sizes, _group_by_size(rows)),
-        *map(_report_paths, _group_by_path(rows)),
+        *(_report(_PATHS, group, {}, seconds_lost=_sum_seconds(group[1:])) for group in _group_by_path(rows)),
         *map(_report_limit, _group(rows, "limit", _get_function)),
         *map(_report_stuck, _group(rows, "stuck", _get_function)),
         *map(_report_invalidated, _group_invalidated(rows)),
@@ -302,10 +302,6 @@ def _group_by_path(rows: Iterable[CudaGraphAction]) -> list[Actions]:
     """The captures of one graph at more than a few places: after other graphs each time."""
     groups = _group(rows, "record", lambda row: (row.pid, row.function_id, *_get_function(row), row.sizes))
     return [group for group in groups if len({row.parent_id for row in group}) > FEW_PATHS]
-
-
-def _report_paths(rows: Actions) -> Finding:
-    return _report(_PATHS, rows, {}, seconds_lost=_sum_seconds(rows[1:]))
 
 
 def _report_limit(rows: Actions) -> Finding:

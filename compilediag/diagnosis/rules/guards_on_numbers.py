@@ -386,7 +386,8 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
     before the first one; nor can an integer that is the same change, with which the code compares the size. `at` is a
     line of the user's; by default all lines, or the compiled function if the user's line is not known.
     """
-    if cause.facts.is_sometimes_absent or cause.facts.is_parameter or _changes_an_integer(cause):
+    has_integer = any(kind not in SIZE_KINDS for kind, _ in cause.members.guards)
+    if cause.facts.is_sometimes_absent or cause.facts.is_parameter or has_integer:
         return ()
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
@@ -399,10 +400,6 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
     sources = [source for source in (cause.source, *others) if at is None or source in at.sources]
     marks = [_write_mark(source, None if at is None else at.names, mark) for source in sources]
     return () if None in marks else tuple(dict.fromkeys(text for text in marks if text is not None))
-
-
-def _changes_an_integer(cause: Cause) -> bool:
-    return any(kind not in SIZE_KINDS for kind, _ in cause.members.guards)
 
 
 def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:
