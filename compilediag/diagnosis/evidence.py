@@ -36,11 +36,14 @@ class Evidence:
     def __init__(self, data: Rows, earlier: Evidence | None = None, changed: Set[Fact] = frozenset()):
         self._data: Rows = weakref.proxy(data)
         self._facts: dict[Fact, Any] = {}
-        self._made: dict[Hashable, _Made] = {}
+        self._by_compile: dict[type[Event], Any] = {}
+        self._made: dict[Callable[[Evidence], Any], _Made] = {}
         if earlier is not None:
             self._facts = {fact: value for fact, value in earlier._facts.copy().items() if fact not in changed}
+            groups = earlier._by_compile.copy().items()
+            self._by_compile = {kind: rows for kind, rows in groups if kind not in changed}
             made = earlier._made.copy().items()
-            self._made = {name: known for name, known in made if known.facts.isdisjoint(changed)}
+            self._made = {make: known for make, known in made if known.facts.isdisjoint(changed)}
 
     @classmethod
     def of(cls, data: Rows) -> Evidence:
@@ -67,29 +70,16 @@ class Evidence:
             self._facts[fact] = self._fetch(fact)
         return self._facts[fact]
 
-    def keep(self, make: Callable[[Evidence], T]) -> T:
-        """What a function makes of this evidence: it is called once."""
-        return self._keep(make, lambda: make(self))
-
-    def _keep(self, name: Hashable, make: Callable[[], T]) -> T:
-        known = self._made.get(name)
-        if known is None:
-            _reading.facts.append(set())
-            try:
-                value = make()
-            finally:
-                facts = _reading.facts.pop()
-            known = self._made[name] = _Made(value, frozenset(facts))
-        _note_read(known.facts)
-        return known.value  # type: ignore[no-any-return]
-
     def rows(self, kind: type[E]) -> Sequence[E]:
         """The events of one kind in the order of their `event_id`."""
         return self._read(kind)  # type: ignore[no-any-return]
 
     def by_compile(self, kind: type[E]) -> Mapping[str | None, Sequence[E]]:
         """The events of one kind by their compile key, each key in the order of its first event."""
-        return self._keep(("by_compile", kind), lambda: group_by(self.rows(kind), lambda row: row.compile_key))
+        rows = self.rows(kind)
+        if kind not in self._by_compile:
+            self._by_compile[kind] = group_by(rows, lambda row: row.compile_key)
+        return self._by_compile[kind]  # type: ignore[no-any-return]
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -115,7 +105,7 @@ class Evidence:
     @property
     def stacks(self) -> Stacks:
         """The recorded call stacks."""
-        return self.keep(_read_stacks)
+        return _read_stacks(self)
 
 
 class _Made(NamedTuple):
@@ -147,7 +137,17 @@ def kept(make: Callable[[Evidence], T]) -> Callable[[Rows], T]:
 
     @functools.wraps(make)
     def get(data: Rows) -> T:
-        return Evidence.of(data).keep(make)
+        evidence = Evidence.of(data)
+        known = evidence._made.get(make)
+        if known is None:
+            _reading.facts.append(set())
+            try:
+                value = make(evidence)
+            finally:
+                facts = _reading.facts.pop()
+            known = evidence._made[make] = _Made(value, frozenset(facts))
+        _note_read(known.facts)
+        return known.value  # type: ignore[no-any-return]
 
     return get
 
@@ -178,6 +178,7 @@ class Stacks:
             stack = frame.caller
 
 
+@kept
 def _read_stacks(evidence: Evidence) -> Stacks:
     return Stacks(evidence.rows(StackFrame), evidence.rows(Compile))
 
