@@ -9,9 +9,6 @@ from collections.abc import Iterable
 
 from .. import plugins
 from ..events import Rows
-from .causes.limit_findings import find_limits
-from .causes.recompile_findings import find_recompiles
-from .causes.refused_findings import find_refused_calls
 from .change import CodeChange, Edit
 from .evidence import Evidence, kept
 from .finding import SEVERITIES, Finding, make_rank_key
@@ -25,6 +22,8 @@ from .rules.export import find_export_problems
 from .rules.failures import add_empty_compiles, find_failures
 from .rules.graph_breaks import find_graph_breaks
 from .rules.ranks import find_rank_problems
+from .rules.recompiles import find_limits, find_recompiles
+from .rules.refused_calls import find_refused_calls
 from .settings import fix_code, merge_fixes
 
 __all__ = [

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...events import Compile, GuardFailure, Recompile
 from ...formatting import format_names
-from ..causes.recompile_findings import find_side_effects
 from ..evidence import Evidence, get_ids, kept, sum_seconds
 from ..rules.costs import find_compile_costs
 from ..rules.coverage import find_gaps
+from ..rules.recompiles import find_side_effects
 from ..settings import merge_settings
 from .candidates import Candidate, list_candidates
 from .outcome import read_outcome

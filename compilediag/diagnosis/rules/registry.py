@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..causes import limit_findings, refused_findings
 from ..rule import Rule, list_plugin_rules
-from . import autotune, break_even, caches, coverage, cudagraphs, export, failures, graph_breaks, guards, ranks
+from . import (
+    autotune,
+    break_even,
+    caches,
+    coverage,
+    cudagraphs,
+    export,
+    failures,
+    graph_breaks,
+    guards,
+    ranks,
+    recompiles,
+    refused_calls,
+)
 
 _ALL = (
     *guards.GUARD_RULES,
-    *limit_findings.RULES,
-    *refused_findings.RULES,
+    *recompiles.RULES,
+    *refused_calls.RULES,
     *graph_breaks.RULES,
     *failures.RULES,
     *ranks.RULES,

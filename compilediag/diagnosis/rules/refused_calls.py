@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from ...events import Compile, Event, Recompile, RefusedCall, RowList, Rows
 from ...formatting import format_function, format_place, format_times
+from ..causes.call_sites import find_call_fields, make_call_fields
+from ..causes.cause import Cause
+from ..causes.grouping import find_causes
 from ..evidence import get_place, group_by, make_place_fields
 from ..finding import Finding, get_severity
 from ..rule import Advice, Rule, describe_change, list_changes, report
-from ..rules.guards import advise
-from .call_sites import find_call_fields, make_call_fields
-from .cause import Cause
-from .grouping import find_causes
+from .guards import advise
 
 E = TypeVar("E", bound=Event)
 

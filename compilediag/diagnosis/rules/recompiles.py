@@ -1,0 +1,249 @@
+"""Findings of recompiles: one for each root cause, and one for each function that reached a recompile limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...events import Compile, Recompile
+from ...formatting import (
+    format_amount,
+    format_function,
+    format_line,
+    format_lost,
+    format_names,
+    format_times,
+)
+from ..causes.call_sites import find_call_fields, make_call_fields
+from ..causes.cause import ZERO_ONE, Cause, list_unique
+from ..causes.grouping import find_causes
+from ..causes.source_paths import split_property
+from ..change import CodeChange
+from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept
+from ..finding import Finding, get_severity
+from ..rule import Advice, Rule, describe_change, list_changes, report
+from ..settings import Settings, merge_fixes
+from .break_even import make_eager_call_counter
+from .guards import advise
+from .guards_on_numbers import SIZE_KINDS
+
+_LIMIT = Rule(
+    "recompile_limit",
+    title="{function} hit {limit}: {consequence}",
+    action="{causes}{not_counted}",
+    severity="high",
+    cost="each version is another compile, and a call checks the guards of all entries before its own",
+)
+RULES = (_LIMIT,)
+
+#: torch's defaults.
+DEFAULT_LIMITS = {"recompile_limit": 8, "accumulated_recompile_limit": 256}
+#: A limit is raised by this factor where none of the causes has a fix.
+_RAISE_BY = 8
+_NOT_COUNTED = " Its eager calls were not counted; watch(calls=True) counts them, on Python 3.12 or later."
+#: Values that a finding lists.
+MAX_DETAILS = 64
+
+
+@kept
+def find_recompiles(evidence: Evidence) -> list[Finding]:
+    """One finding per root cause, without side effects of others."""
+    advised = [(cause, advise(cause)) for cause in find_causes(evidence)]
+    effects = find_side_effects(advised)
+    expected = [cause for cause, advice in advised if advice.is_expected]
+    return [
+        _make_finding(cause, advice if advice.is_expected else _drop_useless(advice, cause, expected))
+        for cause, advice in advised
+        if id(cause) not in effects
+    ]
+
+
+def find_side_effects(advised: Sequence[tuple[Cause, Advice]]) -> set[int]:
+    """The causes, by `id`, that are expected and only came with another one that no change resolves either."""
+    first = [(cause, advice) for cause, advice in advised if cause.is_first]
+    needed = {row.event_id for cause, advice in first for row in cause.caused if _is_kept(row, advice)}
+    expected = (cause for cause, advice in advised if advice.is_expected and not cause.is_first)
+    return {id(cause) for cause in expected if needed.issuperset(row.event_id for row in cause.failed)}
+
+
+def _is_kept(row: Recompile, advice: Advice) -> bool:
+    """True if a recompile stays whatever becomes of the cause that it is attributed to."""
+    return advice.is_expected or (row.guard_kind in SIZE_KINDS and row.actual in ZERO_ONE)
+
+
+def _drop_useless(advice: Advice, cause: Cause, expected: Sequence[Cause]) -> Advice:
+    """The advice; without its changes if each recompile is needed because of another cause."""
+    numbers = get_ids(cause.failed)
+    beside = [other for other in expected if set(numbers) & {*get_ids(other.failed)}]
+    needed = {number for other in beside for number in get_ids(other.failed)}
+    if not needed.issuperset(numbers):
+        return advice
+    names = format_names(list_unique(f"`{other.name or other.kind}`" for other in beside))
+    return replace(
+        advice,
+        action=f"No change is needed: {names} changed at the same calls, so these recompiles are expected.",
+        changes=(),
+        is_expected=True,
+    )
+
+
+def _make_finding(cause: Cause, advice: Advice) -> Finding:
+    """The finding of a cause: what it cost and what changed, then what to do."""
+    what = advice.what_changed or describe_change(cause)
+    rows = cause.recompiles
+    return Finding(
+        rule=advice.rule.id,
+        severity=get_severity(cause.seconds, cause.count, advice.ceiling),
+        title=f"{_describe_cost(cause)}: {what}",
+        seconds_lost=cause.seconds,
+        evidence=cause.evidence,
+        suggestion=advice.suggestion + _describe_others(cause),
+        cost=advice.rule.cost,
+        fix=advice.fix,
+        changes=advice.changes or list_changes(advice.action),
+        is_expected=advice.is_expected,
+        function=find_first(row.function for row in rows),
+        file=find_first(row.file for row in rows),
+        line=find_first(row.line for row in rows),
+        count=cause.count if cause.is_first else 0,
+        details=cause.values[:MAX_DETAILS],
+        user_file=find_first(row.user_file for row in rows),
+        user_line=find_first(row.user_line for row in rows),
+        user_code=cause.user_code,
+        **make_call_fields(cause.call_site),
+        source=cause.source,
+        kind=cause.kind,
+        places=cause.places,
+        seconds_at_stake=cause.seconds_at_stake,
+        what_changed=what,
+    )
+
+
+def _describe_cost(cause: Cause) -> str:
+    """How often it recompiled, and what that cost."""
+    if not cause.is_first:
+        return f"{cause.place_text} recompiled {format_times(cause.count)} because of this and other causes"
+    lost = format_lost(cause.seconds, cause.timed_count, cause.count)
+    return f"{cause.place_text} recompiled {format_times(cause.count)}, {lost}"
+
+
+def _describe_others(cause: Cause) -> str:
+    """The other guards that failed at the same calls: fixing only this one leaves those, and the other way round."""
+    # The marks of a size include the sizes that changed with it.
+    known = SIZE_KINDS if cause.kind in SIZE_KINDS else ()
+    beside = [_format_guard(kind, source) for kind, source in cause.also if kind not in known]
+    text = f" At the same calls these guards failed too: {format_names(beside)}." if beside else ""
+    if not cause.shared:
+        return text
+    recompiles = format_amount(len(cause.shared), "recompile")
+    others = "another cause" if len(cause.shared) == 1 else "other causes"
+    return f"{text} This guard also failed in {recompiles} attributed to {others}; fix both."
+
+
+def _format_guard(kind: str, source: str) -> str:
+    return source if split_property(source)[1] else f"{source} ({kind.replace('_', ' ')})"
+
+
+# Functions that reached a recompile limit and run eagerly since
+
+
+def find_limits(evidence: Evidence) -> list[Finding]:
+    """One finding per function, region and limit that it hit."""
+    hits = [row for row in evidence.rows(Compile) if row.limit is not None]
+    causes, describe_eager = find_recompiles(evidence), make_eager_call_counter(evidence)
+    recompiles = group_by(evidence.rows(Recompile), lambda row: (get_place(row), row.region)) if hits else {}
+    found = []
+    for (place, region, *_), rows in group_by(hits, _get_limit).items():
+        own = get_ids(recompiles.get((place, region), ()))
+        finding = _make_limit_finding(rows, _select_causes(causes, place, own), describe_eager(place))
+        found.append(replace(finding, **find_call_fields(evidence, rows)))
+    return found
+
+
+def _get_limit(row: Compile) -> tuple[Place, int | None, str | None, int | None]:
+    return get_place(row), row.region, row.limit, row.limit_value
+
+
+def _select_causes(causes: list[Finding], place: Place, recompiles: Iterable[int]) -> list[Finding]:
+    """The findings of one function and region, the most frequent first."""
+    numbers = {*recompiles}
+    own = [cause for cause in causes if place in cause.places and not numbers.isdisjoint(cause.evidence)]
+    return sorted(own, key=lambda cause: (-cause.count, -cause.seconds_lost, cause.title))
+
+
+def _make_limit_finding(rows: list[Compile], causes: list[Finding], eager: str | None) -> Finding:
+    hit, limit = rows[0], rows[0].limit or ""
+    place, fix = get_place(hit), _choose_fix(hit, causes)
+    raise_it = CodeChange(text=_write_argument(hit)) if _is_raised_by_argument(hit, causes) else None
+    facts = {
+        "function": format_function(*place),
+        "limit": _name_limit(hit),
+        "consequence": _describe_consequence(hit, eager),
+        "causes": _write_suggestion(hit, causes),
+        "not_counted": _NOT_COUNTED if eager is None and not _has_raised(hit) else "",
+    }
+    return report(
+        _LIMIT,
+        rows,
+        facts,
+        seconds_lost=sum(cause.seconds_lost for cause in causes),
+        fix=fix,
+        changes=list_changes(fix, raise_it),
+        kind=limit,
+        places=(place,),
+    )
+
+
+def _name_limit(hit: Compile) -> str:
+    """`recompile_limit (2, an argument of torch.compile)`: the limit in force, if it is not torch's default."""
+    is_default = hit.limit_value in (None, DEFAULT_LIMITS.get(hit.limit or "")) and not hit.limit_argument
+    parts = [] if is_default else [str(hit.limit_value)]
+    parts += ["an argument of torch.compile"] if hit.limit_argument else []
+    parts += [f"region {hit.region} of isolate_recompiles"] if hit.region is not None else []
+    name = format_line(hit.limit or "", 60)
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def _has_raised(hit: Compile) -> bool:
+    return hit.on_failure not in (None, "eager")
+
+
+def _describe_consequence(hit: Compile, eager: str | None) -> str:
+    if _has_raised(hit):
+        reasons = {"fullgraph": "fullgraph=True", "error_on_graph_break": "error_on_graph_break(True)"}
+        return f"torch raised an exception ({reasons.get(hit.on_failure or '', 'fail_on_recompile_limit_hit')})"
+    return eager or "it silently runs eagerly from then on"
+
+
+def _write_suggestion(hit: Compile, causes: list[Finding]) -> str:
+    name = "the argument recompile_limit of torch.compile" if hit.limit_argument else _write_setting(hit)
+    raise_it = f"{name} only if all those compiled versions are intended."
+    if not causes:
+        return f"Raise {raise_it} What recompiled it was not collected."
+    top = "; ".join(f"{cause.what_changed} ({format_times(cause.count)})" for cause in causes[:2])
+    return f"Fix what recompiles it: {top}. Raise {raise_it}"
+
+
+def _write_setting(hit: Compile) -> str:
+    return f"torch._dynamo.config.{format_line(hit.limit or '', 60)}"
+
+
+def _write_argument(hit: Compile) -> str:
+    return f"Raise the argument: torch.compile(..., recompile_limit={_compute_higher(hit)})."
+
+
+def _compute_higher(hit: Compile) -> int:
+    return _RAISE_BY * (hit.limit_value or DEFAULT_LIMITS[hit.limit or ""])
+
+
+def _is_raised_by_argument(hit: Compile, causes: list[Finding]) -> bool:
+    """True if only a higher limit helps, and torch.compile has its own, which no setting changes."""
+    return bool(hit.limit_argument) and all(cause.is_expected for cause in causes)
+
+
+def _choose_fix(hit: Compile, causes: list[Finding]) -> Settings | None:
+    """The fixes of its causes; a higher limit only where all of them are expected, so that each version is needed."""
+    fix = merge_fixes(cause.fix for cause in causes)
+    if fix or hit.limit not in DEFAULT_LIMITS or hit.limit_argument or not all(c.is_expected for c in causes):
+        return fix or None
+    return {hit.limit: _compute_higher(hit)}
