@@ -24,7 +24,7 @@ from ...formatting import (
     format_seconds,
     format_share,
 )
-from ..evidence import Place, find_first, find_shared_place, get_ids, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, Place, find_first, find_shared_place, get_ids, group_by, is_timed, kept, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
 
@@ -293,9 +293,10 @@ CHOICES_FAILED = Rule(
 RULES = (SMALL_GAIN, TUNED_AGAIN, ALL_FAILED, CHOICES_FAILED)
 
 
-def find_tuning_problems(data: Rows) -> list[Finding]:
+@kept
+def find_tuning_problems(evidence: Evidence) -> list[Finding]:
     """Runs in which every choice failed, that gained little or were repeated, and choices that failed often."""
-    runs = find_tuning_runs(data)
+    runs = find_tuning_runs(evidence)
     measured = [run for run in runs if run.from_cache is None]
     return [
         *(_report_no_choice(run) for run in runs if run.choices and not run.timed and run.failed),

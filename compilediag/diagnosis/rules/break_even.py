@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...events import Calls, Compile, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_seconds
-from ..evidence import Place, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, Place, get_place, group_by, is_timed, kept, sum_seconds
 from ..finding import Finding, get_severity
 from ..rule import Rule, report
 
@@ -112,14 +112,15 @@ def are_calls_counted(data: Rows) -> bool:
     return any((state.name, state.status) == ("calls", "active") for state in data.rows(SourceStatus))
 
 
-def list_entries(data: Rows) -> list[CompiledEntry]:
+@kept
+def list_entries(evidence: Evidence) -> list[CompiledEntry]:
     """The compiled entries of a session, in the order of their compiles."""
-    compiles = data.rows(Compile)
+    compiles = evidence.rows(Compile)
     paid = _sum_by_key(compiles)
-    tallies, eager = _tally_entries(data), _tally_eager_calls(data)
+    tallies, eager = _tally_entries(evidence), _tally_eager_calls(evidence)
     made = _list_made(compiles)
     last = {(_get_process_place(row), row.region): row for row in made}
-    are_counted = are_calls_counted(data)
+    are_counted = are_calls_counted(evidence)
     entries = []
     for row in made:
         key, place = row.compile_key, _get_process_place(row)
@@ -229,13 +230,14 @@ class CallTotals:
     used_once_s: float | None = None
 
 
-def sum_calls(data: Rows) -> CallTotals:
+@kept
+def sum_calls(evidence: Evidence) -> CallTotals:
     """The totals of all calls; None throughout if calls were not counted."""
-    if not are_calls_counted(data):
+    if not are_calls_counted(evidence):
         return CallTotals()
-    rows = data.rows(Calls)
+    rows = evidence.rows(Calls)
     eager = [row for row in rows if row.ran == "eager"]
-    once = [entry for entry in list_entries(data) if entry.worth is not None and entry.worth.once]
+    once = [entry for entry in list_entries(evidence) if entry.worth is not None and entry.worth.once]
     return CallTotals(
         compiled_calls=sum(row.count or 0 for row in rows if row.ran == "compiled"),
         eager_calls=sum(row.count or 0 for row in eager),
@@ -245,11 +247,12 @@ def sum_calls(data: Rows) -> CallTotals:
     )
 
 
-def make_eager_call_counter(data: Rows) -> Callable[[Place], str | None]:
+@kept
+def make_eager_call_counter(evidence: Evidence) -> Callable[[Place], str | None]:
     """A function that says how many calls of a function ran eagerly; None if calls were not counted."""
-    are_counted = are_calls_counted(data)
+    are_counted = are_calls_counted(evidence)
     tallies: dict[Place, CallTally] = defaultdict(CallTally)
-    for row in data.rows(Calls):
+    for row in evidence.rows(Calls):
         if row.ran == "eager":
             tallies[get_place(row)].add(row)
 
@@ -263,9 +266,12 @@ def make_eager_call_counter(data: Rows) -> Callable[[Place], str | None]:
     return describe
 
 
-def find_entries_used_once(data: Rows) -> list[Finding]:
+@kept
+def find_entries_used_once(evidence: Evidence) -> list[Finding]:
     """Functions whose entries cost much, were called once and then left for others; none if calls were not counted."""
-    left = [entry for entry in list_entries(data) if entry.was_left and entry.worth is not None and entry.worth.once]
+    left = [
+        entry for entry in list_entries(evidence) if entry.was_left and entry.worth is not None and entry.worth.once
+    ]
     groups = group_by(left, lambda entry: entry.place)
     paid = [(entries, sum_seconds(entry.paid_s for entry in entries)) for entries in groups.values()]
     return [_report_used_once(entries, seconds) for entries, seconds in paid if seconds >= USED_ONCE.worth_s]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ...decode.records.compilation_metrics import CPU_CHECK
 from ...events import CacheLookup, Compile, Event, KernelCompile, Phase, Rows, SourceStatus
 from ...formatting import format_amount, format_function, format_line, format_place, format_seconds, format_share
-from ..evidence import Place, get_ids, get_place, group_by, is_timed, sum_seconds
+from ..evidence import Evidence, Place, get_ids, get_place, group_by, is_timed, kept, sum_seconds
 from ..finding import Finding
 from ..rule import Rule
 from .autotune import SMALL_GAIN, TUNED_AGAIN, find_tuning_problems
@@ -116,14 +116,18 @@ def _report(
     return CompileCost(rule.id, seconds, what, advice, get_ids(rows), place=place)
 
 
-def find_compile_costs(data: Rows) -> tuple[CompileCost, ...]:
+@kept
+def find_compile_costs(evidence: Evidence) -> tuple[CompileCost, ...]:
     """The costs of a session: what the next process pays again first, then what can be saved, most seconds first."""
-    again, found = find_next_process_cost(data), [*find_tuning_problems(data), *find_entries_used_once(data)]
+    again, found = (
+        find_next_process_cost(evidence),
+        [*find_tuning_problems(evidence), *find_entries_used_once(evidence)],
+    )
     saved = [
-        *find_repeated_blocks(data),
-        *find_repeated_compiles(data),
-        *find_unused_backwards(data),
-        *_find_cpu_check(data),
+        *find_repeated_blocks(evidence),
+        *find_repeated_compiles(evidence),
+        *find_unused_backwards(evidence),
+        *_find_cpu_check(evidence),
         *(_convert(one) for one in found if one.rule in _OF_FINDINGS and one.seconds_lost > 0),
     ]
     return (*([again] if again else []), *sorted(saved, key=lambda cost: -cost.seconds))
@@ -426,14 +430,15 @@ class CompileLookups:
         return next((format_line(row.reason or row.outcome, 160) for row in ended), None)
 
 
-def find_repeated_time(data: Rows) -> list[RepeatedTime]:
+@kept
+def find_repeated_time(evidence: Evidence) -> list[RepeatedTime]:
     """What the next process pays again, per compile; empty if lookups were not collected."""
-    states = data.rows(SourceStatus)
+    states = evidence.rows(SourceStatus)
     if not map_collected(states).get("compile_caches", False) and not _watches_caches(states):
         return []
     has_stores = any(state.name == "dynamo_cache" and state.status == "active" for state in states)
-    lookups = group_by(data.rows(CacheLookup), lambda row: row.compile_key)
-    compiles = [row for row in data.rows(Compile) if is_timed(row.duration_s) and _is_paid_again(row)]
+    lookups = evidence.by_compile(CacheLookup)
+    compiles = [row for row in evidence.rows(Compile) if is_timed(row.duration_s) and _is_paid_again(row)]
     return [
         _split(rows, CompileLookups(lookups.get(key, ()), has_stores))
         for key, rows in group_by(compiles, lambda row: row.compile_key).items()
