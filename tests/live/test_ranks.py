@@ -64,7 +64,7 @@ def test_the_first_difference_is_the_same_for_both(both):
     live, log = (session.ranks() for session in both)
     assert live.first.sentence == log.first.sentence
     assert live.first.sentence.startswith("rank 1 diverged at 0/2 of step (two_ranks.py:16), ")
-    assert "guard x.size()[0] 8 -> 9; rank 0 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale" in (
+    assert "guard x.shape[0] 8 -> 9; rank 0 had entries 0/0 for 4, 0/1 for 8 and continued with 1/0 of scale" in (
         live.first.sentence
     )
     for ranks in (live, log):
