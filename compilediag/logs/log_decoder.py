@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import plugins
-from ..decode.records.attempts import CompileAttempt
 from ..decode.records.log_process import Item, LogProcess
-from ..decode.records.record_kinds import TIMED
+from ..decode.records.record_kinds import TIMED, CompileAttempt
 from ..decode.records.trace_log import LogClock, Record, Unread, read_absolute_ns
 from ..events import Artifact, Event
 from .log_files import LogFile

@@ -8,7 +8,7 @@ import stat
 import tokenize
 from collections.abc import Iterable
 
-from ..decode.calls.own_code import OwnCode
+from ..decode.own_code import OwnCode
 from ..errors import CompilediagError
 from .interrupts import ignore, pass_on
 from .program import list_library_folders

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..decode.call_stacks import find_torch_path, is_torch_file
-from ..decode.calls.own_code import OwnCode
+from ..decode.own_code import OwnCode
 from ..diagnosis.plan import Plan, PlanStep, UnresolvedCause
 from ..diagnosis.plan.make_plan import NOT_ALWAYS
 from ..diagnosis.plan.outcome import Outcome

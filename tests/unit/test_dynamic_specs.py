@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilediag.decode.calls.own_code import OwnCode
+from compilediag.decode.own_code import OwnCode
 from compilediag.diagnosis.plan import make_plan
 from compilediag.diagnosis.plan.dynamic_specs import write_spec
 from compilediag.diagnosis.plan.spec_evidence import Slot, SpecEvidence, find_spec_evidence

@@ -23,7 +23,7 @@ from typing import Any
 from ...events import CacheLookup
 from ...system.interrupts import pass_on
 from ..cache_keys import KeyHistory
-from .attempts import Attempts, CompileAttempt
+from .record_kinds import Attempts, CompileAttempt
 from .trace_log import Record
 
 #: Name of the instant event -> (cache, outcome), and the name that AOTAutograd's own artifact uses.

@@ -18,7 +18,6 @@ from typing import Any
 from ...events import Artifact, Compile, Event
 from ..call_stacks import CallStacks, parse_logged_frames
 from . import compilation_metrics as metrics
-from .attempts import ANNOUNCED, MEASURED, REASONED, STARTED, Attempts, CompileAttempt, CompiledFunction
 from .cache_records import PROFILES, LoggedLookups, is_lookup_event
 from .compilation_metrics import (
     ATTEMPT_PREFIX,
@@ -30,7 +29,19 @@ from .compilation_metrics import (
 )
 from .graph_break_text import parse_graph_break, parse_logged_break
 from .recompile_reasons import REASONS, PendingRecompiles
-from .record_kinds import KNOWN, OF_VLLM, bound_payload, find_name
+from .record_kinds import (
+    ANNOUNCED,
+    KNOWN,
+    MEASURED,
+    OF_VLLM,
+    REASONED,
+    STARTED,
+    Attempts,
+    CompileAttempt,
+    CompiledFunction,
+    bound_payload,
+    find_name,
+)
 from .shape_records import KINDS as SHAPE_KINDS
 from .shape_records import SCHEDULE, TENSOR_META, ShapeRecords
 from .trace_log import FileNames, Record, compute_md5

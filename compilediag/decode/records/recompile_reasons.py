@@ -18,7 +18,7 @@ from ..guards.failed_guards import FailedEntry, FailingGuard, make_recompile_eve
 from ..guards.guard_forms import parse_class_name
 from ..guards.guard_text import ParsedGuard, TensorCheck, parse_guard
 from ..guards.path import Path, format_source, scan_source
-from .attempts import Attempts, CompileAttempt
+from .record_kinds import Attempts, CompileAttempt
 from .trace_log import FileNames
 
 #: (source, kind of guard) -> value.

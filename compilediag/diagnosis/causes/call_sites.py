@@ -11,19 +11,26 @@ from functools import cached_property
 from typing import NamedTuple, TypedDict
 
 from ...decode.call_stacks import Frame, is_torch_file
-from ...decode.calls.arguments import (
+from ...decode.calls import (
     Argument,
+    MappingFailed,
+    ObjectUse,
+    ParsedCall,
+    Passed,
     Signature,
     bind_path,
+    find_call,
+    find_compiled_call,
+    follow_torch_frames,
+    get_text,
     is_passed_through,
     open_displays,
     read_path,
     read_signature,
+    shorten,
 )
-from ...decode.calls.call_text import MappingFailed, ObjectUse, ParsedCall, find_call, get_text, shorten
-from ...decode.calls.own_code import OwnCode
-from ...decode.calls.torch_frames import Passed, find_compiled_call, follow_torch_frames
 from ...decode.guards.path import Path, Step, list_sources, parse_expression
+from ...decode.own_code import OwnCode
 from ...events import Compile, GraphBreak, Recompile, RefusedCall, Rows, StackFrame
 from ...formatting import format_place, parse_resumed
 from ..evidence import Evidence, Place, find_first, get_place, kept

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...decode.calls.call_text import find_result_name
+from ...decode.calls import find_result_name
 from ...decode.guards.path import Path, Step, list_sources
 from ...events import Recompile
 from ...formatting import format_expression, format_function, format_place

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...decode.calls.own_code import OwnCode
 from ...decode.guards.path import Path, Step, parse_path
+from ...decode.own_code import OwnCode
 from ...formatting import format_names, format_place
 from ..causes.edits import parse_code
 from ..change import CodeChange, Edit

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...decode.call_stacks import Frame, is_torch_file
-from ...decode.calls.torch_frames import find_compiled_call
+from ...decode.calls import find_compiled_call
 from ...decode.guards.path import Path, parse_path
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
 from ...formatting import format_expression

@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from ..call_stacks import FROZEN, is_torch_file
+from .call_stacks import FROZEN, is_torch_file
 
 #: Folders of installed packages, of all operating systems and of bundles.
 _INSTALLED = re.compile(
