@@ -28,7 +28,6 @@ _TIME_UNITS = ((1e9, "ns"), (1e6, "µs"), (1e3, "ms"))
 _BYTE_UNITS = ((1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
-_DIM = re.compile(r"\.(size|stride)\(\)\[(\d+)\]")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 _WRAPPER = re.compile(r"[\\/]torch[\\/]_dynamo[\\/]external_utils\.py$")
 _INT = re.compile(r"-?\d{1,18}")
@@ -213,15 +212,6 @@ def format_first_line(text: object, limit: int = 160) -> str:
     return format_line(stripped.splitlines()[0] if stripped else "", limit)
 
 
-def format_expression(source: str) -> str:
-    """Format a guard's source as Python code would name it: `x.size()[0]` is `x.shape[0]`."""
-    return format_line(_DIM.sub(_write_dimension, source), 100)
-
-
-def _write_dimension(found: re.Match[str]) -> str:
-    return f".shape[{found[2]}]" if found[1] == "size" else f".stride({found[2]})"
-
-
 def format_op(op: str | None) -> str | None:
     """What was tuned. A kernel that torch times before it names it has the name of an enumeration's member."""
     return UNNAMED_KERNEL if op is not None and op.startswith("Placeholder.") else op
@@ -229,7 +219,7 @@ def format_op(op: str | None) -> str | None:
 
 def format_names(names: Sequence[str], limit: int = 3) -> str:
     """List names: `a, b and c`; of more than `limit`, `a, b, c and 4 more`."""
-    shown = [format_expression(name) for name in names[:limit]]
+    shown = [format_line(name, 100) for name in names[:limit]]
     if len(names) > limit:
         return f"{', '.join(shown)} and {len(names) - limit} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

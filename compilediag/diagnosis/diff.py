@@ -11,17 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..decode.guards.path import format_expression
 from ..events import AutotuneChoice, CacheLookup, Compile, Event, GraphBreak, Phase, Recompile, Rows, SourceStatus
 from ..events.words import describe_code, format_phase
-from ..formatting import (
-    format_expression,
-    format_function,
-    format_line,
-    format_milliseconds,
-    format_op,
-    format_place,
-    format_seconds,
-)
+from ..formatting import format_function, format_line, format_milliseconds, format_op, format_place, format_seconds
 from .evidence import PlacedEvent, get_ids, get_place, group_by, sum_seconds
 from .rules import coverage
 

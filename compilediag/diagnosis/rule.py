@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import plugins
+from ..decode.guards.path import format_expression
 from ..events import Event
-from ..formatting import format_change, format_expression, format_line
+from ..formatting import format_change, format_line
 from .causes.cause import Cause
 from .causes.edits import get_user_value, replace_argument
-from .causes.source_paths import split_property
 from .change import CodeChange
 from .evidence import find_shared_place, get_ids, get_place, is_placed
 from .finding import Finding, get_severity
@@ -226,7 +226,7 @@ class _Words(dict[str, str]):
 
 def get_name(cause: Cause, fallback: str) -> str:
     """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
-    return get_user_value(cause) or format_expression(split_property(cause.source)[0]) or fallback
+    return get_user_value(cause) or format_expression(cause.path.owner.text) or fallback
 
 
 def describe_change(cause: Cause) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ def find_config_module(key: str) -> str:
     return _MODULES.get(key, "torch._dynamo.config")
 
 
+_REPEATED_GROUP = re.compile(r"\)[*+{?]")
+#: A pattern for names of values has no more of `*` and the like.
+MAX_REPEATS = 3
+_DIM = re.compile(r"(.+):(\d{1,3})$")
 #: Configuration: name of a setting -> its value, as `Finding.fix` has it.
 Settings = dict[str, str | int | bool]
 
@@ -87,3 +92,25 @@ def merge_settings(parts: Sequence[Settings | None]) -> SettingsBlock:
 def _are_limits(one: str | int | bool, other: str | int | bool) -> bool:
     """Of two numbers the larger one allows what the smaller one does."""
     return type(one) is int and type(other) is int
+
+
+def find_listed(setting: str, name: str, dim: int | None) -> str | None:
+    """Find the entry of `dynamic_sources` or `static_sources` that names a value, as torch does; None without one.
+
+    An entry is torch's name or a pattern that the name begins with; `:1` after it restricts it to one dimension.
+    """
+    for entry in filter(None, setting.replace(" ", "").split(",")):
+        path, dims = (found[1], found[2]) if (found := _DIM.match(entry)) else (entry, None)
+        if (dims is None or dim is None or int(dims) == dim) and (path == name or _begins_with(path, name)):
+            return entry
+    return None
+
+
+def _begins_with(pattern: str, name: str) -> bool:
+    # A repeated group can take exponential time, and the pattern may come from somebody else.
+    if _REPEATED_GROUP.search(pattern) or sum(map(pattern.count, "*+{?")) > MAX_REPEATS:
+        return False
+    try:
+        return re.match(pattern, name) is not None
+    except re.error:
+        return False

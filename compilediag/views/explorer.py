@@ -15,9 +15,10 @@ from typing import Any, TypedDict, TypeVar, cast
 
 from ..decode.guards.guard_text import parse_guard
 from ..decode.guards.guard_tree_text import ObjectNames, TreeLine, describe_guard, parse_tree_line, split_tree
+from ..decode.guards.path import format_expression
 from ..diagnosis.rules.break_even import CallTally, EntryWorth
 from ..events import Artifact, Calls, Compile, Event, GuardFailure, Recompile, Rows, SourceStatus
-from ..formatting import format_expression, format_names
+from ..formatting import format_names
 from ..notebook_cells import read_cell
 from ..system.source_files import SourceReader, split_lines
 from .page_rows import to_ms

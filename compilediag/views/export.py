@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..decode.guards.path import format_expression
 from ..diagnosis import explain_gaps, find_gaps
 from ..diagnosis.plan import make_plan
 from ..diagnosis.plan.plan import describe_plan
@@ -36,7 +37,6 @@ from ..formatting import (
     format_amount,
     format_change,
     format_count,
-    format_expression,
     format_function_name,
     format_place,
     format_seconds,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ..decode.guards.path import format_expression
 from ..diagnosis.plan import Plan, make_plan
 from ..events import Compile, Event, Recompile
 from ..events.words import format_phase
-from ..formatting import format_amount, format_change, format_expression, format_function, format_names, format_seconds
+from ..formatting import format_amount, format_change, format_function, format_names, format_seconds
 from ..storage.data import SessionData
 from ..system import clock
 from .model import Pace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from ..decode.guards.path import format_expression
 from ..decode.rank_steps import RankStep, Steps, estimate_runtimes, find_steps, has_ranks
 from ..diagnosis.ranks.divergence import find_all_divergences
 from ..diagnosis.ranks.rank_comparison import (
@@ -18,7 +19,6 @@ from ..diagnosis.ranks.rank_comparison import (
     make_rank_rows,
 )
 from ..events import Rows
-from ..formatting import format_expression
 from .page_types import PageRankGraph, PageRankGroup, PageRanks, PageRankSummary, RankCell
 
 #: Ranks and compiles that are shown; the page also has their total numbers.

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from compilediag.decode.guards import path as paths
 from compilediag.decode.guards.guard_text import parse_guard
-from compilediag.decode.guards.path import format_source
+from compilediag.decode.guards.path import format_expression, format_source, name_any_instance
 from compilediag.events import GUARD_KINDS
 
 KEYS = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
@@ -501,3 +502,62 @@ def test_no_function_of_dynamo_is_in_the_name_of_a_value(source):
 )
 def test_functions_of_dynamo_in_names(source, plain):
     assert format_source(source) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x.size()[0]", "x.shape[0]"),
+        ("d['a.size()[0]'].stride()[1]", "d['a.size()[0]'].stride(1)"),
+        ("x.size()[0], y.size()[1]", "x.shape[0], y.shape[1]"),
+        ("not (x.size()[0] > n)", "not (x.shape[0] > n)"),
+        ("self.layers[*].w.size()[1]", "self.layers[*].w.shape[1]"),
+        ("len(x.items)", "len(x.items)"),
+        ("x.size()[i]", "x.size()[i]"),
+        ("functorch levels", "functorch levels"),
+        (">= 2 and <= 9", ">= 2 and <= 9"),
+        ("L['a local named L'].size()[0]", "L['a local named L'].shape[0]"),
+    ],
+)
+def test_what_people_see_is_python(text, shown):
+    assert format_expression(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "owner", "subject", "found", "dim"),
+    [
+        ("x.size()[12]", "x", "x", "size", 12),
+        ("self.w.stride()[0]", "self.w", "self.w", "stride", 0),
+        ("x.dim()", "x", "x", "dim", None),
+        ("x.dtype", "x", "x", "dtype", None),
+        ("self.size", "self.size", "self.size", None, None),
+        ("x.storage_offset()", "x.storage_offset()", "x.storage_offset()", None, None),
+        ("len(d['a'])", "len(d['a'])", "d['a']", None, None),
+        ("x.size()[0], y", "x.size()[0], y", "x.size()[0], y", None, None),
+    ],
+)
+def test_a_value_knows_what_it_is_of(source, owner, subject, found, dim):
+    path = paths.Path.of(source)
+    assert (path.text, path.owner.text, path.subject.text) == (source, owner, subject)
+    assert (path.tensor_property, path.dim, path.is_size) == (found, dim, found == "size")
+
+
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        ("self.layers[3].attn.n", "self.layers[*].attn.n"),
+        ("self.layers[3].w.size()[1]", "self.layers[*].w.size()[1]"),
+        (
+            "self.layers[3].w.size()[1], self.layers[4].w.size()[1]",
+            "self.layers[*].w.size()[1], self.layers[*].w.size()[1]",
+        ),
+        ("targets[3]['boxes'].size()[0]", "targets[*]['boxes'].size()[0]"),
+        ("args[0]['ids'].size()[1]", "args[0]['ids'].size()[1]"),
+        ("args[0].size()[1]", "args[0].size()[1]"),
+        ("self.sizes[3]", "self.sizes[3]"),
+        ("self.xs[3].size()[0]", "self.xs[3].size()[0]"),
+        ("len(l)", "len(l)"),
+    ],
+)
+def test_instances_of_a_module_are_grouped_and_inputs_are_not(source, same):
+    assert name_any_instance(source) == same and name_any_instance(same) == same

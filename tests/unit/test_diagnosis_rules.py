@@ -2,9 +2,9 @@
 
 import pytest
 
+from compilediag.decode.guards.guard_text import find_torch_source
 from compilediag.diagnosis import diagnose
 from compilediag.diagnosis.causes.cause import get_value_type
-from compilediag.diagnosis.causes.source_paths import find_torch_source, normalize_source, split_property
 from compilediag.diagnosis.causes.value_uses import find_uses
 from compilediag.diagnosis.rules.guards import GUARD_RULES
 from compilediag.diagnosis.rules.guards_on_numbers import is_rising
@@ -258,35 +258,6 @@ def test_an_unknown_guard_gets_torchs_own_words_and_no_advice():
 )
 def test_torchs_name_of_a_source_or_none_if_it_is_not_certain(source, reason, name):
     assert find_torch_source(source, reason) == name
-
-
-@pytest.mark.parametrize(
-    ("source", "parts"),
-    [
-        ("x.size()[12]", ("x", "size", 12)),
-        ("self.w.stride()[0]", ("self.w", "stride", 0)),
-        ("x.dim()", ("x", "dim", None)),
-        ("x.dtype", ("x", "dtype", None)),
-        ("self.size", ("self.size", None, None)),
-    ],
-)
-def test_a_source_is_split_from_its_property(source, parts):
-    assert split_property(source) == parts
-
-
-@pytest.mark.parametrize(
-    ("source", "same"),
-    [
-        ("self.layers[3].attn.n", "self.layers[*].attn.n"),
-        ("self.layers[3].w.size()[1]", "self.layers[*].w.size()[1]"),
-        ("args[0].size()[1]", "args[0].size()[1]"),
-        ("self.sizes[3]", "self.sizes[3]"),
-        ("self.xs[3].size()[0]", "self.xs[3].size()[0]"),
-        ("len(l)", "len(l)"),
-    ],
-)
-def test_instances_of_a_module_are_grouped_and_inputs_are_not(source, same):
-    assert normalize_source(source) == same
 
 
 def test_types_of_values():

@@ -75,6 +75,5 @@ def test_what_a_terminal_would_obey_is_escaped():
 
 
 def test_names_are_listed_as_a_sentence_does():
-    assert formatting.format_names(["x.size()[0]"]) == "x.shape[0]"
     assert formatting.format_names(["a", "b", "c"]) == "a, b and c"
     assert formatting.format_names(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

@@ -188,3 +188,20 @@ def format_tensor_check(text: str) -> str | None:
     rest = text[scan_source(text, len(_START)) :]
     size, settings = rest.rpartition(", size=")[2], rest.partition("), ")[2].partition(", size=")[0]
     return f"{check.name}: {check.pytype} size={size[:-1]}, {settings}, DispatchKeySet({check.keys})"
+
+
+@cache_short(4096)
+def find_torch_source(source: str, reason: str | None) -> str | None:
+    """Find torch's name of a guarded value, for `torch.compiler.config.dynamic_sources`; None if it is not certain.
+
+    Only torch's own text of the guard has globals (`G['n']`) and the dicts of modules (`self._buffers['b']`), which
+    users never write. Without that text only the name of a local is certain.
+    """
+    owner = Path.of(source).owner
+    operands = parse_guard(reason).operands if reason else ()
+    for path in operands:
+        if path.owner.text == owner.text:
+            return path.owner.torch_name
+    if len(operands) == 1 and f'(HINT: guard on "{owner.text}")' in (reason or ""):
+        return operands[0].owner.torch_name  # A variable of a function that was passed in.
+    return None if owner.steps else owner.torch_name

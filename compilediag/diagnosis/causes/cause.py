@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...decode.calls import find_result_name
-from ...decode.guards.path import Path, Step, list_sources
+from ...decode.guards.guard_text import find_torch_source
+from ...decode.guards.path import Path, Step, format_expression, list_sources
 from ...events import Recompile
-from ...formatting import format_expression, format_function, format_place
+from ...formatting import format_function, format_place
 from ..evidence import Place, find_first, get_ids, get_place, is_timed, sum_seconds
 from .call_sites import CallSite, UserNames
-from .source_paths import find_torch_source
 from .value_facts import ValueFacts
 
 T = TypeVar("T")

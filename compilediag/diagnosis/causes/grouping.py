@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import format_source, name_any_instance
 from ...events import DynamicDecision, GuardFailure, Recompile
 from ..evidence import Evidence, get_place, group_by, kept
@@ -29,7 +30,6 @@ from .cause import (
 from .edits import get_user_value, parse_code
 from .guard_changes import CauseKey, GuardChange, list_closest_failures, list_failures, list_guard_changes
 from .root_changes import ChangeGraph, draw_graph
-from .source_paths import find_torch_source
 from .value_facts import index_facts, merge_facts
 
 #: Guards on the object itself: that two objects look the same does not make them one cause.

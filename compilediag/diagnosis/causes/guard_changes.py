@@ -9,12 +9,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
+from ...decode.guards.guard_text import find_torch_source
 from ...decode.guards.path import Path, name_any_instance
 from ...events import GuardFailure, Recompile
 from ...formatting import format_first_line
 from ..evidence import Evidence, Place
 from .cause import INTEGER, get_family, get_kind
-from .source_paths import find_torch_source
 
 #: Guards on a whole object: what is inside of another object differs as a matter of course.
 _WHOLE_OBJECT = ("type", "identity", "dead_reference", "tensor_rank")

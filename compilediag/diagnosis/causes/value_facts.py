@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ...decode.guards.path import Path, format_source, name_any_instance
+from ...decode.guards.path import Path, format_expression, format_source, name_any_instance
 from ...events import Compile, GraphBreak, GuardFailure, Recompile, RefusedCall, SymbolicShape
-from ...formatting import format_expression, format_function, format_line, format_place, is_resumed
+from ...formatting import format_function, format_line, format_place, is_resumed
 from ..evidence import Evidence, Stacks, get_place, group_by, kept
 
 _SYMBOL = re.compile(r"\b(?:s|u|z|zuf)\d+\b")

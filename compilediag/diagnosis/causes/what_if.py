@@ -10,12 +10,12 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...decode.guards.path import format_expression
 from ...events import Compile, Rows
-from ...formatting import format_amount, format_expression, format_share
+from ...formatting import format_amount, format_share
 from ..finding import Finding
 from .cause import ZERO_ONE, Cause, get_value_type
 from .grouping import find_causes
-from .source_paths import is_size
 
 #: Longer numbers are not sizes of anything.
 MAX_DIGITS = 19
@@ -87,7 +87,7 @@ def _is_integer(cause: Cause) -> bool:
 def _compare_sizes(cause: Cause, buckets: Sequence[int] | None) -> WhatIf:
     sizes = [int(value) for value in cause.values]
     choices = [Choice("static", len(set(sizes))), Choice("dynamic", _count_dynamic(sizes))]
-    choices += _pad_sizes(sizes, buckets) if is_size(cause.source) and min(sizes) >= 0 else []
+    choices += _pad_sizes(sizes, buckets) if cause.path.is_size and min(sizes) >= 0 else []
     recorded = cause.max_per_function + 1
     title = f"{format_expression(cause.source)}: {len(set(sizes))} values took {recorded} compiles"
     note = "over the calls that recompiled; calls that found an entry are not recorded"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...decode.guards.path import format_expression
 from ...events import Recompile
-from ...formatting import format_expression
 from ..causes.cause import ZERO_ONE, Cause
 from ..causes.edits import get_user_value
 from ..causes.grouping import find_causes
-from ..causes.source_paths import is_size
 from ..causes.value_facts import FactIndex, index_facts
 from ..change import CodeChange, Edit
 from ..evidence import Evidence, Place, get_place, kept
@@ -126,7 +125,7 @@ def _get_tensors(candidate: Candidate) -> frozenset[tuple[object, ...]]:
     return frozenset(
         (cause.call_site.file, cause.call_site.line, get_user_value(cause))
         for cause in candidate.causes
-        if cause.call_site is not None and cause.expression is not None and is_size(cause.source)
+        if cause.call_site is not None and cause.expression is not None and cause.path.is_size
     )
 
 
@@ -173,7 +172,7 @@ def find_kept(cause: Cause, facts: FactIndex) -> dict[int | None, str]:
     Only sizes have special values: a number that is dynamic takes 0 and 1 as well.
     """
     rows = cause.seen or cause.recompiles
-    special = _list_special(rows) if is_size(cause.source) else ()
+    special = _list_special(rows) if cause.path.is_size else ()
     found = {row.event_id: "torch compiles 0 and 1 on their own, even if the value is dynamic" for row in special}
     for row in rows if cause.facts.exclusions else ():
         for need in facts.find_exclusions([row], cause.source):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from ...decode.call_stacks import Frame, is_torch_file
 from ...decode.calls import find_compiled_call
-from ...decode.guards.path import Path, parse_path
+from ...decode.guards.guard_text import find_torch_source
+from ...decode.guards.path import Path, format_expression, parse_path
 from ...events import Compile, GuardFailure, Recompile, StackFrame, SymbolicShape
-from ...formatting import format_expression
 from ..causes.cause import INTEGER
-from ..causes.source_paths import find_torch_source
 from ..causes.value_facts import find_optional_stacks
 from ..causes.value_uses import find_uses
 from ..evidence import Evidence, Place, get_place, group_by, kept

@@ -12,7 +12,6 @@ from ...events import Recompile
 from ...formatting import format_amount, format_change, format_names, format_seconds
 from ..causes.call_sites import read_own_code
 from ..causes.cause import Cause, list_unique
-from ..causes.source_paths import split_property
 from ..change import CodeChange, Edit
 from ..evidence import Evidence, find_first, get_ids, sum_seconds
 from ..rule import Advice, describe_change, format_user_line
@@ -89,18 +88,18 @@ def describe_what(candidate: Candidate) -> str:
 
 def _get_expression(causes: Sequence[Cause]) -> str | None:
     """What varies in the user's names, or in those of the compiled function: `ids.shape[0], ids.shape[1]`."""
-    ordered = sorted(causes, key=lambda cause: split_property(cause.source)[2] or 0) if _list_shapes(causes) else causes
+    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0) if _list_shapes(causes) else causes
     return ", ".join(list_unique(cause.name for cause in ordered)) or None
 
 
 def _list_shapes(causes: Sequence[Cause]) -> tuple[str, ...]:
     """The sizes of one tensor together, in the order of time: 4x16, 6x16, 6x24. Empty for anything else."""
-    parts = [split_property(cause.source) for cause in causes]
-    if len(causes) < 2 or len({base for base, _, _ in parts}) > 1 or any(name != "size" for _, name, _ in parts):
+    are_sizes = all(cause.path.is_size for cause in causes)
+    if len(causes) < 2 or len({cause.path.owner for cause in causes}) > 1 or not are_sizes:
         return ()
-    if len({dim for _, _, dim in parts}) < len(parts):
+    if len({cause.path.dim for cause in causes}) < len(causes):
         return ()  # Tensors of several functions that have the same name there.
-    ordered = [cause for _, cause in sorted(zip(parts, causes, strict=True), key=lambda pair: pair[0][2] or 0)]
+    ordered = sorted(causes, key=lambda cause: cause.path.dim or 0)
     if not all(cause.values for cause in ordered):
         return ()
     current = [cause.values[0] for cause in ordered]
@@ -124,7 +123,7 @@ def _explain(candidate: Candidate) -> str:
 def _describe_line(causes: Sequence[Cause]) -> str:
     """` (model.py:12: self.step += 1)`: where a module's number is compiled in, if the step is at the call."""
     cause = causes[0]
-    is_attribute = len(causes) == 1 and cause.family == "value" and cause.source.startswith("self.")
+    is_attribute = len(causes) == 1 and cause.family == "value" and cause.path.is_module_attribute
     return format_user_line(cause) if is_attribute and cause.user_place_text != cause.user_place else ""
 
 
@@ -204,10 +203,9 @@ def _covers(varying: SpecEvidence, candidate: Candidate) -> bool:
 
 def _list_slots(cause: Cause) -> list[Slot]:
     """The sizes or numbers of a cause; none if torch's names of them are not certain."""
-    _, kind, dim = split_property(cause.source)
-    if "," in cause.source or kind not in (None, "size"):
+    if cause.is_relation or cause.path.tensor_property not in (None, "size"):
         return []
-    return [Slot(name, dim) for name in cause.torch_sources]
+    return [Slot(name, cause.path.dim) for name in cause.torch_sources]
 
 
 def add_specs(steps: Sequence[PlanStep], specs: Sequence[DynamicSpec]) -> tuple[PlanStep, ...]:

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from ...decode.guards.path import format_expression
 from ...decode.rank_steps import GraphRun, RankStep, Steps, find_graph_runs
 from ...events import Recompile, Rows
-from ...formatting import format_amount, format_expression, format_line, format_names
+from ...formatting import format_amount, format_line, format_names
 from ..evidence import group_by
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...decode.call_stacks import is_torch_file
-from ...decode.guards.path import format_source
+from ...decode.guards.path import format_expression, format_source
 from ...decode.records.graph_break_text import BREAK_ID, parse_graph_break
 from ...events import Compile, GraphBreak, Recompile, Rows
 from ...formatting import (
-    format_expression,
     format_first_line,
     format_function,
     format_line,

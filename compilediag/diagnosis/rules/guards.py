@@ -9,7 +9,6 @@ from dataclasses import replace
 from ... import plugins
 from ..causes.cause import MODES, Cause
 from ..causes.edits import get_site
-from ..causes.source_paths import is_stack_value
 from ..change import CodeChange
 from ..recipes import find_recipe
 from ..rule import Advice, Rule, apply_rule, list_changes
@@ -73,7 +72,7 @@ def _add_circumstances(advice: Advice, cause: Cause) -> Advice:
 def _add_graph_break(advice: Advice, cause: Cause) -> Advice:
     """A value that a graph break hands over has no name to change: the break itself is what has to go."""
     breaks = cause.facts.graph_breaks
-    if not breaks or not is_stack_value(cause.source):
+    if not breaks or not cause.path.is_stack_value:
         return advice
     change, text = describe_remedy(breaks)
     remove = f"Remove the graph break at line {breaks[0].user_line}, which hands this value over. {text}"

@@ -13,13 +13,20 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from ...decode.guards.path import format_source
+from ...decode.guards.path import (
+    Path,
+    Step,
+    format_expression,
+    format_source,
+    list_sources,
+    name_any_instance,
+    parse_path,
+)
 from ...events import Recompile
-from ...formatting import format_change, format_expression, is_module_wrapper, is_resumed
+from ...formatting import format_change, is_module_wrapper, is_resumed
 from ..causes.call_sites import NamedSite
 from ..causes.cause import EVALUATED, NUMBER, ZERO_ONE, Cause, get_value_type, list_unique
 from ..causes.edits import insert_before
-from ..causes.source_paths import find_listed, is_size, is_stack_value, normalize_source, split_property
 from ..causes.value_uses import find_uses
 from ..change import CodeChange
 from ..evidence import get_place, group_by
@@ -37,7 +44,7 @@ from ..rule import (
     list_changes,
     make_dynamic_fix,
 )
-from ..settings import Settings, fix_code
+from ..settings import Settings, find_listed, fix_code
 
 #: Kinds of guards that marking a size as dynamic removes.
 SIZE_KINDS = ("tensor_size", "symbolic_shape")
@@ -49,13 +56,13 @@ UNBACKED = "torch._dynamo.decorators.mark_unbacked"
 UNBACKED_SLICES_SINCE = (2, 13)
 #: A tensor behind more attributes and items than these is not one that users pass.
 MAX_STEPS = 2
-_MODULE_TENSOR = re.compile(r"\._(?:buffers|parameters)\[")
-#: The size of a tensor that is broadcast, in what came: `keep.size()[1] = 1, x.size()[1] = 2`.
-_ONE = re.compile(r"(?<![\w.\[\]'])([\w.\[\]']+)\.size\(\)\[\d+\] = 1\b")
+_PLAIN_NAME = re.compile(r"[\w ./:-]+")
+#: Where a module has its tensors, in torch's names of them.
+_MODULE_TENSORS = ("_buffers", "_parameters")
 #: torch's words for a guard that two sizes are equal because they were equal at the first call.
 _DUCK = "duck sizing"
-#: The attribute of a tensor in which torch keeps a mark.
-_MARKS = re.compile(r"\._dynamo_(\w+)$")
+#: How the attribute of a tensor begins in which torch keeps a mark.
+_MARKED = "_dynamo_"
 #: The attribute's name without `_dynamo_` -> torch's function that sets it.
 _MARK_FUNCTIONS = {
     "dynamic_indices": "torch._dynamo.mark_dynamic",
@@ -70,10 +77,10 @@ _MARK_FUNCTIONS = {
 _BOUNDS = ("dynamic_range", "unbacked_bounds")
 
 _INT = re.compile(r"-?\d{1,40}")
-_OPTIMIZER_NUMBER = re.compile(r"param_groups\[\d+\]\['\w+'\](?:\[\d\])?$|(^|[._])lr$")
-_MOMENTUM = re.compile(r"\['(?:betas|momentum)'\](?:\[\d\])?$")
+_LEARNING_RATE = re.compile(r"(?:^|_)lr$")
+_MOMENTUM = ("betas", "momentum")
 #: The name of an integer that says which of several modules this one is.
-_POSITION = re.compile(r"(?:^|[._])(?:layer|block|level|stage|head|module|expert)?_?(?:idx|index|number|num|id)$")
+_POSITION = re.compile(r"(?:^|_)(?:layer|block|level|stage|head|module|expert)?_?(?:idx|index|number|num|id)$")
 #: torch's hint on an integer of an nn.Module.
 _MODULE_INT = "integer attributes of the nn.Module"
 #: Fewer values do not show that something counts up.
@@ -147,11 +154,11 @@ def find_kind(cause: Cause) -> str:
         return cause.kind
     if any(_DUCK in reason for reason in cause.reasons):
         return "equal_sizes"
-    if _MARKS.search(cause.source):
+    if _get_mark(cause):
         return "mark"
-    if "," in cause.source or not cause.source:
+    if cause.is_relation:
         return "relation"
-    return "tensor_size" if is_size(cause.source) else "value"
+    return "tensor_size" if cause.path.is_size else "value"
 
 
 def is_usual(cause: Cause) -> bool:
@@ -160,8 +167,8 @@ def is_usual(cause: Cause) -> bool:
     More of them show that the value did not become dynamic after its first change.
     """
     rows = cause.seen or cause.recompiles
-    by_value = group_by(rows, lambda row: (get_place(row), row.region, normalize_source(row.guard_source or "")))
-    return all(_are_usual(found, is_size(cause.source)) for found in by_value.values())
+    by_value = group_by(rows, lambda row: (get_place(row), row.region, name_any_instance(row.guard_source or "")))
+    return all(_are_usual(found, cause.path.is_size) for found in by_value.values())
 
 
 def _are_usual(rows: list[Recompile], are_sizes: bool) -> bool:
@@ -198,8 +205,7 @@ def _is_fixed(cause: Cause) -> bool:
 
 def _find_static_entry(cause: Cause) -> str | None:
     """The entry of torch.compiler.config.static_sources that names the size or number."""
-    dim = split_property(cause.source)[2]
-    setting = cause.facts.static_sources
+    dim, setting = cause.path.dim, cause.facts.static_sources
     return next(filter(None, (find_listed(setting, name, dim) for name in cause.torch_sources)), None)
 
 
@@ -240,7 +246,7 @@ def _explain_branch(cause: Cause) -> str:
 def _is_special_size(cause: Cause) -> bool:
     """True if sizes 0 and 1, which torch compiles on their own, explain the recompiles."""
     if find_kind(cause) == "equal_sizes":
-        return all(_ONE.search(row.actual or "") for row in cause.recompiles)
+        return all(_find_broadcast(cause, row) is not None for row in cause.recompiles)
     return _find_static_entry(cause) is None and _is_zero_one(cause)
 
 
@@ -257,16 +263,28 @@ def _touches_zero_one(row: Recompile) -> bool:
 
 def _name_broadcast(cause: Cause) -> str:
     """The tensor whose size is 1."""
-    found = _ONE.search(cause.recompiles[0].actual or "")
-    return format_expression(found[1]) if found else "the tensor"
+    found = _find_broadcast(cause, cause.recompiles[0])
+    return "the tensor" if found is None else found.owner.code
+
+
+def _find_broadcast(cause: Cause, row: Recompile) -> Path | None:
+    """The size that is 1, of several that have to be equal."""
+    came = (row.actual or "").split(", ")
+    return next((path for path in list_sources(cause.source) if path.is_size and f"{path.text} = 1" in came), None)
 
 
 def _describe_relation(cause: Cause) -> str:
-    first, _, rest = cause.source.partition(", ")
+    first, *rest = list_sources(cause.source)
     bound = cause.bounds[0] if cause.bounds else ""
-    if first and rest and bound == rest:
-        return f"{format_expression(first)} no longer equals {format_expression(rest)}"
+    if rest and bound == ", ".join(path.text for path in rest):
+        return f"{first.code} no longer equals {format_expression(bound)}"
     return f"{format_expression(bound)} no longer holds" if bound else "the sizes no longer relate as they did"
+
+
+def _is_in(name: str, *dicts: str) -> bool:
+    """True if torch's name of a value has it in one of these dicts of a module."""
+    path = parse_path(name)
+    return path is not None and path.has_attribute(*dicts)
 
 
 def _is_torch_module(cause: Cause) -> bool:
@@ -276,8 +294,9 @@ def _is_torch_module(cause: Cause) -> bool:
 
 def _get_mark(cause: Cause) -> str:
     """The name of a mark's attribute without `_dynamo_`; "" if the guard is not on a mark."""
-    found = _MARKS.search(cause.source) if cause.kind == "symbolic_shape" else None
-    return found[1] if found else ""
+    name = cause.path.own_name or ""
+    is_mark = cause.kind == "symbolic_shape" and cause.path.steps and name.startswith(_MARKED)
+    return name.removeprefix(_MARKED) if is_mark else ""
 
 
 def _list_ranges(cause: Cause) -> str:
@@ -309,7 +328,7 @@ def _is_global(cause: Cause) -> bool:
 
 def _is_position(cause: Cause) -> bool:
     """True for an integer that each instance of a module has for itself, such as the index of a layer."""
-    return _is_integer(cause) and _is_of_a_module(cause) and _POSITION.search(cause.source) is not None
+    return _is_integer(cause) and _is_of_a_module(cause) and _POSITION.search(cause.path.own_name or "") is not None
 
 
 def _counts_up(cause: Cause) -> bool:
@@ -330,7 +349,15 @@ def _can_be_tensor(cause: Cause) -> bool:
 def _is_of_optimizer(cause: Cause) -> bool:
     """True for a number in the options of an optimizer of torch, or a learning rate."""
     types = list_types(cause)
-    return bool(types) and types <= {"int", "float"} and bool(_OPTIMIZER_NUMBER.search(cause.source))
+    is_learning_rate = _LEARNING_RATE.search(cause.path.own_name or "") is not None
+    return bool(types) and types <= {"int", "float"} and (is_learning_rate or _is_option(cause.path))
+
+
+def _is_option(path: Path) -> bool:
+    """True for an option of a group of parameters: `param_groups[0]['lr']`, `param_groups[0]['betas'][1]`."""
+    groups = Step("attr", "param_groups")
+    keys = path.steps[path.steps.index(groups) + 1 :] if groups in path.steps else ()
+    return len(keys) in (2, 3) and all(step.kind == "item" for step in keys) and isinstance(keys[1].value, str)
 
 
 def is_counter(values: Sequence[str]) -> bool:
@@ -391,9 +418,9 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
         return ()
     if at is None and cause.user.site is not None:
         return list_unique(text for one in cause.user.sites for text in _list_marks(cause, mark, one))
-    of_modules = {normalize_source(format_source(name)) for name in cause.also_named if _MODULE_TENSOR.search(name)}
-    sizes = [guard for guard in cause.also if guard[0] in SIZE_KINDS and "," not in guard[1]]
-    static = [guard for guard in sizes if split_property(guard[1])[0] in of_modules]
+    of_modules = {name_any_instance(format_source(name)) for name in cause.also_named if _is_in(name, *_MODULE_TENSORS)}
+    sizes = [guard for guard in cause.also if guard[0] in SIZE_KINDS and len(list_sources(guard[1])) == 1]
+    static = [guard for guard in sizes if Path.of(guard[1]).owner.text in of_modules]
     if set(static) & set(cause.members.guards):
         return ()
     others = [source for kind, source in sizes if (kind, source) not in static]
@@ -403,11 +430,13 @@ def _list_marks(cause: Cause, mark: str, at: NamedSite | None = None) -> tuple[s
 
 
 def _write_mark(source: str, names: Mapping[str, str] | None, mark: str) -> str | None:
-    base, name, dim = split_property(source)
-    text = write_path(base if names is None else names.get(source))
-    if name != "size" or text is None or is_stack_value(text):
+    path = Path.of(source)
+    text = write_path(path.owner.text if names is None else names.get(source))
+    if not path.is_size or text is None:
         return None
-    return None if text.count(".") + text.count("[") > MAX_STEPS else f"{mark}({text}, {dim})"
+    value = Path.of(text)
+    is_plain = len(value.steps) <= MAX_STEPS and all(map(_PLAIN_NAME.fullmatch, value.names))
+    return f"{mark}({text}, {path.dim})" if is_plain and not value.is_stack_value else None
 
 
 # Rules that branch
@@ -465,7 +494,7 @@ def _advise_zero_one(rule: Rule, cause: Cause) -> Advice:
         more = " The code combines the size with a number; before torch 2.13 such a size cannot be unbacked."
         return _add_larger_sizes(replace(advice, explanation=why + more), cause)
     marks = _list_marks(cause, UNBACKED)
-    can_be_set = split_property(cause.source)[1] and not cause.facts.has_tensor_conditions and not _is_made(cause)
+    can_be_set = cause.path.tensor_property and not cause.facts.has_tensor_conditions and not _is_made(cause)
     fix = make_dynamic_fix(cause, "unbacked_sources") if can_be_set else None
     way = "; ".join(marks) or fix_code(fix)
     if not way:
@@ -545,14 +574,14 @@ RULES = (
         when=_is_of_optimizer,
         cases=(
             Case(
-                when=lambda cause: _MOMENTUM.search(cause.source) is not None and is_usual(cause),
+                when=lambda cause: cause.path.names[-1] in _MOMENTUM and is_usual(cause),
                 action="To keep it constant, which changes the training: cycle_momentum=False in OneCycleLR or "
                 "CyclicLR.",
                 why=_SCHEDULED,
                 is_expected=True,
             ),
             Case(
-                when=lambda cause: _MOMENTUM.search(cause.source) is not None,
+                when=lambda cause: cause.path.names[-1] in _MOMENTUM,
                 action=DYNAMIC_BY_DEFAULT,
                 why=_SCHEDULED,
             ),
@@ -624,7 +653,7 @@ RULES = (
         when=lambda cause: (
             _is_torch_module(cause)
             if cause.kind == "type"
-            else any("._parameters[" in name for name in cause.torch_sources)
+            else any(_is_in(name, "_parameters") for name in cause.torch_sources)
         ),
         cases=(
             Case(
@@ -648,7 +677,9 @@ RULES = (
     Rule(
         "module_tensor_size",
         ("tensor_size",),
-        when=lambda cause: cause.facts.is_parameter or any(_MODULE_TENSOR.search(name) for name in cause.torch_sources),
+        when=lambda cause: (
+            cause.facts.is_parameter or any(_is_in(name, *_MODULE_TENSORS) for name in cause.torch_sources)
+        ),
         cases=(
             Case(
                 when=lambda cause: cause.facts.is_parameter,
@@ -671,7 +702,7 @@ RULES = (
         advise=_advise_size,
         words={
             "mark_function": lambda cause: _MARK_FUNCTIONS.get(_get_mark(cause), "torch._dynamo.mark_dynamic"),
-            "marked": lambda cause: format_expression(_MARKS.sub("", cause.source)),
+            "marked": lambda cause: format_expression(cause.path.parent.text),
             "ranges": _list_ranges,
         },
         cost=_ONE_KERNEL,

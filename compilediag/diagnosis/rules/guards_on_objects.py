@@ -6,14 +6,9 @@ import ast
 import re
 from collections.abc import Sequence
 
+from ...decode.guards.path import Path, format_expression
 from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
-from ...formatting import (
-    format_change,
-    format_expression,
-    format_first_line,
-    format_line,
-    format_names,
-)
+from ...formatting import format_change, format_first_line, format_line, format_names
 from ..causes.cause import Cause, list_unique
 from ..rule import Advice, Case, FirstOf, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
 from .guards_on_numbers import is_rising, list_types
@@ -22,9 +17,8 @@ _TENSORS, _NUMBERS = frozenset({"Tensor", "Parameter"}), frozenset({"int", "floa
 _KEYS = re.compile(r"\w+")
 #: A value in an object, such as the module in an attribute of another one: not an argument that could be converted.
 _ATTRIBUTE = re.compile(r"\w+\.")
-#: The state of a torch optimizer for a parameter; its groups of parameters.
-_STATE = re.compile(r"\bself\.state(?:\[|$)")
-_PARAMETER_GROUPS = re.compile(r"\.param_groups$")
+#: Attributes of a torch optimizer: its state for each parameter, its groups of parameters.
+_STATE, _PARAMETER_GROUPS = "state", "param_groups"
 _FRESH = re.compile(r"<lambda>|<locals>|functools\.partial")
 #: What a guard says of a state whose values torch does not report.
 _NO_VALUES = ("unchanged", "changed")
@@ -90,16 +84,15 @@ def _is_weak_reference(cause: Cause) -> bool:
 
 
 def _name_container(cause: Cause) -> str:
-    name = get_name(cause, "the container")
-    return name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
+    return Path.of(get_name(cause, "the container")).subject.code
 
 
 def _is_optimizer_state(cause: Cause) -> bool:
-    return _STATE.search(_name_container(cause) if cause.kind == "length" else cause.source) is not None
+    return cause.is_optimizer_state
 
 
 def _is_of_parameter_groups(cause: Cause) -> bool:
-    return cause.kind == "length" and _PARAMETER_GROUPS.search(_name_container(cause)) is not None
+    return cause.kind == "length" and Path.of(_name_container(cause)).own_name == _PARAMETER_GROUPS
 
 
 def _is_wrapped(cause: Cause) -> bool:
@@ -260,7 +253,7 @@ RULES = (
         when=lambda cause: list_types(cause) == {"str"},
         cases=(
             Case(
-                when=lambda cause: "adapter" in cause.source,
+                when=lambda cause: any("adapter" in name for name in cause.path.names),
                 action=_FEW_STRINGS,
                 why=f"{_EACH_STRING} {_ADAPTERS}",
                 ways=(_ADAPTERS, _FEW_STRINGS),
@@ -416,7 +409,7 @@ RULES = (
         it="the object",
         words={
             "objects": _describe_objects,
-            "isolate_it": lambda cause: write_isolation(cause) if cause.source.startswith("self.") else "",
+            "isolate_it": lambda cause: write_isolation(cause) if cause.path.is_module_attribute else "",
         },
         gives_fewer=True,
     ),

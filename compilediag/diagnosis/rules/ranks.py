@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...decode.guards.path import Path
+from ...decode.guards.path import Path, format_expression
 from ...decode.rank_steps import Steps, find_steps, has_ranks
 from ...events import Rows
-from ...formatting import format_expression
 from ..evidence import make_place_fields, sum_seconds
 from ..finding import Finding
 from ..ranks.divergence import Divergence, find_divergences

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ...decode.guards.path import Path, format_expression
 from ...events import Compile, Recompile
 from ...formatting import (
     format_amount,
@@ -17,7 +18,6 @@ from ...formatting import (
 from ..causes.call_sites import find_call_fields, make_call_fields
 from ..causes.cause import ZERO_ONE, Cause, list_unique
 from ..causes.grouping import find_causes
-from ..causes.source_paths import split_property
 from ..change import CodeChange
 from ..evidence import Evidence, Place, find_first, get_ids, get_place, group_by, kept
 from ..finding import Finding, get_severity
@@ -141,7 +141,8 @@ def _describe_others(cause: Cause) -> str:
 
 
 def _format_guard(kind: str, source: str) -> str:
-    return source if split_property(source)[1] else f"{source} ({kind.replace('_', ' ')})"
+    name = format_expression(source)
+    return name if Path.of(source).tensor_property else f"{name} ({kind.replace('_', ' ')})"
 
 
 # Functions that reached a recompile limit and run eagerly since
