@@ -226,6 +226,8 @@ class _Words(dict[str, str]):
 
 def get_name(cause: Cause, fallback: str) -> str:
     """The guarded value without its tensor property, as the user's code names it, or `fallback`."""
+    if cause.path.is_stack_value:
+        return cause.name_handed_over(cause.path.owner)
     return get_user_value(cause) or format_expression(cause.path.owner.text) or fallback
 
 

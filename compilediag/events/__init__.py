@@ -19,7 +19,7 @@ from typing import Any, cast
 from .base import ColumnSpec, Event, UserData, column, describe_column
 from .caching import CACHE_ACTIONS, CACHE_OUTCOMES, CACHES, COMPILE_CACHE_SOURCES, COMPILE_CACHES, CacheLookup
 from .compiling import Artifact, Compile, DynamicDecision, GraphBreak, Phase, VllmCompile, VllmConfig
-from .guarding import ANOTHER_CLASS, ANOTHER_OBJECT, GUARD_KINDS, REFUSED_BY, GuardFailure, Recompile, RefusedCall
+from .guarding import GUARD_KINDS, REFUSED_BY, GuardFailure, Recompile, RefusedCall
 from .rows import RowList, Rows
 from .running import CUDAGRAPH_ACTIONS, RAN, Calls, CudaGraphAction
 from .sources import SOURCE_REASONS, SOURCE_STATES, RankMember, SourceStatus
@@ -27,8 +27,6 @@ from .tracing import EXPORT_PROBLEMS, SHAPE_ACTIONS, Collective, ExportProblem, 
 from .tuning import TUNING_STAGES, AutotuneChoice, KernelCompile
 
 __all__ = [
-    "ANOTHER_CLASS",
-    "ANOTHER_OBJECT",
     "BY_TABLE",
     "CACHES",
     "CACHE_ACTIONS",

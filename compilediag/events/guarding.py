@@ -34,9 +34,6 @@ GUARD_KINDS = (
 
 _LOOKALIKE = "another object or class of `actual` that looks the same as the expected one; NA for any other value"
 
-#: At the end of `actual` where another object, or another class, looks the same as the expected one.
-ANOTHER_OBJECT, ANOTHER_CLASS = " (another object)", " (another class)"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recompile(Event):

@@ -352,6 +352,7 @@ def test_same_name_is_another_object(seen):
     [found] = seen.all
     assert found.kind == "type"
     assert found.expected.endswith(".Config") and found.actual == f"{found.expected} (another class)"
+    assert found.lookalike == found.expected
 
 
 def read_global(x):

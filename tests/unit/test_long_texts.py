@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from compilediag.decode.bounded_text import bound_lines, bound_text
 from compilediag.decode.call_stacks import find_code, find_user_line
+from compilediag.decode.guards.path import Path, format_expression
 from compilediag.decode.records.autotune_choices import extract_reason, parse_inputs, parse_parameters
 from compilediag.decode.records.compilation_metrics import make_compile, normalize_metrics
 from compilediag.decode.records.cudagraph_messages import (
@@ -18,7 +19,6 @@ from compilediag.decode.records.cudagraph_messages import (
 )
 from compilediag.decode.records.graph_break_text import parse_graph_break, parse_logged_break
 from compilediag.diagnosis.rules.graph_breaks import _LOGGER
-from compilediag.diagnosis.rules.guards_on_numbers import _ONE
 
 PIECES = [
     "\\n", " ", "\\n ", "_", "a", "1", "'", "(", "[", "\\\\", ".a", "a.", "a=(,", "a='", ":a=a", "0x", "w.", ". ",
@@ -42,7 +42,7 @@ for piece in PIECES:
     for work in WORK:
         work(text)
     short = text[:4_000]
-    _LOGGER.search(short), _ONE.search(short)
+    _LOGGER.search(short), format_expression(short), Path.of(short).of_any_instance
 print("done")
 """
 

@@ -95,7 +95,8 @@ def test_a_number_keeps_its_cause_after_the_next_graph_break():
 def test_what_a_call_at_a_graph_break_returned_has_the_name_of_its_variable():
     resumed = "torch_dynamo_resume_in_forward_at_44"
     rows = changed(resumed, 101, ("___stack0", "4", "7"))
-    lines = {"width = box[2].item()": "width", "width = 2 * box[2].item()": "___stack0", "f(box.item())": "___stack0"}
+    unnamed = "a value from before the graph break at line 44"
+    lines = {"width = box[2].item()": "width", "width = 2 * box[2].item()": unnamed, "f(box.item())": unnamed}
     for code, name in lines.items():
         found = GraphBreak(time_ns=1, user_file=MODEL, user_line=44, user_code=code)
         (cause,) = find_causes(tables(*stacks("forward", resumed), found, *rows))

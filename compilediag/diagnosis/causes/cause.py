@@ -151,15 +151,21 @@ class Cause:
     def name(self) -> str:
         """What varies: in the names of the user's line, or as the module's own code names its attribute."""
         if self.path.is_stack_value:
-            return self._result_name or self.source
+            return self.name_handed_over(self.path)
         is_attribute = list_sources(self.source)[0].is_module_attribute
         return format_expression(self.source) if is_attribute or not self.expression else self.expression
 
-    @property
-    def _result_name(self) -> str | None:
-        """The variable that gets what the call at the graph break before the code returned."""
+    def name_handed_over(self, path: Path) -> str:
+        """A value that Dynamo passed to the code after a graph break: the variable that gets what the call at the break
+        returned, or where it comes from.
+        """
         breaks = self.facts.graph_breaks
-        return find_result_name(breaks[0].user_code) if breaks and self.source == "___stack0" else None
+        result = find_result_name(breaks[0].user_code) if breaks and path.root == "___stack0" else None
+        if result is not None:
+            return Path(result, steps=path.steps).code
+        line = f"the graph break at line {breaks[0].user_line}" if breaks else "a graph break"
+        what = "a value" if path.dim is None else f"size {path.dim} of a tensor"
+        return f"{what} from before {line}"
 
     @property
     def user_place(self) -> str:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 
 from ...decode.guards.path import Path, format_expression
-from ...events import ANOTHER_CLASS, ANOTHER_OBJECT
 from ...formatting import format_change, format_first_line, format_line, format_names
 from ..causes.cause import Cause, list_unique
 from ..rule import Advice, Case, FirstOf, Rule, Wrap, apply_case, format_user_line, get_name, write_isolation
@@ -62,8 +61,7 @@ def _list_classes(cause: Cause) -> set[str]:
 
 
 def _get_class_name(text: str | None) -> str:
-    """The bare name of a class: another class with the same name was created again."""
-    return (text or "").removesuffix(ANOTHER_CLASS).rpartition(".")[2]
+    return (text or "").rpartition(".")[2]
 
 
 def _is_fresh_object(cause: Cause) -> bool:
@@ -73,7 +71,7 @@ def _is_fresh_object(cause: Cause) -> bool:
 
 
 def _describe_objects(cause: Cause) -> str:
-    seen = list_unique(row.actual.removesuffix(ANOTHER_OBJECT) for row in cause.recompiles if row.actual)
+    seen = list_unique(row.lookalike or row.actual for row in cause.recompiles if row.actual)
     return f": {format_names(seen)}" if seen else ""
 
 
@@ -222,7 +220,9 @@ def _describe_unknown(cause: Cause) -> str:
 FRESH_CLASS = Rule(
     "fresh_class",
     ("type",),
-    when=lambda cause: any(_get_class_name(row.expected) == _get_class_name(row.actual) for row in cause.recompiles),
+    when=lambda cause: any(
+        _get_class_name(row.expected) == _get_class_name(row.lookalike or row.actual) for row in cause.recompiles
+    ),
     action="Define the class once, at module level.",
     why="The class of {name} is probably created again in a function each time.",
     ceiling="high",
