@@ -27,7 +27,7 @@ def stacks(*functions):
 
 def get_kind(source):
     """The kind of guard that a source looks like."""
-    kinds = {".size()[": "tensor_size", ".requires_grad": "requires_grad", ".step": "value"}
+    kinds = {".size()[": "tensor_size", ".requires_grad": "requires_grad", ".step": "value", "len(": "length"}
     return next((kind for part, kind in kinds.items() if part in source), "value")
 
 
@@ -342,3 +342,11 @@ def test_what_a_library_changes_at_once_is_one_cause():
         failure("self.layers[0].lora_A.a.weight", "requires_grad", 1, expected="True", actual="False"),
     ]
     assert describe([compiled(**peft), row, *failures]) == [("self.active_adapter", ("'a'", "'b'"), 1)]
+
+
+def test_a_first_momentum_is_one_cause_whichever_parameters_have_it():
+    state = [f"len(self.state[list(self.state.keys())[{at}]])" for at in range(3)]
+    assert describe(
+        stacks("step"),
+        changed("step", 101, *((source, "0", "1") for source in state)),
+    ) == [(state[0], ("0", "1"), 1)]

@@ -60,6 +60,7 @@ class Step(NamedTuple):
 
 #: The index of a value that each instance of a repeated module has: `layers[*]`.
 ANY = Opaque("*")
+_LIST = Step("function", "list")
 
 #: Attributes that hold the members of a module or an object. Users write an item of them as an attribute.
 _MEMBER_DICTS = frozenset({"_modules", "_parameters", "_buffers", "__dict__"})
@@ -252,19 +253,22 @@ class Path:
             return self if self.root == _ARGUMENTS else self._replace_index(0)
         if first.kind not in ("attr", "method") or any(step.kind == "function" for step in self.steps):
             return self
-        return self.of_any_item(lambda before, after: after is not None and after.kind in ("attr", "method"))
+        return self.of_any_item(
+            lambda before, after: before[-1:] != (_LIST,) and after is not None and after.kind in ("attr", "method")
+        )
 
     def of_any_item(self, is_meant: Callable[[tuple[Step, ...], Step | None], bool]) -> Path:
         """The path with `[*]` for each index that is meant, by the steps before it and the step after it.
 
-        The index of a dimension is none.
+        The index of a dimension is none. `d[list(d.keys())[0]]` has one: the steps before it are those to the list.
         """
         path = self
         for at, step in enumerate(self.steps):
             after = self.steps[at + 1] if at + 1 < len(self.steps) else None
             is_index = step.kind == "item" and type(step.value) is int
             is_before_size = after is not None and after.kind == "method" and after.value in _OF_DIMENSIONS
-            if is_index and not is_before_size and is_meant(self.steps[:at], after):
+            before = self.steps[:at] if is_index and not is_before_size else _read_key_position(step)
+            if before is not None and is_meant(before, after):
                 path = path._replace_index(at)
         return path
 
@@ -281,6 +285,14 @@ class Path:
         if (self.root, self.scope, self.arguments) != (parent.root, parent.scope, parent.arguments):
             return None
         return self.steps[count:] if self.steps[:count] == parent.steps else None
+
+
+def _read_key_position(step: Step) -> tuple[Step, ...] | None:
+    """The steps to the list of the keys of a dict, if a key is named by its position in it."""
+    if step.kind != "item" or not isinstance(step.value, Opaque):
+        return None
+    *keys, index = Path.of(step.value.text).steps or (step,)
+    return tuple(keys) if keys[-1:] == [_LIST] and index.kind == "item" and type(index.value) is int else None
 
 
 def _is_plain(step: Step) -> bool:
