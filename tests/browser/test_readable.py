@@ -51,6 +51,10 @@ def test_words_are_explained_and_escape_hides_the_explanation_first(recorded, op
         expect(hint).to_contain_text(meaning)
         owner = page.locator("[aria-describedby]")
         expect(owner).to_have_attribute("aria-describedby", hint.get_attribute("id"))
+    # What the focus shows stays when that scrolls or moves what is below the pointer.
+    page.locator(".cdiag-detail").dispatch_event("scroll")
+    page.locator(".cdiag-row").first.dispatch_event("mouseover")
+    expect(hint).to_be_visible()
     page.keyboard.press("Escape")
     expect(hint).to_be_hidden()
     expect(page.locator(".cdiag-detail")).to_be_visible()

@@ -57,13 +57,15 @@ export class Hints {
     root.append(this.box);
     /** @type {HTMLElement | null} what it explains now */
     this.owner = null;
+    /** True while it explains what has the focus: then only the end of the focus and Escape hide it. */
+    this.isOfFocus = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     root.addEventListener("mouseover", (event) => this.plan(findHint(targetOf(event))));
-    root.addEventListener("mouseleave", () => this.hide());
+    root.addEventListener("mouseleave", () => this.plan(null));
     root.addEventListener("focusin", (event) => this.onFocus(targetOf(event)));
     root.addEventListener("focusout", () => this.hide());
-    root.addEventListener("scroll", () => this.hide(), { capture: true, passive: true });
+    root.addEventListener("scroll", () => this.onScroll(), { capture: true, passive: true });
     root.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
   }
 
@@ -76,14 +78,22 @@ export class Hints {
     clearTimeout(this.timer);
     if (hint?.node === this.owner && hint) return;
     if (hint) this.timer = setTimeout(() => this.show(hint.node, hint.text), WAIT_MS);
-    else this.hide();
+    else if (!this.isOfFocus) this.hide();
   }
 
   /** @param {Element} node */
   onFocus(node) {
     if (!(node instanceof HTMLElement) || !node.matches(":focus-visible")) return;
     const hint = findFocusHint(node);
-    if (hint) this.show(hint.node, hint.text);
+    if (!hint) return;
+    this.show(hint.node, hint.text);
+    this.isOfFocus = this.owner !== null;
+  }
+
+  /** The focus itself scrolls what it reaches into view. */
+  onScroll() {
+    if (this.isOfFocus && this.owner) this.place(this.owner.getBoundingClientRect(), this.root.getBoundingClientRect());
+    else this.hide();
   }
 
   /** @param {KeyboardEvent} event */
@@ -97,6 +107,7 @@ export class Hints {
     clearTimeout(this.timer);
     this.owner?.removeAttribute("aria-describedby");
     this.owner = null;
+    this.isOfFocus = false;
     setShown(this.box, false);
   }
 
