@@ -97,7 +97,7 @@ _ARGUMENTS = "args"
 class Path:
     """Where a value is: a root and the steps from there.
 
-    `scope` is "L" for the locals of the compiled function, "G" for its globals, "" for a bare name, and and "function"
+    `scope` is "L" for the locals of the compiled function, "G" for its globals, "" for a bare name, and "function"
     where a function of torch returns the root for some constant `arguments`.
     """
 
